@@ -36,7 +36,7 @@ from st_xling.mining.search.approximate import ApproximateSearch, approximate_ne
 from st_xling.mining.search.exact import Neighbours, neighbours
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_writer import write_store
-from st_xling.mining.text import MiningText, escape, tsv_cells, tsv_line, unescape
+from st_xling.mining.text import MiningText, tsv_cells, tsv_line
 from st_xling.mining.thresholds import (
     PublishedThreshold,
     Threshold,
@@ -80,7 +80,6 @@ __all__ = [
     "calibrate",
     "correct_pairs",
     "encode",
-    "escape",
     "evaluate_pairs",
     "fold_duplicates",
     "load_published_thresholds",
@@ -95,7 +94,6 @@ __all__ = [
     "score_texts",
     "tsv_cells",
     "tsv_line",
-    "unescape",
     "write_store",
     "xsim",
 ]

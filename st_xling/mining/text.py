@@ -10,9 +10,6 @@ format     a line                                            id of its sentence
 
 Several files are read as if they were one. Row ``i``, counted from 0, is the sentence of row ``i`` of the embeddings.
 Text stays on the disk: by row it is read through :class:`IndexedLines`, which holds 8 bytes a line.
-
-Any text fits into one cell of a tab-separated line by :func:`escape`: a backslash becomes ``\\\\``, a tab ``\\t``, a
-line feed ``\\n``, a carriage return ``\\r``. Other line breaks of Unicode end no line for our readers.
 """
 
 from __future__ import annotations
@@ -36,7 +33,15 @@ import numpy as np
 
 from st_xling.data.faults import FaultLog
 from st_xling.utils.console import progress_bar
-from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes, raw_lines
+from st_xling.utils.text import (
+    UTF8_MARK,
+    ParallelTextError,
+    decode_line,
+    escape_cell,
+    open_bytes,
+    raw_lines,
+    unescape_cell,
+)
 
 #: Names that ``format`` may take.
 FORMATS = ("lines", "bucc", "jsonl")
@@ -53,9 +58,6 @@ Parsed = TypeVar("Parsed", covariant=True)
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
-_TO_ESCAPE = str.maketrans(_ESCAPES)
-_UNESCAPES = {escaped: plain for plain, escaped in _ESCAPES.items()}
 
 
 class Row(NamedTuple):
@@ -394,40 +396,11 @@ def _find_repeated_ids(ids: array[int], rows: Iterator[Row], faults: FaultLog) -
                 faults.add(row.path, row.line, "duplicate id", f"{name}, as in {seen[name]}")
 
 
-def escape(text: str) -> str:
-    r"""The text without tabs and line ends.
-
-    Example:
-        >>> print(escape("one\ttwo"))
-        one\ttwo
-    """
-    # Nearly no text has any, and to look is ten times faster than to translate.
-    return text.translate(_TO_ESCAPE) if re.search(r"[\\\t\n\r]", text) else text
-
-
-def unescape(cell: str) -> str:
-    r"""Inverse of :func:`escape`.
-
-    Raises:
-        ValueError: On a backslash that begins none of the four escapes.
-    """
-
-    def plain(match: re.Match[str]) -> str:
-        if match[0] not in _UNESCAPES:
-            raise ValueError(
-                rf"expected a backslash to begin one of \\ \t \n \r: got {match[0]!r} at character "
-                f"{match.start() + 1}; this cell was not written by st-xling, so read it as it is."
-            )
-        return _UNESCAPES[match[0]]
-
-    return re.sub(r"(?s)\\.?", plain, cell) if "\\" in cell else cell
-
-
 def tsv_line(cells: Iterable[object]) -> str:
     """Cells as one line, without its line end; each is escaped."""
-    return "\t".join(escape(str(cell)) for cell in cells)
+    return "\t".join(escape_cell(str(cell)) for cell in cells)
 
 
 def tsv_cells(line: str) -> list[str]:
     """Inverse of :func:`tsv_line`."""
-    return [unescape(cell) for cell in line.split("\t")]
+    return [unescape_cell(cell) for cell in line.split("\t")]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.data.faults import ParallelTextError
-from st_xling.mining import MiningText, escape, tsv_cells, tsv_line, unescape
+from st_xling.mining import MiningText, tsv_cells, tsv_line
 from st_xling.mining.text import read_rows, validate_text
 
 #: No half surrogate pairs, which UTF-8 cannot hold.
@@ -42,21 +42,6 @@ def test_cells_come_back_from_a_line(cells: list[str]) -> None:
     line = tsv_line(cells)
     assert not {"\n", "\r"} & set(line) and line.count("\t") == len(cells) - 1
     assert tsv_cells(line) == cells
-
-
-@given(TEXT, TEXT)
-def test_escape_is_one_to_one_and_per_character(first: str, second: str) -> None:
-    assert escape(first) + escape(second) == escape(first + second)
-    assert (escape(first) == escape(second)) == (first == second)
-    plain = first.replace("\\", "").replace("\t", "").replace("\n", "").replace("\r", "")
-    assert escape(plain) == plain and unescape(escape(first)) == first
-    assert escape("a\tb\nc\rd\\e") == r"a\tb\nc\rd\\e"
-
-
-@pytest.mark.parametrize("cell", [r"a\x", "a\\", r"\N", "\\\u00e9"])
-def test_a_cell_that_was_not_escaped(cell: str) -> None:
-    with pytest.raises(ValueError, match=r"one of \\\\ \\t \\n \\r: got '\\.*at character"):
-        unescape(cell)
 
 
 @pytest.mark.parametrize("packed", ["", ".gz", ".xz"])

@@ -10,11 +10,24 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from st_xling.data.faults import FaultLog, iter_lines
 from st_xling.utils import text as text_files
-from st_xling.utils.text import ParallelTextError, decode_line, estimate_lines, open_bytes, raw_lines, read_bytes
+from st_xling.utils.text import (
+    ParallelTextError,
+    decode_line,
+    escape_cell,
+    estimate_lines,
+    open_bytes,
+    raw_lines,
+    read_bytes,
+    unescape_cell,
+)
 
+#: No half surrogate pairs, which UTF-8 cannot hold.
+TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 LINES = ["Straße", "", "كتاب\u2028جديد", "a\x85b\x0bc\rd", "\ufeffmark", "tab\there", "🙂"]
 
 
@@ -92,3 +105,18 @@ def test_lines_are_estimated_from_the_first_megabyte(tmp_path: Path, ending: str
     (tmp_path / "x").write_bytes(PACKERS[ending](lines))
     assert len(lines) > 2**21
     assert estimate_lines(tmp_path / "x") == pytest.approx(80_000, rel=0.2)
+
+
+@given(TEXT, TEXT)
+def test_escape_is_one_to_one_and_per_character(first: str, second: str) -> None:
+    assert escape_cell(first) + escape_cell(second) == escape_cell(first + second)
+    assert (escape_cell(first) == escape_cell(second)) == (first == second)
+    plain = first.replace("\\", "").replace("\t", "").replace("\n", "").replace("\r", "")
+    assert escape_cell(plain) == plain and unescape_cell(escape_cell(first)) == first
+    assert escape_cell("a\tb\nc\rd\\e") == r"a\tb\nc\rd\\e"
+
+
+@pytest.mark.parametrize("cell", [r"a\x", "a\\", r"\N", "\\\u00e9"])
+def test_a_cell_that_was_not_escaped(cell: str) -> None:
+    with pytest.raises(ValueError, match=r"one of \\\\ \\t \\n \\r, got '\\.*at character"):
+        unescape_cell(cell)
