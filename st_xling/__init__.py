@@ -54,9 +54,9 @@ if TYPE_CHECKING:
     from st_xling.mining import best_threshold as best_threshold
     from st_xling.mining import calibrate as calibrate
     from st_xling.mining import encode as encode
+    from st_xling.mining import find_neighbors as find_neighbors
     from st_xling.mining import mine as mine
     from st_xling.mining import mine_texts as mine_texts
-    from st_xling.mining import neighbours as neighbours
     from st_xling.mining import plan_mining as plan_mining
     from st_xling.mining import score_pairs as score_pairs
     from st_xling.mining import score_texts as score_texts

@@ -10,26 +10,26 @@ def cosine(first, second):
     return dot / math.sqrt(sum(float(a) ** 2 for a in first)) / math.sqrt(sum(float(b) ** 2 for b in second))
 
 
-def best_neighbours(cosines, k):
+def best_neighbors(cosines, k):
     """Per row, (cosine, column) of the k highest cosines; the lowest column first among equals."""
     return [[(-value, j) for value, j in sorted((-value, j) for j, value in enumerate(row))[:k]] for row in cosines]
 
 
 def margin_score(value, source_cosines, target_cosines, k, margin):
-    """Margin from the two lists of k neighbour cosines, summed over 2k."""
-    neighbourhood = sum(c / (2 * k) for c in source_cosines) + sum(c / (2 * k) for c in target_cosines)
+    """Margin from the two lists of k neighbor cosines, summed over 2k."""
+    neighborhood = sum(c / (2 * k) for c in source_cosines) + sum(c / (2 * k) for c in target_cosines)
     if margin == "absolute":
         return value
     if margin == "distance":
-        return value - neighbourhood
-    return value / neighbourhood if neighbourhood >= 1e-6 else -math.inf
+        return value - neighborhood
+    return value / neighborhood if neighborhood >= 1e-6 else -math.inf
 
 
 def mine(source, target, *, k, margin, retrieval):
     """List of (score, source index, target index), best first."""
     cosines = [[cosine(s, t) for t in target] for s in source]
     transposed = [list(column) for column in zip(*cosines)]
-    of_source, of_target = best_neighbours(cosines, k), best_neighbours(transposed, k)
+    of_source, of_target = best_neighbors(cosines, k), best_neighbors(transposed, k)
 
     def score(i, j):
         return margin_score(cosines[i][j], [c for c, _ in of_source[i]], [c for c, _ in of_target[j]], k, margin)
@@ -61,7 +61,7 @@ def mine(source, target, *, k, margin, retrieval):
 
 
 def score_pairs(source, target, *, k, margin, count_own):
-    """Margin score of each (i, i), its neighbourhoods with or without the pair itself."""
+    """Margin score of each (i, i), its neighborhoods with or without the pair itself."""
     cosines = [[cosine(s, t) for t in target] for s in source]
     scores = []
     for i in range(len(source)):
@@ -73,7 +73,7 @@ def score_pairs(source, target, *, k, margin, count_own):
 
 
 def xsim_errors(source, target, *, k, margin):
-    """Sources whose best-scored neighbour is not their own row."""
+    """Sources whose best-scored neighbor is not their own row."""
     best = {i: j for _, i, j in mine(source, target, k=k, margin=margin, retrieval="forward")}
     return sum(best.get(i) != i for i in range(len(source)))
 

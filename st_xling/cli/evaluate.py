@@ -138,8 +138,8 @@ def bucc(arguments: argparse.Namespace) -> None:
     --split SPLIT          the part that is evaluated (default: test)
     --train-split SPLIT    the part that gives the threshold (default: training; of the phrasebook: dev)
     --threshold X          a number in its place; or tune: the best on the gold that it is then evaluated by
-    --k N                  neighbours that make up a sentence's neighbourhood (default: 4)
-    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
+    --k N                  neighbors that make up a sentence's neighborhood (default: 4)
+    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbors (default: ratio)
     --retrieval {max,intersect,forward,backward}  which candidates are chosen (default: max)
 
     examples:
@@ -187,8 +187,8 @@ def xsim(arguments: argparse.Namespace) -> None:
     Share of sentences whose best match by margin is not their translation; lower is better.
 
     MODEL            Hub id or folder
-    --k N            neighbours that make up a sentence's neighbourhood (default: 4)
-    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
+    --k N            neighbors that make up a sentence's neighborhood (default: 4)
+    --margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbors (default: ratio)
     --plus-plus      also among English sentences that differ in one place and mean something else: a negation or an
                      opposite, another number, another name (xsim++); with the share of errors by each
     --seed N         of those (default: 0)

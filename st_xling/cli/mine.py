@@ -47,8 +47,8 @@ embeddings:
 --batch-size N                      most sentences of a batch (default: as suits the device)
 --store-dtype {float32,float16,int8}  type that embeddings are kept in (default: float32)
 search:
---k N                               neighbours that make up a sentence's neighbourhood (default: 4)
---margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbours (default: ratio)
+--k N                               neighbors that make up a sentence's neighborhood (default: 4)
+--margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbors (default: ratio)
 --method METHOD                     exact (default), approximate, auto: by size, or faiss:FACTORY, such as
                                     faiss:IVF4096,Flat?nprobe=64
 --index DIR                         where its indexes are kept for other searches (default: with the work)
@@ -62,6 +62,7 @@ filters:
 --disable-filter NAME               disable one: hub, copy, near_copy, length_ratio, numbers, language, or all
                                     (repeatable)
 --rejects FILE                      pairs that filters reject, as JSON lines
+--no-header                         write no header line into a TSV file
 work:
 --work DIR                          folder of what is done so far, until all is (default: OUT.work)
 --keep-work                         leave that folder, to try other thresholds or filters
@@ -69,6 +70,7 @@ work:
 """,
     filter_limit={"type": _filter_limit, "dest": "limits"},
     disable_filter={"dest": "disable"},
+    no_header={"action": "store_const", "const": False, "dest": "header"},
 )
 
 
@@ -172,10 +174,11 @@ def mine(arguments: argparse.Namespace) -> None:
       st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
 
-    A line of TSV: score, source ids, target ids, source, target; with --rescore the cross-encoder's score is the
-    first and the margin the last. Without ids of its own, a line's id is its number; equal lines are mined once, and
-    their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t, \\n, \\r and \\\\.
-    Run the same command again to resume from OUT.work after a kill or an interrupt.
+    A TSV file has the columns score, source_id, target_id, source, target; with --rescore the score is the
+    cross-encoder's, and a last column has the margin. Without ids of its own, a line's id is its number; equal lines
+    are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
+    \\n, \\r and \\\\. train, score and other commands read such a file. Run the same command again to resume from
+    OUT.work after a kill or an interrupt.
     """
     from st_xling.mining import mine_texts, plan_mining
     from st_xling.mining.thresholds import language_pair
@@ -184,7 +187,7 @@ def mine(arguments: argparse.Namespace) -> None:
     if arguments.dry_run:
         place = arguments.work or ("." if arguments.out == "-" else arguments.out)
         options = set_options(arguments, plan_mining) | encoding_options(arguments)
-        plan = plan_mining(**(options | {"filters": filters, "work": place}))
+        plan = plan_mining(**(options | {"work": place}))
         print("\n".join(plan.lines()))
         return write_results(arguments, {"plan": plan.as_dict()})
     if arguments.keep_threshold:
@@ -193,6 +196,7 @@ def mine(arguments: argparse.Namespace) -> None:
     options |= {
         "threshold": arguments.threshold,
         "filters": filters,
+        "header": arguments.header is None,
         "progress": True,
     }
     with output(arguments) as out:
@@ -228,17 +232,17 @@ def score(arguments: argparse.Namespace) -> None:
       st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl --format jsonl
       st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
 
-    Neighbours come from the corpus itself. A line of TSV is the score and the line as it was, in the order of the
-    file; of other kinds the score, source and target. What is no pair (columns, bytes, an empty side, too long) is
-    left out, counted, and listed first in --rejects, with its line and the reason. Killed or interrupted, the same
-    command goes on from OUT.work.
+    Neighbors come from the corpus itself. Pairs are written in the order of the file, in the format of st-xling mine,
+    with line numbers as ids. Faulty lines (columns, bytes, an empty side, too long) are skipped, counted, and listed
+    first in --rejects, with their number and the reason. Run the same command again to resume from OUT.work.
     """
     from st_xling.mining import score_texts
 
     names = ("filters", "limits", "disable", "source_language", "target_language", "rejects", "filter_first")
     filtered = any(is_set(getattr(arguments, name)) for name in names)
     options = set_options(arguments, score_texts) | encoding_options(arguments)
-    options |= {"filters": _filters(arguments) if filtered else None, "progress": True}
+    filters = _filters(arguments) if filtered else None
+    options |= {"filters": filters, "header": arguments.header is None, "progress": True}
     with output(arguments) as out:
         report = score_texts(**(options | {"out": out}))
     print_report(arguments, "score", report, f"{report.kept:,} pairs")

@@ -51,7 +51,7 @@ class BuccEvaluator(SignedEvaluator):
         train: Corpora of the same language pairs for the threshold.
         train_split: Name of the part that ``train`` is, for the signature.
         threshold: One number, one for each language pair, or ``"tune"``. Instead of ``train``.
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         split: Name of the part that is evaluated, for the signature.

@@ -72,7 +72,7 @@ def xsim_plus_plus(
         hard_embeddings: Of the texts of :func:`~st_xling.data.hard_translations`. *Shape:* ``(hard, dim)``
         hard_index: Which target each was made from.
         categories: What was changed in each.
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
     Raises:
         ValueError: Unequal numbers of rows, an index that is no target, or as :func:`~st_xling.mining.xsim`.
@@ -187,7 +187,7 @@ def xsim_by_language(
         model: Anything with sentence-transformers' ``encode``.
         pairs: Language to aligned texts, the language first and English second.
         margin: ``"ratio"``, ``"distance"`` or ``"absolute"``.
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Neighbors that make up a sentence's neighborhood.
         plus_plus: Also count the errors to English among :func:`~st_xling.data.hard_translations`.
         seed: Of those.
         name: Of the data, for the signature.

@@ -8,7 +8,7 @@
 - ``language_contrastive``: langCL: no other sentence should tell a pair's languages apart
 - ``cross_unmasking``: guess hidden words with the help of the translation's embedding (MEXMA)
 - ``embedding_distance``: translations in the same place
-- ``koleo``: every sentence away from its nearest neighbour
+- ``koleo``: every sentence away from its nearest neighbor
 - ``in_batch_ranking``: IR: which of the batch's passages answers the query?
 - ``siamese_contrastive``: SF: translations near, chosen negatives a margin away
 - ``base``: what they have in common; sums of them, and of sentence-transformers' losses, over

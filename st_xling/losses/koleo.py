@@ -1,4 +1,4 @@
-"""KoLeo: spread embeddings over the sphere, by pushing each away from its nearest neighbour."""
+"""KoLeo: spread embeddings over the sphere, by pushing each away from its nearest neighbor."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, similarity_matrix
 from st_xling.utils.options import checked
 
-#: Neighbours nearer than this count as this far, without a gradient: those of equal texts, which nothing should part.
+#: Neighbors nearer than this count as this far, without a gradient: those of equal texts, which nothing should part.
 NEAREST = 1e-4
 
 
 @checked
 def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tensor:
-    r"""Minus the mean logarithm of each embedding's distance to its nearest neighbour (Kozachenko-Leonenko).
+    r"""Minus the mean logarithm of each embedding's distance to its nearest neighbor (Kozachenko-Leonenko).
 
     .. math:: L = -\frac{1}{N} \sum_i \log \max(\min_{j \ne i} \| u_i - u_j \|, 10^{-4}), \quad u = x / \| x \|
 
@@ -27,7 +27,7 @@ def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tenso
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
-        In nats, up to constants; 0 for a single row, which has no neighbour. *Shape:* ``()``
+        In nats, up to constants; 0 for a single row, which has no neighbor. *Shape:* ``()``
 
     Raises:
         ValueError: ``embeddings`` is no matrix.

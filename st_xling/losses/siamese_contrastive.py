@@ -104,7 +104,7 @@ def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
         source.to(exact) + PAIRWISE_EPS,
         targets.to(exact),
         p=2.0 if distance == "euclidean" else 1.0,
-        # Not by products of matrices, which cannot tell near neighbours apart.
+        # Not by products of matrices, which cannot tell near neighbors apart.
         compute_mode="donot_use_mm_for_euclid_dist",
     )
 

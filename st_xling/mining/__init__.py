@@ -4,10 +4,10 @@
 - ``deduplication``: the distinct sentences of a text
 - ``store``: embeddings on disk that read like one array; ``store_writer`` writes them
 - ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: of an encoder, a store or an array
-- ``search``: nearest neighbours in both directions: exact in one pass and bounded memory; approximate, by FAISS
+- ``search``: nearest neighbors in both directions: exact in one pass and bounded memory; approximate, by FAISS
 - ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster
-- ``margins``: a pair's cosine compared with the neighbourhoods of its two sentences
-- ``mine``: neighbours, margins and a retrieval rule together: the layer's main function
+- ``margins``: a pair's cosine compared with the neighborhoods of its two sentences
+- ``mine``: neighbors, margins and a retrieval rule together: the layer's main function
 - ``score_pairs``: margin scores of pairs that exist already
 - ``xsim``: how often the margin-based nearest target is not the translation
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
@@ -30,10 +30,11 @@ from st_xling.mining.filters import (
     RejectionLog,
 )
 from st_xling.mining.margins import MARGINS, margin_scores
-from st_xling.mining.mine import RETRIEVALS, MinedPairs, mine
+from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
 from st_xling.mining.score_pairs import score_pairs
-from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbours
-from st_xling.mining.search.exact import Neighbours, neighbours
+from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbors
+from st_xling.mining.search.exact import Neighbors
+from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import EmbeddingStore
 from st_xling.mining.store_writer import write_store
 from st_xling.mining.text import MiningText, tsv_cells, tsv_line
@@ -68,25 +69,26 @@ __all__ = [
     "MinedPairs",
     "MiningText",
     "NeighborCounts",
-    "Neighbours",
+    "Neighbors",
     "PairFilters",
     "PublishedThreshold",
     "RejectedPair",
     "RejectionLog",
     "Threshold",
     "Xsim",
-    "approximate_neighbours",
+    "approximate_neighbors",
+    "best_pairs",
     "best_threshold",
     "calibrate",
     "correct_pairs",
     "encode",
     "evaluate_pairs",
+    "find_neighbors",
     "fold_duplicates",
     "load_published_thresholds",
     "margin_scores",
     "mine",
     "mine_texts",
-    "neighbours",
     "plan_mining",
     "precision_recall_f1",
     "publish_thresholds",

@@ -6,22 +6,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from st_xling.data.parallel import read_parallel
 from st_xling.mining.deduplication import folding_key, write_sentences
-from st_xling.mining.mine import MinedPairs, mine
+from st_xling.mining.mine import MinedPairs, best_pairs, check_choice
 from st_xling.mining.score_pairs import check_aligned
+from st_xling.mining.search.exact import Neighbors
+from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
+from st_xling.mining.vectors import Encoder
 from st_xling.utils.cosines import Embeddings, check_shapes, float64_rows
-
-if TYPE_CHECKING:
-    from st_xling.mining.vectors import Encoder
 
 # Level of the intervals, and number of draws for those of precision.
 _CONFIDENCE, _DRAWS = 0.95, 4000
@@ -86,7 +87,9 @@ def calibrate(
     thresholds: Sequence[float] | None = None,
     seed: int = 0,
     method: str = "exact",
-    **search_options: Any,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    progress: bool = False,
 ) -> Calibration:
     r"""Add known translations to a text, mine it, and estimate precision and recall at each threshold.
 
@@ -121,7 +124,9 @@ def calibrate(
         seed: Seed of the split and the draws.
         method: As for :func:`~st_xling.mining.mine`. Use the method that will mine the text: pairs that a search misses
             lower the estimated recall, too.
-        search_options: As for :func:`~st_xling.mining.neighbours`.
+        device: As for :func:`~st_xling.mining.mine`.
+        memory_mib: As for :func:`~st_xling.mining.mine`.
+        progress: Show a progress bar on stderr.
     Returns:
         Estimates with intervals.
     Raises:
@@ -130,22 +135,39 @@ def calibrate(
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
+    search = partial(find_neighbors, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
+    text, known = (source_embeddings, target_embeddings), (known_source, known_target)
+    return _estimate(text, known, search, margin=margin, retrieval=retrieval, thresholds=thresholds, seed=seed)
+
+
+def _estimate(
+    text: tuple[Embeddings, Embeddings],
+    known: tuple[Embeddings, Embeddings],
+    search: Callable[..., tuple[Neighbors, Neighbors]],
+    *,
+    margin: str,
+    retrieval: str,
+    thresholds: Sequence[float] | None = None,
+    seed: int = 0,
+) -> Calibration:
+    """Add known translations to a text, search it, and estimate; see :func:`calibrate`."""
     from scipy.stats import binomtest  # slow to import
 
-    check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
-    check_shapes(source_embeddings, known_source, "source_embeddings", "known_source")
-    check_shapes(known_source, known_target, "known_source", "known_target")
-    check_aligned(known_source, known_target)
-    known, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
-    if known < 4:
-        raise ValueError(f"known pairs must be at least 4, better hundreds: got {known}; give more.")
-    alone = round(known / 4)  # distractors of each language
+    check_choice(margin=margin, retrieval=retrieval, threshold=None)
+    check_shapes(*text, "source_embeddings", "target_embeddings")
+    check_shapes(text[0], known[0], "source_embeddings", "known_source")
+    check_shapes(*known, "known_source", "known_target")
+    check_aligned(*known)
+    known_pairs, rows = known[0].shape[0], (text[0].shape[0], text[1].shape[0])
+    if known_pairs < 4:
+        raise ValueError(f"known pairs must be at least 4, better hundreds: got {known_pairs}; give more.")
+    alone = round(known_pairs / 4)  # distractors of each language
     # Each side to mine: the text itself, the pairs, and distractors that only this language has.
-    order = np.random.default_rng(seed).permutation(known)
+    order = np.random.default_rng(seed).permutation(known_pairs)
     pairs = order[2 * alone :]
-    source = StackedRows([source_embeddings, known_source[pairs], known_source[order[:alone]]])
-    target = StackedRows([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
-    mined = mine(source, target, k=k, margin=margin, retrieval=retrieval, method=method, **search_options)
+    source = StackedRows([text[0], known[0][pairs], known[0][order[:alone]]])
+    target = StackedRows([text[1], known[1][pairs], known[1][order[alone : 2 * alone]]])
+    mined = best_pairs(*search(source, target), margin=margin, retrieval=retrieval)
     scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
     cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
@@ -361,18 +383,16 @@ def calibrate_threshold(
     texts: Sequence[Sequence[str]],
     embeddings: tuple[Embeddings, Embeddings],
     encoders: Mapping[str, Encoder],
+    search: Callable[..., tuple[Neighbors, Neighbors]],
     *,
     folder: Path,
-    options: Mapping[str, str],
-    target_precision: float | None = None,
-    k: int = 4,
-    margin: str = "ratio",
-    retrieval: str = "max",
-    method: str = "exact",
-    shard_rows: int | None = None,
     index_folder: str | Path | None = None,
+    options: Mapping[str, str],
+    target_precision: float | None,
+    k: int,
+    margin: str,
+    retrieval: str,
     progress: bool = False,
-    **search_options: Any,
 ) -> CalibratedThreshold:
     """Estimate the threshold of a text from a file of known translations.
 
@@ -381,33 +401,28 @@ def calibrate_threshold(
         texts: Distinct source and target sentences.
         embeddings: Their embeddings.
         encoders: Encoders of the known sentences: ``source`` and ``target``.
+        search: :func:`~st_xling.mining.find_neighbors` with the options that will mine the text.
         folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
+        index_folder: Folder of the indexes of an approximate search; by default in ``folder``.
         options: Settings of the encoders, noted in the result.
         target_precision: Choose the lowest threshold with this estimated precision; by default that of the best F1.
-        k: As for :func:`~st_xling.mining.mine`.
+        k: Number of neighbors of ``search``, noted in the result.
         margin: As for :func:`~st_xling.mining.mine`.
         retrieval: As for :func:`~st_xling.mining.mine`.
-        method: As for :func:`calibrate`.
-        shard_rows: As for :func:`~st_xling.mining.search.find.find_neighbours`.
-        index_folder: Folder of the indexes of an approximate search; by default in ``folder``.
         progress: Show progress bars on stderr.
-        search_options: As for :func:`calibrate`.
     Raises:
         ValueError: If fewer than 4 pairs are left, or no threshold reaches the precision.
     """
     pairs = select_known_pairs(path, texts)
-    content = "\n".join([f"{method} {shard_rows}", *map("\t".join, pairs)])
-    folder = folder / hashlib.sha256(content.encode()).hexdigest()[:16]
+    folder = folder / hashlib.sha256("\n".join(map("\t".join, pairs)).encode()).hexdigest()[:16]
     folder.mkdir(parents=True, exist_ok=True)
     known = []
     for name, sentences in zip(("source", "target"), zip(*pairs)):
         written, places = folder / f"{name}.jsonl", [f"{path} ({sentence!r})" for sentence in sentences]
         write_sentences(sentences, written)
         known.append(encoders[name].encode(written, folder / name, place=places.__getitem__, progress=progress))
-    search_options |= {"shard_rows": shard_rows, "state_folder": folder / "search", "progress": progress}
-    search_options |= {"index_folder": index_folder or folder / "indexes", "method": method}
-    source, target = known
-    estimates = calibrate(*embeddings, source, target, margin=margin, k=k, retrieval=retrieval, **search_options)
+    search = partial(search, state_folder=folder / "search", index_folder=index_folder or folder / "indexes")
+    estimates = _estimate(embeddings, (known[0], known[1]), search, margin=margin, retrieval=retrieval)
     threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
     if not np.isfinite(threshold):
         best = np.nanmax(np.append(estimates.precision, 0.0))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import os
 import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -18,8 +19,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.search.find import check_engine
-from st_xling.mining.store import EmbeddingStore, Header, check_dtype
+from st_xling.mining.ray import RETRIES, check_engine, failure_cause, import_ray, ray_cluster, resource_count
+from st_xling.mining.store import BY_LANGUAGE, EmbeddingStore, Header, check_dtype, model_identity
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import (
     Files,
@@ -30,7 +31,6 @@ from st_xling.mining.text import (
     read_rows,
     validate_text,
 )
-from st_xling.mining.vectors import BY_LANGUAGE, model_identity
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
 from st_xling.models.load import name_of
@@ -136,8 +136,6 @@ def encode(
                 encoder.to("cpu").share_memory()  # one copy of the weights for all processes
                 load = partial(_move, encoder)
             if engine == "ray":
-                from st_xling.mining.ray import embed_on_ray
-
                 pairs = embed_on_ray(load, todo, options)
             else:
                 pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
@@ -288,3 +286,63 @@ def _work(connection: Connection, load: Load, device: str, threads: int, options
 
 def _move(encoder: Any, device: str) -> Any:
     return encoder.to(device)
+
+
+def embed_on_ray(
+    load: Load, windows: Iterable[Window], options: dict[str, Any]
+) -> Generator[tuple[Window, np.ndarray]]:
+    """Embed each window on a worker of a Ray cluster, and yield the windows in order with their vectors.
+
+    A task has as many CPUs as this process has threads, or a GPU if the cluster has any. The windows of a worker or
+    node that is killed are embedded again elsewhere.
+
+    Args:
+        load: Called in each worker with its device.
+        windows: Windows, read ahead by at most two per worker.
+        options: Options of the encoder.
+    Raises:
+        ValueError: If ray is not installed, or a worker cannot load or run the encoder for a reason that the user can
+            fix.
+        ChildProcessError: If workers were killed repeatedly.
+    """
+    with ray_cluster() as ray:
+        gpus = int(resource_count(ray, "GPU"))
+        # More threads than a node has processors run slower, and would otherwise wait forever.
+        largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
+        threads = min(torch.get_num_threads(), max(1, int(largest)))
+        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": threads}
+        # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its encoder for the
+        # next task (max_calls: also on a GPU).
+        task = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_embed_on_worker)
+        encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
+        running: deque[tuple[Window, Any]] = deque()
+        for window in windows:
+            running.append((window, task.remote(*encoder, window.sentences)))
+            if len(running) >= 2 * (gpus or max(1, int(resource_count(ray, "CPU")) // threads)):
+                yield _receive_from_ray(ray, *running.popleft())
+        while running:
+            yield _receive_from_ray(ray, *running.popleft())
+
+
+def _embed_on_worker(
+    load: list[Any], key: bytes, device: str, threads: int, options: dict[str, Any], sentences: list[str]
+) -> np.ndarray:
+    torch.set_num_threads(threads)
+    if key not in _encoders:
+        _encoders.clear()
+        _encoders[key] = import_ray().get(load[0])(device=device)
+    return embed(_encoders[key], sentences, device=device, **options)
+
+
+# Encoder that this worker has loaded, by the call that it belongs to.
+_encoders: dict[bytes, Any] = {}
+
+
+def _receive_from_ray(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndarray]:
+    try:
+        return window, ray.get(reference).copy()
+    except ray.exceptions.RayError as error:
+        cause = failure_cause(ray, error, "encoding")
+        if isinstance(cause, (ValueError, OSError)) and not isinstance(cause, ChildProcessError):
+            raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
+        raise cause from None

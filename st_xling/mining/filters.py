@@ -27,7 +27,7 @@ from rapidfuzz.distance import Indel
 
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
-from st_xling.mining.search.exact import Neighbours
+from st_xling.mining.search.exact import Neighbors
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
@@ -87,8 +87,8 @@ class NeighborCounts:
     k: int
 
     @classmethod
-    def of(cls, forward: Neighbours, backward: Neighbours) -> NeighborCounts:
-        """Count both directions of :func:`~st_xling.mining.neighbours`."""
+    def of(cls, forward: Neighbors, backward: Neighbors) -> NeighborCounts:
+        """Count both directions of :func:`~st_xling.mining.find_neighbors`."""
         of_sources = np.bincount(backward.indices.ravel(), minlength=len(forward.indices))
         of_targets = np.bincount(forward.indices.ravel(), minlength=len(backward.indices))
         return cls(of_sources.astype(np.int32), of_targets.astype(np.int32), forward.indices.shape[1])
@@ -191,7 +191,7 @@ def hub(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
         bound = limit * batch.counts.k * max(1.0, len(other) / max(1, len(own)))
         occurrences = own[getattr(batch.pairs, f"{side}_indices")]
         for row in np.flatnonzero(occurrences > bound).tolist():
-            verdicts[row] = verdicts[row] or Verdict({"side": side, "neighbour_of": int(occurrences[row])}, bound)
+            verdicts[row] = verdicts[row] or Verdict({"side": side, "neighbor_of": int(occurrences[row])}, bound)
     return verdicts
 
 

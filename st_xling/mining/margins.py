@@ -1,4 +1,4 @@
-"""A pair's cosine compared with the neighbourhoods of its two sentences."""
+"""A pair's cosine compared with the neighborhoods of its two sentences."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 #: Names that ``margin`` may take.
 MARGINS = ("absolute", "distance", "ratio")
 
-#: Least mean neighbour cosine that a ratio is taken over.
+#: Least mean neighbor cosine that a ratio is taken over.
 SMALLEST_DENOMINATOR = 1e-6
 
 
@@ -54,9 +54,9 @@ def margin_scores(
     cosine, source_mean, target_mean = np.broadcast_arrays(*arrays.values())
     if margin == "absolute":
         return cosine.copy()
-    neighbourhood = (source_mean + target_mean) / 2
+    neighborhood = (source_mean + target_mean) / 2
     if margin == "distance":
-        return np.asarray(cosine - neighbourhood)
+        return np.asarray(cosine - neighborhood)
     scores = np.full(cosine.shape, -np.inf)
-    np.divide(cosine, neighbourhood, out=scores, where=neighbourhood >= SMALLEST_DENOMINATOR)
+    np.divide(cosine, neighborhood, out=scores, where=neighborhood >= SMALLEST_DENOMINATOR)
     return scores

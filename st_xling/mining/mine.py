@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import torch
 
 from st_xling.mining.margins import margin_scores
-from st_xling.mining.search.exact import Neighbours
-from st_xling.mining.search.find import find_neighbours
+from st_xling.mining.search.exact import Neighbors
+from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = ("forward", "backward", "intersect", "max")
 
-# Rows whose neighbours are looked at together: few enough for filters to remember their texts meanwhile.
+# Rows whose neighbors are looked at together: few enough for filters to remember their texts meanwhile.
 _ROWS_AT_ONCE = 2048
 
 _PAIRS_AT_ONCE = 1 << 16
@@ -62,11 +63,13 @@ def mine(
     retrieval: str = "max",
     threshold: float | None = None,
     method: str = "exact",
-    **search_options: Any,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    progress: bool = False,
 ) -> MinedPairs:
     """Find the pairs that are likely translations.
 
-    Candidates are each sentence's ``k`` nearest neighbours, scored by :func:`~st_xling.mining.margin_scores`. Every
+    Candidates are each sentence's ``k`` nearest neighbors, scored by :func:`~st_xling.mining.margin_scores`. Every
     retrieval starts from best candidates; among equal scores the lowest index is the best:
 
     - ``"forward"``: each source with its best target; a target may occur several times.
@@ -74,30 +77,31 @@ def mine(
     - ``"intersect"``: the pairs that both of these hold, hence one-to-one.
     - ``"max"``: the pairs that either holds, taken from the best score down, each sentence at most once.
 
-    With ``method="approximate"`` or an index of FAISS the result is not exact: a neighbour that the search misses is no
-    candidate, and the next best takes its place in the neighbourhood, so that some pairs are missed and some scores
+    With ``method="approximate"`` or a FAISS index the result is not exact: a neighbor that the search misses is no
+    candidate, and the next best takes its place in the neighborhood, so that some pairs are missed and some scores
     differ.
 
-    A candidate whose ratio has no meaning (see :func:`~st_xling.mining.margin_scores`) is left out, so a sentence may
-    go without a pair. Nothing here removes duplicate sentences: equal sentences have equal neighbours and compete by
-    index.
+    A candidate whose ratio is undefined (see :func:`~st_xling.mining.margin_scores`) is skipped, so a sentence may have
+    no pair. Duplicate sentences are not merged: equal sentences have equal neighbors and compete by index. For other
+    options of the search, call :func:`~st_xling.mining.find_neighbors` and :func:`~st_xling.mining.best_pairs`.
 
     Args:
         source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Number of neighbors of each sentence.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
         threshold: Keep pairs that score at least this; all by default.
         method: ``"exact"``, ``"approximate"``, ``"faiss:FACTORY"`` or ``"auto"``; see
-            :func:`~st_xling.mining.search.find.find_neighbours`.
-        search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress``,
-            ``state_folder`` and so on; what an exact search finds does not depend on them.
+            :func:`~st_xling.mining.find_neighbors`.
+        device: Device to search on, such as ``"cuda"``.
+        memory_mib: Limit on the memory of one block of the search, in MiB.
+        progress: Show a progress bar on stderr.
     Returns:
         Pairs, best first.
     Raises:
         ValueError: On an unknown margin, retrieval or method, a NaN threshold, or as
-            :func:`~st_xling.mining.neighbours`.
+            :func:`~st_xling.mining.find_neighbors`.
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", sec. 3.
     Example:
@@ -105,7 +109,15 @@ def mine(
         [2, 0, 1]
     """
     check_choice(margin=margin, retrieval=retrieval, threshold=threshold)
-    forward, backward = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
+    forward, backward = find_neighbors(
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        method=method,
+        device=device,
+        memory_mib=memory_mib,
+        progress=progress,
+    )
     return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
 
 
@@ -121,15 +133,15 @@ def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max"
 
 
 def best_pairs(
-    forward: Neighbours,
-    backward: Neighbours,
+    forward: Neighbors,
+    backward: Neighbors,
     *,
     allow: Allow | None = None,
     margin: str = "ratio",
     retrieval: str = "max",
     threshold: float | None = None,
 ) -> MinedPairs:
-    """The pairs that :func:`mine` chooses among neighbours, with some pairs forbidden.
+    """Choose pairs among neighbors as :func:`mine` does, with some pairs forbidden.
 
     A sentence's candidates are looked at from its best down until one is allowed; only then does the retrieval choose
     among those of all sentences. Were forbidden pairs struck out afterwards, a sentence whose best match is a copy
@@ -172,12 +184,29 @@ def best_pairs(
     return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
 
 
+def best_score(neighbors: Neighbors, other_means: np.ndarray, *, margin: str = "ratio") -> float | None:
+    """Compute the highest score of any candidate, before filters and retrieval; ``None`` if no score is finite.
+
+    Args:
+        neighbors: Neighbors in one direction.
+        other_means: Mean cosines of the other corpus. *Shape:* ``(others,)``
+        margin: As for :func:`mine`.
+    """
+    best, means = -np.inf, neighbors.means
+    for start in range(0, len(means), _PAIRS_AT_ONCE):
+        block = slice(start, start + _PAIRS_AT_ONCE)
+        others = other_means[neighbors.indices[block]]
+        scores = margin_scores(neighbors.similarities[block], means[block, None], others, margin=margin)
+        best = max(best, np.max(scores, where=np.isfinite(scores), initial=-np.inf))
+    return float(best) if np.isfinite(best) else None
+
+
 class _Best(NamedTuple):
-    """Each row's best neighbour that is allowed.
+    """Each row's best neighbor that is allowed.
 
     Attributes:
         scores: float64. *Shape:* ``(n,)``
-        others: The neighbours, int64; -1 for none. *Shape:* ``(n,)``
+        others: The neighbors, int64; -1 for none. *Shape:* ``(n,)``
     """
 
     scores: np.ndarray
@@ -193,8 +222,8 @@ class _Best(NamedTuple):
         return np.flatnonzero(self.others >= 0)
 
 
-def _best_allowed(own: Neighbours, other_means: np.ndarray, margin: str, least: float, allow: Allow | None) -> _Best:
-    """Each row's best neighbour that is allowed; the lowest index first among equals."""
+def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: str, least: float, allow: Allow | None) -> _Best:
+    """Each row's best neighbor that is allowed; the lowest index first among equals."""
     best = _Best.of(len(own.indices))
     own_means = own.means
     for start in range(0, len(own.indices), _ROWS_AT_ONCE):

@@ -1,4 +1,4 @@
-"""The tasks of a search, and embedding, by the workers of a ray cluster."""
+"""Ray clusters: start or join one, send it embeddings, and search on its workers."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import io
 import mmap
 import os
 import pickle
-from collections import deque
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,18 +19,26 @@ from torch import Tensor
 from st_xling.mining.search.shards import Search, Task, run_task
 from st_xling.utils.cosines import Embeddings
 
-if TYPE_CHECKING:
-    from st_xling.mining.encoding import Window
+#: Values of ``engine``: this process, or the workers of a Ray cluster.
+ENGINES = ("local", "ray")
 
 # Workers of one task that may be killed before it is given up.
-_RETRIES = 10
+RETRIES = 10
+
+
+def check_engine(engine: str) -> None:
+    """Raise unless the engine is known and installed."""
+    if engine not in ENGINES:
+        raise ValueError(f"engine must be one of {', '.join(ENGINES)}: got {engine!r}; {ENGINES[0]!r} is usual.")
+    if engine == "ray":
+        import_ray()
 
 
 def import_ray() -> Any:
-    """The module ``ray``, which only ``engine="ray"`` needs.
+    """Import the module ``ray``, which only ``engine="ray"`` needs.
 
     Raises:
-        ValueError: When it is not installed.
+        ValueError: If it is not installed.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # read on import: it would report to its makers
     try:
@@ -45,14 +52,14 @@ def import_ray() -> Any:
 
 @contextmanager
 def ray_cluster() -> Iterator[Any]:
-    """The module ``ray``, connected.
+    """Connect to a Ray cluster and yield the module ``ray``.
 
     A program that has called ``ray.init`` keeps its connection. Else ``RAY_ADDRESS`` in the environment names a
     cluster, on which st-xling and the files of embeddings must be found under the same paths; without it, workers are
     started on this machine, reachable from it alone, and end with the block.
 
     Raises:
-        ValueError: When ray is not installed.
+        ValueError: If ray is not installed.
     """
     ray = import_ray()
     ours = not ray.is_initialized()
@@ -70,24 +77,24 @@ def ray_cluster() -> Iterator[Any]:
 def run_on_ray(
     source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
 ) -> Generator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-    """A :data:`~st_xling.mining.search.shards.Run` by the workers of a cluster, each task with one processor.
+    """Run the tasks of a search on the workers of a cluster, one CPU per task.
 
     Stores and memory maps are sent by name and read where they are needed; arrays in memory are sent once. The tasks of
-    a worker or node that is killed run again elsewhere. Where one fails, the running ones still yield what they find.
+    a worker or node that is killed run again elsewhere. If one fails, those that run already still yield their results.
 
     Raises:
-        ValueError: When ray is not installed.
-        OSError: Of a task, which is named.
-        ChildProcessError: When workers were killed again and again.
+        ValueError: If ray is not installed.
+        OSError: If a task raised one; the message names the task.
+        ChildProcessError: If workers were killed repeatedly.
     """
     with ray_cluster() as ray:
         packed = ray.put(pack(source)), ray.put(pack(target)), ray.put(search)
-        remote = ray.remote(num_cpus=1, max_retries=_RETRIES)(_run_task)
+        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_task)
         todo, running = iter(tasks.items()), dict[Any, int]()
         failed: Exception | None = None
         try:
             while True:
-                most = 0 if failed else 2 * max(1, int(_resource(ray, "CPU")))  # nodes may join, or all be lost
+                most = 0 if failed else 2 * max(1, int(resource_count(ray, "CPU")))  # nodes may join, or all be lost
                 for number, task in islice(todo, max(0, most - len(running))):
                     running[remote.remote(*packed, task)] = number
                 if not running:
@@ -97,7 +104,7 @@ def run_on_ray(
                 try:
                     yield number, ray.get(done)
                 except ray.exceptions.RayError as error:
-                    failed = _cause(ray, error, tasks[number])
+                    failed = failure_cause(ray, error, tasks[number])
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -110,84 +117,22 @@ def _run_task(source: Any, target: Any, search: Search, task: Task) -> tuple[np.
     return run_task(unpack(source), unpack(target), search, task)
 
 
-def embed_on_ray(load: Any, windows: Iterable[Window], options: dict[str, Any]) -> Generator[tuple[Window, np.ndarray]]:
-    """As :func:`~st_xling.models.encode.encode`, each window by one worker of the cluster.
-
-    A task has as many processors as this process has threads, or a GPU where the cluster has any. The windows of
-    a worker or node that is killed are embedded again elsewhere.
-
-    Args:
-        load: A :data:`~st_xling.mining.encoding.Load`, called in each worker with its device.
-        windows: Read ahead by at most two a worker.
-        options: For the encoder.
-    Yields:
-        Windows in their order, each with its vectors.
-    Raises:
-        ValueError: When ray is not installed, or a worker cannot load or run the encoder for a reason that the user can
-            mend.
-        ChildProcessError: When workers were killed again and again.
-    """
-    with ray_cluster() as ray:
-        gpus = int(_resource(ray, "GPU"))
-        # More threads than a node has processors run slower, and would else wait for ever.
-        largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
-        threads = min(torch.get_num_threads(), max(1, int(largest)))
-        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": threads}
-        # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its encoder for the
-        # next task (max_calls: also on a GPU).
-        task = ray.remote(**needed, max_retries=_RETRIES, max_calls=0)(_embed)
-        encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
-        running: deque[tuple[Window, Any]] = deque()
-        for window in windows:
-            running.append((window, task.remote(*encoder, window.sentences)))
-            if len(running) >= 2 * (gpus or max(1, int(_resource(ray, "CPU")) // threads)):
-                yield _embedded(ray, *running.popleft())
-        while running:
-            yield _embedded(ray, *running.popleft())
-
-
-def _embed(
-    load: list[Any], key: bytes, device: str, threads: int, options: dict[str, Any], sentences: list[str]
-) -> np.ndarray:
-    from st_xling.models.encode import encode
-
-    torch.set_num_threads(threads)
-    if key not in _encoders:
-        _encoders.clear()
-        _encoders[key] = import_ray().get(load[0])(device=device)
-    return encode(_encoders[key], sentences, device=device, **options)
-
-
-# What this worker has loaded, by the call that it is of.
-_encoders: dict[bytes, Any] = {}
-
-
-def _embedded(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndarray]:
-    try:
-        return window, ray.get(reference).copy()
-    except ray.exceptions.RayError as error:
-        cause = _cause(ray, error, "encoding")
-        if isinstance(cause, (ValueError, OSError)) and not isinstance(cause, ChildProcessError):
-            raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
-        raise cause from None
-
-
-def _cause(ray: Any, error: Exception, task: object) -> Exception:
-    """What went wrong in a task, rather than Ray's report of it."""
+def failure_cause(ray: Any, error: Exception, task: object) -> Exception:
+    """Return the error that a task raised, rather than Ray's report of it."""
     if isinstance(error, ray.exceptions.RayTaskError):
         return error.cause if isinstance(error.cause, (ValueError, OSError)) else error
     return ChildProcessError(
-        f"{task}: a worker or its node was killed {_RETRIES + 1} times, for want of memory perhaps "
+        f"{task}: a worker or its node was killed {RETRIES + 1} times, for want of memory perhaps "
         f"({type(error).__name__}); run the same command again: it resumes."
     )
 
 
-def _resource(ray: Any, name: str) -> float:
+def resource_count(ray: Any, name: str) -> float:
     return float(ray.cluster_resources().get(name, 0))
 
 
 def pack(embeddings: Embeddings) -> Any:
-    """What to send to a worker: arrays in memory themselves, for ray to share, others as bytes with names of files."""
+    """Prepare embeddings for a worker: arrays in memory for Ray to share, other rows as bytes that name their files."""
     if isinstance(embeddings, Tensor):
         return embeddings.detach().cpu()
     if isinstance(embeddings, np.ndarray) and not _is_file(embeddings):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines
-from st_xling.mining.search.exact import Neighbours
-from st_xling.mining.search.find import find_neighbours
+from st_xling.mining.search.exact import Neighbors
+from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings, as_embeddings
 
 
@@ -22,27 +20,30 @@ def score_pairs(
     margin: str = "ratio",
     count_own: bool = True,
     method: str = "exact",
-    **search_options: Any,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    progress: bool = False,
 ) -> np.ndarray:
-    """Score each source with the target of the same row, among neighbourhoods taken from the corpus itself.
+    """Score each source with the target of the same row, among neighborhoods taken from the corpus itself.
 
-    With ``count_own``, LASER's rule, a sentence's own partner may be one of its ``k`` neighbours: a good pair then
-    raises its own denominator. Without, the neighbours are the ``k`` nearest others. Equal sentences are not merged.
+    With ``count_own``, LASER's rule, a sentence's own partner may be one of its ``k`` neighbors: a good pair then
+    raises its own denominator. Without, the neighbors are the ``k`` nearest others. Equal sentences are not merged.
 
     Args:
         source_embeddings: numpy or torch, any float dtype. *Shape:* ``(pairs, dim)``
         target_embeddings: Row-aligned. *Shape:* ``(pairs, dim)``
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Number of neighbors of each sentence.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
-        count_own: Whether a pair counts in the neighbourhoods of its own sentences.
-        method: As for :func:`~st_xling.mining.mine`: of an approximate
-            search the neighbourhoods, and so the scores, are not exact.
-        search_options: As for :func:`~st_xling.mining.neighbours`: ``device``, ``memory_mib``, ``progress`` and so on.
+        count_own: Whether a pair counts in the neighborhoods of its own sentences.
+        method: As for :func:`~st_xling.mining.mine`; the scores of an approximate search are not exact.
+        device: As for :func:`~st_xling.mining.mine`.
+        memory_mib: As for :func:`~st_xling.mining.mine`.
+        progress: Show a progress bar on stderr.
     Returns:
-        Scores, float64; minus infinity for a ratio without meaning, see :func:`~st_xling.mining.margin_scores`.
+        Scores, float64; minus infinity for an undefined ratio, see :func:`~st_xling.mining.margin_scores`.
         *Shape:* ``(pairs,)``
     Raises:
-        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.neighbours`.
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:
         LASER, ``mine_bitexts.py --mode score``.
     Example:
@@ -58,19 +59,27 @@ def score_pairs(
             "pairs, or count the pair itself."
         )
     k += not count_own
-    nearest = find_neighbours(source_embeddings, target_embeddings, k=k, method=method, **search_options)
+    nearest = find_neighbors(
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        method=method,
+        device=device,
+        memory_mib=memory_mib,
+        progress=progress,
+    )
     means = [direction.means if count_own else _means_of_others(direction) for direction in nearest]
     rows = np.arange(pairs)
     return PairScores(source_embeddings, target_embeddings, *means, margin=margin)(rows, rows)
 
 
 class PairScores:
-    """Margin scores of pairs of rows, some at a time, from their exact cosines and the means of their neighbourhoods.
+    """Margin scores of pairs of rows, some at a time, from their exact cosines and the means of their neighborhoods.
 
     Args:
         source_embeddings: *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
-        source_means: Mean cosine of each source's neighbours. *Shape:* ``(sources,)``
+        source_means: Mean cosine of each source's neighbors. *Shape:* ``(sources,)``
         target_means: The same of the targets. *Shape:* ``(targets,)``
         margin: As for :func:`score_pairs`.
     """
@@ -109,8 +118,8 @@ def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) 
     return source, target
 
 
-def _means_of_others(nearest: Neighbours) -> np.ndarray:
-    """Means of the first ``k`` of ``k + 1`` neighbours, the row's own partner left out."""
+def _means_of_others(nearest: Neighbors) -> np.ndarray:
+    """Means of the first ``k`` of ``k + 1`` neighbors, the row's own partner left out."""
     own = nearest.indices == np.arange(len(nearest.indices))[:, None]
     dropped = np.where(own.any(axis=1), own.argmax(axis=1), own.shape[1] - 1)
     is_other = np.arange(own.shape[1]) != dropped[:, None]

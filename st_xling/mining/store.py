@@ -37,6 +37,9 @@ DTYPES = {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8
 #: Names of the tensors in a safetensors shard.
 TENSOR, SCALES = "embeddings", "scales"
 
+#: Encoding settings of a model that subtracts a mean of each language, if the languages of the text are named.
+BY_LANGUAGE = {"center": "language"}
+
 # Shards of a store that are mapped into memory at a time.
 _MAPPED = 8192
 
@@ -59,6 +62,20 @@ class ModelIdentity:
 
     def __str__(self) -> str:
         return f"{self.name or 'a model without a name'}@{self.fingerprint[:8] or '?'}"
+
+
+def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
+    """Return name, revision and fingerprint of a ``SentenceTransformer`` or a ``CrossEncoder``.
+
+    Args:
+        model: The encoder.
+        name: Name that the user gave; by default that in the encoder's card or configuration.
+    """
+    from st_xling.models.fingerprint import model_fingerprint
+
+    config = getattr(getattr(model[0], "auto_model", None), "config", None)
+    known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""
+    return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
 @dataclass(frozen=True)

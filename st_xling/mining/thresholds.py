@@ -428,6 +428,32 @@ class ModelThreshold:
         )
 
 
+def check_threshold(
+    threshold: float | str | None,
+    *,
+    model: Any,
+    calibrate_with: str | Path | None,
+    target_precision: float | None,
+) -> None:
+    """Raise ``ValueError`` if the options that set the threshold exclude each other or cannot be used."""
+    if isinstance(threshold, str) and threshold not in (AUTO, PUBLISHED):
+        raise ValueError(
+            f"threshold must be a number, {AUTO!r}, {PUBLISHED!r} or None: got {threshold!r}; {PUBLISHED!r} is the "
+            "model's own for the two languages."
+        )
+    if calibrate_with is None and target_precision is not None:
+        raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
+    if calibrate_with is not None and threshold not in (None, AUTO):
+        raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
+    if calibrate_with is not None and model is None:
+        raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
+    if target_precision is not None and not 0 < target_precision <= 1:
+        raise ValueError(f"target_precision must lie in (0, 1]: got {target_precision}.")
+    if threshold == PUBLISHED and name_of(model) is None:
+        kind = "none" if model is None else f"a loaded {type(model).__name__}"
+        raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
+
+
 def resolve_threshold(
     model: Any,
     *,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.deduplication import DistinctText
-from st_xling.mining.store import MANIFEST, EmbeddingStore, ModelIdentity
+from st_xling.mining.store import BY_LANGUAGE, MANIFEST, EmbeddingStore, ModelIdentity, model_identity
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import name_of
@@ -23,23 +23,6 @@ from st_xling.utils.loaded import name_of
 logger = logging.getLogger(__name__)
 
 _ROWS_AT_ONCE = 1 << 14
-
-#: Part of the way in which a model embeds that takes off a mean of each language, where those of the text are named.
-BY_LANGUAGE = {"center": "language"}
-
-
-def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
-    """Name, revision and fingerprint of a ``SentenceTransformer`` or a ``CrossEncoder``.
-
-    Args:
-        model: The encoder.
-        name: As the user named it; else what the encoder knows of itself.
-    """
-    from st_xling.models.fingerprint import model_fingerprint
-
-    config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""
-    return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
 class Encoder:
@@ -241,19 +224,27 @@ def vectors_from(
     *,
     languages: Mapping[str, str | None] | None = None,
     embeds: bool = False,
-    **options: Any,
+    batch_size: int | None = None,
+    dtype: str = "float32",
+    prompt: str | None = None,
+    device: str | None = None,
+    engine: str = "local",
 ) -> tuple[VectorMakers, dict[str, Encoder]]:
-    """What provides each side's vectors: embeddings from elsewhere, else the model.
+    """Open the embeddings of each side, or load the model for the sides without embeddings.
 
     Args:
         model: As for :class:`Encoder`, or ``None``.
         embeddings: Store, ``.npy`` file or array of each side, or ``None``, by side.
-        rows: Sentences of each side's text, by side.
-        languages: Of each side's text, by side, for a model that is centered by language.
+        rows: Number of sentences of each side's text, by side.
+        languages: Language of each side's text, by side, for a model that is centered by language.
         embeds: The model embeds more than the sides without embeddings, such as known translations.
-        options: As for :class:`Encoder`.
+        batch_size: As for :class:`Encoder`.
+        dtype: As for :class:`Encoder`.
+        prompt: As for :class:`Encoder`.
+        device: As for :class:`Encoder`.
+        engine: As for :class:`Encoder`.
     Returns:
-        By side; and the model by side, if there is one that embeds.
+        The provider of each side's vectors; and the model by side, if there is one that embeds.
     Raises:
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
             computation, or centered by another language; as :meth:`GivenEmbeddings.open`.
@@ -281,12 +272,15 @@ def vectors_from(
             made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
     encoders: dict[str, Encoder] = {}
     if model is not None:
-        encoder = Encoder(model, **options)
+        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         embedded = {side: languages[side] for side in languages if embeds or side in missing}
         encoders = encoder.in_languages(embedded)
         made["the model"] = encoder.identity, next(iter(encoders.values())).way if encoders else None
         makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
+    if named := {side: one.language for side, one in encoders.items() if one.language}:
+        words = ", ".join(f"{side} {language}" for side, language in named.items())
+        logger.info("text is centered by the mean of its language: %s", words)
     return {side: makers[side] for side in embeddings}, encoders
 
 
@@ -314,8 +308,8 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
             )
 
 
-def ways(makers: VectorMakers) -> dict[str, str]:
-    """How both sides' vectors were made; where they differ, both ways."""
+def encoding_settings(makers: VectorMakers) -> dict[str, str]:
+    """Return the encoding settings of both sides; where they differ, both values."""
     source, target = (maker.way for maker in makers.values())
     names = dict.fromkeys([*source, *target])
     both = {name: dict.fromkeys(side.get(name, "none") for side in (source, target)) for name in names}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+import torch
 
 from st_xling.mining.mine import mine
 from st_xling.mining.score_pairs import check_aligned
@@ -44,7 +44,9 @@ def xsim(
     margin: str = "ratio",
     target_texts: Sequence[str] | None = None,
     method: str = "exact",
-    **search_options: Any,
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    progress: bool = False,
 ) -> Xsim:
     """Similarity search error from source to target: the best-scored of each source's ``k`` nearest targets is taken.
 
@@ -53,17 +55,18 @@ def xsim(
     Args:
         source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sentences, dim)``
         target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
-        k: Neighbours that make up a sentence's neighbourhood.
+        k: Number of neighbors of each sentence.
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
         target_texts: The targets' sentences; where given, a target with the translation's text is no error, so that
             repeated sentences do no harm.
-        method: As for :func:`~st_xling.mining.mine`: of an approximate
-            search the errors are not exact.
-        search_options: As for :func:`~st_xling.mining.neighbours`.
+        method: As for :func:`~st_xling.mining.mine`; the errors of an approximate search are not exact.
+        device: As for :func:`~st_xling.mining.mine`.
+        memory_mib: As for :func:`~st_xling.mining.mine`.
+        progress: Show a progress bar on stderr.
     Returns:
         Errors, error rate and accuracy.
     Raises:
-        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.neighbours`.
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:
         LASER, ``xsim.py``; NLLB Team 2022, section 5.
     Example:
@@ -76,8 +79,16 @@ def xsim(
         raise ValueError(
             f"target_texts must have one text per target: got {len(target_texts)} for {total} rows; pass all of them."
         )
-    options = {"k": k, "margin": margin, "method": method, **search_options}
-    best = best_targets(source_embeddings, target_embeddings, **options).tolist()
+    best = best_targets(
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        margin=margin,
+        method=method,
+        device=device,
+        memory_mib=memory_mib,
+        progress=progress,
+    ).tolist()
     hits = sum(
         row == found or (target_texts is not None and found >= 0 and target_texts[row] == target_texts[found])
         for row, found in enumerate(best)
@@ -85,17 +96,35 @@ def xsim(
     return Xsim(total - hits, total)
 
 
-def best_targets(source_embeddings: Embeddings, target_embeddings: Embeddings, **options: Any) -> np.ndarray:
-    """The target of highest margin score of each source, -1 for a source without one.
+def best_targets(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    method: str = "exact",
+    device: str | torch.device = "cpu",
+    memory_mib: int = 256,
+    progress: bool = False,
+) -> np.ndarray:
+    """Find the target with the highest margin score of each source, or -1 for a source without one.
 
-    Args:
-        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
-        options: Of :func:`~st_xling.mining.mine`.
+    Arguments are those of :func:`~st_xling.mining.mine`.
+
     Returns:
         *Shape:* ``(sources,)``
     """
-    pairs = mine(source_embeddings, target_embeddings, retrieval="forward", **options)
+    pairs = mine(
+        source_embeddings,
+        target_embeddings,
+        k=k,
+        margin=margin,
+        retrieval="forward",
+        method=method,
+        device=device,
+        memory_mib=memory_mib,
+        progress=progress,
+    )
     best = np.full(source_embeddings.shape[0], -1)
     best[pairs.source_indices] = pairs.target_indices
     return best

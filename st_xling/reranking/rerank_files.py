@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.pipeline.rescore import load_reranker
-from st_xling.mining.vectors import model_identity
+from st_xling.mining.store import model_identity
 from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options

@@ -13,8 +13,9 @@ from sentence_transformers.base.modules import Router
 
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
+from st_xling.mining.store import model_identity
 from st_xling.mining.text import read_rows
-from st_xling.mining.vectors import GivenEmbeddings, model_identity
+from st_xling.mining.vectors import GivenEmbeddings
 from st_xling.models.encode import Role, encode
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords

@@ -90,7 +90,7 @@ def _cosine_blocks(queries: Embeddings, corpus: Embeddings, block: int) -> Itera
 
 
 def retrieval_accuracy(source: Embeddings, target: Embeddings) -> tuple[float, float]:
-    """Share of rows whose nearest neighbour in the other language is the row's own translation (P@1).
+    """Share of rows whose nearest neighbor in the other language is the row's own translation (P@1).
 
     A hit is index ``i`` retrieving index ``i``, LASER's rule: of two equal sentences only the first can be found.
 
@@ -133,7 +133,7 @@ def precision_at(
 def weighted_f1(found: ArrayLike) -> float:
     r"""F1 of "which sentence did row i find?" read as classification into as many classes as there are sentences.
 
-    mteb takes row :math:`i`'s own number as its class and the number of its nearest neighbour as the prediction, and
+    mteb takes row :math:`i`'s own number as its class and the number of its nearest neighbor as the prediction, and
     calls scikit-learn's ``f1_score(average="weighted", zero_division=0)``. Each class has one member, so with
     :math:`c_i` the rows that found sentence :math:`i`
 
@@ -144,7 +144,7 @@ def weighted_f1(found: ArrayLike) -> float:
     the F1 of mining, whatever the data set is called.
 
     Args:
-        found: Index of each row's nearest neighbour. *Shape:* ``(rows,)``
+        found: Index of each row's nearest neighbor. *Shape:* ``(rows,)``
     Returns:
         A fraction in [0, 1].
     Source:

@@ -1,4 +1,4 @@
-"""Exact neighbours in both directions, by a bare float32 product of the same size and by two exact FAISS searches.
+"""Exact neighbors in both directions, by a bare float32 product of the same size and by two exact FAISS searches.
 
 The answers are compared too. What the search takes as texts grow is in ``mining_growth``, on a cluster in
 ``mining_ray``, from text to pairs in ``mining_end_to_end``; recall against time of approximate search in
@@ -42,7 +42,7 @@ def faiss_search(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
 def measure(run: Run, *, rows: int = 16_384, memory_mib: int = 256) -> Iterator[Ratio]:
     import faiss
 
-    from st_xling.mining import neighbours
+    from st_xling.mining import find_neighbors
 
     faiss.omp_set_num_threads(run.threads)
     source, target = embeddings(rows, 0), embeddings(rows, 1)
@@ -51,7 +51,7 @@ def measure(run: Run, *, rows: int = 16_384, memory_mib: int = 256) -> Iterator[
     found: dict[str, list[np.ndarray]] = {}
 
     def ours() -> None:
-        found["ours"] = [each.indices for each in neighbours(source, target, k=K, memory_mib=memory_mib)]
+        found["ours"] = [each.indices for each in find_neighbors(source, target, k=K, memory_mib=memory_mib)]
 
     def searched() -> None:
         found["faiss"] = [faiss_search(source, target), faiss_search(target, source)]
@@ -61,7 +61,7 @@ def measure(run: Run, *, rows: int = 16_384, memory_mib: int = 256) -> Iterator[
     product, faiss_time = (quotients(seconds["ours"], seconds[name]) for name in ("product", "faiss"))
     yield Ratio("time", "one float32 product", product, at_most=1.0, note=size)
     same = np.mean([np.mean(own == theirs) for own, theirs in zip(found["ours"], found["faiss"])])
-    note = f"{size}; {same:.4%} the same neighbours (FAISS sorts by float32 sums)"
+    note = f"{size}; {same:.4%} the same neighbors (FAISS sorts by float32 sums)"
     yield Ratio("time beside FAISS", "two exact searches", faiss_time, at_most=0.6, note=note)
 
 

@@ -1,6 +1,6 @@
 """Recall against time of approximate search, by exact search: FAISS indexes, all in one process.
 
-Speed is in seconds of both directions and the making of the indexes; ``recall`` the share of exact neighbours found, of
+Speed is in seconds of both directions and the making of the indexes; ``recall`` the share of exact neighbors found, of
 ``--sample`` sources; pairs the exact best targets found, of sources whose exact best is their translation. Target, at
 1,000,000 sentences a side: at least 99 % of the pairs in at most a quarter of the time.
 
@@ -16,7 +16,7 @@ beyond these mixtures, dim 384, 2,048 sources, one thread of a busy machine, fai
 or 50 candidates; of a graph, efSearch for probes:
 
 =========  =================  ======  =============  =======  ==========
-rows       index              probes  times as fast  pairs    neighbours
+rows       index              probes  times as fast  pairs    neighbors
 =========  =================  ======  =============  =======  ==========
 50,000     IVF256,PQ96x4fs    16      2.8            0.914    0.775
 50,000     IVF256,PQ96x4fs    32      2.7            0.960    0.840
@@ -67,7 +67,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining import EmbeddingStore, Neighbours, neighbours
+from st_xling.mining import EmbeddingStore, Neighbors, find_neighbors
 from st_xling.mining.search.approximate import CandidateIndex, default_cells, default_factory
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import exact_rows
@@ -122,12 +122,12 @@ def points_of(
     run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
 ) -> Iterator[Point]:
     count = min(_TIMED, len(source)) * min(_TIMED, len(target))
-    in_all = run.seconds(lambda: neighbours(source[:_TIMED], target[:_TIMED], **options))
+    in_all = run.seconds(lambda: find_neighbors(source[:_TIMED], target[:_TIMED], **options))
     in_all *= len(source) * len(target) / count
     picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
     queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
     corpus = CorpusMatrix(target, "target", torch.device("cpu"))
-    exact = Neighbours.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
+    exact = Neighbors.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
     translated = exact[:, 0] == picked
     of: dict[str, Any] = {"memory_mib": options["memory_mib"], "progress": False}
     made: dict[str, tuple[CandidateIndex, float]] = {}
@@ -142,7 +142,7 @@ def points_of(
         keys: list[torch.Tensor] = []
         search = partial(ready.search, queries, corpus, k=options["k"], **of)
         to_search = run.seconds(lambda: keys.append(search()[0])) * len(source) / sample  # noqa: B023
-        found = Neighbours.from_keys(keys[0]).indices
+        found = Neighbors.from_keys(keys[0]).indices
         best = float((found[:, 0] == exact[:, 0])[translated].mean())
         recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
         yield Point(len(target), ready.text, in_all, 2 * (to_make + to_search), recall, best)
@@ -169,7 +169,7 @@ def draw(points: list[Point], path: Path) -> None:
             axes.xaxis.set(major_formatter="{x:g}", minor_formatter="")
         panels[0, column].set_title(f"{rows:,} rows a side")
     panels[0, 0].set_ylabel("pairs found")
-    panels[1, 0].set_ylabel("neighbours found")
+    panels[1, 0].set_ylabel("neighbors found")
     lines = {line.get_label(): line for axes in panels[0] for line in axes.lines if line.get_label()[0] != "_"}
     figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
     figure.savefig(path, dpi=150)

@@ -4,7 +4,7 @@
 and peak of the memory beyond what was there before, without the mapped stores.
 
 Text and vectors are made up: distinct short lines and a noisy copy of each. With ``--model`` lines of real text are
-embedded instead. With ``--saved`` the search is not made: its saved state is, with the known neighbours and made-up
+embedded instead. With ``--saved`` the search is not made: its saved state is, with the known neighbors and made-up
 cosines, and is loaded as if the search had been killed just before its end. So ten million lines a side can be run:
 ``--rows 10000000 --dim 16 --dtype int8 --saved --no-filters --no-plan``.
 """
@@ -31,7 +31,6 @@ from safetensors.torch import save_file
 from st_xling.mining import EmbeddingStore, FilterOptions, MiningText, mine_texts, plan_mining, write_store
 from st_xling.mining import deduplication as reading
 from st_xling.mining.filters import PairFilters
-from st_xling.mining.pipeline import config
 from st_xling.mining.pipeline import mine_texts as pipeline
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.search_state import _identity
@@ -45,8 +44,8 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in ("a"
 #: What a stage calls; what one calls within another is not counted twice.
 STAGES: dict[str, list[tuple[Any, str]]] = {
     "read": [(reading, "validate_text"), (reading, "fold_duplicates"), (pipeline, "check_vectors")],
-    "encode": [(config.MiningConfig, "embed")],
-    "search": [(config, "find_neighbours")],
+    "encode": [(pipeline, "embed_distinct")],
+    "search": [(pipeline, "find_neighbors")],
     "choose": [(pipeline, "best_pairs")],
     "filters": [(PairFilters, "allowed")],
     "write": [(pipeline, "_write_pairs")],
@@ -165,8 +164,7 @@ def save_state(folder: Path, path: Path, of_target: np.ndarray) -> None:
 def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
     """Mine so many lines a side."""
     with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
-        folder, options = Path(place), {"k": K, "method": arguments.method, "shard_rows": arguments.shard_rows}
-        options["filters"] = FilterOptions(disable=["all"] if arguments.no_filters else [])
+        folder, options = Path(place), dict[str, Any](k=K)
         if arguments.model:
             for side, path in zip(SIDES, arguments.text):
                 with Path(path).open("rb") as whole:
@@ -181,15 +179,17 @@ def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
         texts = [folder / f"{side}.txt" for side in SIDES]
         with contextlib.chdir(folder), Stages() as stages:
             if arguments.saved:
-                inner = config.find_neighbours
+                inner = pipeline.find_neighbors
 
                 def resumed(*both: Any, state_folder: Path, **named: Any) -> Any:
                     state_folder.mkdir(parents=True)
                     Path("state").rename(state_folder / "search.safetensors")
                     return inner(*both, state_folder=state_folder, **named)
 
-                config.find_neighbours = resumed
-            report = mine_texts(*texts, "pairs.tsv", **options)
+                pipeline.find_neighbors = resumed
+            filters = FilterOptions(disable=["all"] if arguments.no_filters else [])
+            search = {"method": arguments.method, "shard_rows": arguments.shard_rows}
+            report = mine_texts(*texts, "pairs.tsv", filters=filters, **search, **options)
         plan: dict[str, Any] = {}
         if not arguments.no_plan:
             plan = plan_mining(*texts, **options).as_dict()

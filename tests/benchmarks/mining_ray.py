@@ -25,20 +25,19 @@ def measure(
     except ImportError:
         raise Skipped("needs ray: pip install 'st-xling[ray]'") from None
 
-    from st_xling.mining import Neighbours, neighbours
-    from st_xling.mining.search.find import find_neighbours
-    from st_xling.mining.search.shards import run_here, sharded_neighbours, tasks_of
+    from st_xling.mining import Neighbors, find_neighbors
+    from st_xling.mining.search.shards import run_here, sharded_neighbors, tasks_of
     from tests.mining.on_ray import HERE
 
     source, target = embeddings(rows, 0, dim), embeddings(rows, 1, dim)
-    search = partial(find_neighbours, k=K, memory_mib=memory_mib)
+    search = partial(find_neighbors, k=K, memory_mib=memory_mib)
     tasks = tasks_of(rows, rows, k=K, method="exact", shard_rows=max(2 * K, rows // 4))
 
-    def task(some: np.ndarray, others: np.ndarray, _: object) -> tuple[Neighbours, Neighbours]:
-        return neighbours(some, others, k=K, memory_mib=memory_mib)
+    def task(some: np.ndarray, others: np.ndarray, _: object) -> tuple[Neighbors, Neighbors]:
+        return find_neighbors(some, others, k=K, memory_mib=memory_mib)
 
     one = family_seconds(lambda: search(source, target))
-    here = family_seconds(lambda: sharded_neighbours(source, target, task, tasks, run_here, k=K))
+    here = family_seconds(lambda: sharded_neighbors(source, target, task, tasks, run_here, k=K))
 
     def of(what: str, spent: tuple[float, float]) -> Ratio:
         return Ratio(f"{what}: processor time", "one search", spent[1] / one[1], note=f"clock {spent[0] / one[0]:.2f}")

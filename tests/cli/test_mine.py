@@ -14,6 +14,7 @@ from st_xling.cli import main
 from st_xling.data import read_parallel
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import tsv_cells, write_store
+from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
 
@@ -38,7 +39,7 @@ def test_the_file_and_the_figures(
     assert main([*words, *more, "--rejects", str(rejects), "--k", "3", "--threshold", "0.9"]) == 0
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
-    pairs = [tsv_cells(line) for line in out.read_text(encoding="utf-8").splitlines()]
+    pairs = read_cells(out)
     assert lines[0] == "source: 122 lines, 121 distinct sentences" and lines[-2] == f"{len(pairs)} pairs: {out}"
     assert "|filters:hub=20,copy,near_copy=0.85,length_ratio=3,language=0.1" in lines[-1]
     assert "|threshold:0.9|" in lines[-1]
@@ -67,33 +68,36 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     options = ["--disable-filter", "all", "--retrieval", "forward", "--out"]
     words = ["mine", *sides, "--model", str(saved_encoder), *options]
     assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
-    assert main([*words, str(tmp_path / "p.tsv")]) == 0
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
     assert ["1", "122"] in [record["source_ids"] for record in records]
     assert read_parallel(str(tmp_path / "p.jsonl"))["source"][:] == [record["source"] for record in records]
-    cells = [line.split("\t") for line in (tmp_path / "p.tsv").read_text(encoding="utf-8").splitlines()]
-    assert read_parallel(str(tmp_path / "p.tsv"), columns=(3, 4))["target"][:] == [line[4] for line in cells]
+    assert main([*words, str(tmp_path / "p.tsv")]) == 0
+    plain = tmp_path / "plain.tsv"
+    assert main([*words, str(plain), "--no-header"]) == 0
+    assert (tmp_path / "p.tsv").read_text(encoding="utf-8").split("\n", 1)[1] == plain.read_text(encoding="utf-8")
+    cells = [line.split("\t") for line in plain.read_text(encoding="utf-8").splitlines()]
+    assert read_parallel(str(plain), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every line has its score; with filters or a threshold, fewer lines; lines of ``mine`` can be scored again."""
+    """Every pair has its score; with filters or a threshold there are fewer; a file of ``mine`` is scored again."""
     pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
     assert main(["mine", *sides, "--model", str(saved_encoder), "--out", str(pairs), "--disable-filter", "all"]) == 0
     capsys.readouterr()
-    words = ["score", str(pairs), "--columns", "3,4", "--model", str(saved_encoder), "--out"]
+    words = ["score", str(pairs), "--model", str(saved_encoder), "--out"]
     assert main([*words, str(out), "--json", str(figures)]) == 0
-    scored = [line.split("\t", 1) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [line for _, line in scored] == pairs.read_text(encoding="utf-8").splitlines()
+    scored = read_cells(out)
+    assert [cells[3:] for cells in scored] == [cells[3:] for cells in read_cells(pairs)]
     printed = capsys.readouterr().out.splitlines()
     assert printed[-2] == f"{len(scored)} pairs: {out}" and printed[-1].startswith("score|model:")
     assert "|filters:none|threshold:none|" in printed[-1]
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["score"]["kept"] == len(scored) and written["signature"] == printed[-1]
-    threshold = sorted(float(score) for score, _ in scored)[10]
-    assert main([*words, "-", "--threshold", str(threshold), "--filters"]) == 0
+    threshold = sorted(float(cells[0]) for cells in scored)[10]
+    assert main([*words, "-", "--threshold", str(threshold), "--filters", "--no-header"]) == 0
     captured = capsys.readouterr()
-    kept = [line.split("\t", 1) for line in captured.out.splitlines()]
-    assert 0 < len(kept) < len(scored) and all(line in scored for line in kept)
+    kept = list(map(tsv_cells, captured.out.splitlines()))
+    assert 0 < len(kept) < len(scored) and all(cells in scored for cells in kept)
     assert "\nscore|model:" in captured.err and "rejected by filters: " in captured.err
 
 

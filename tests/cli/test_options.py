@@ -30,7 +30,7 @@ OPTIONS = Options(
     """
 MODEL            a folder
 TEXT...          several
---k N            neighbours (default: 4)
+--k N            neighbors (default: 4)
 --share SHARE    100 % of it
 --kind {a,b}     one of these
 --data SPEC      where (required, repeatable)

@@ -92,13 +92,13 @@ def test_distance_and_koleo_equal_their_formulas(size):
     assert koleo(source).item() == pytest.approx(reference.koleo(source.tolist()), rel=1e-9)
 
 
-def test_koleo_parts_neighbours_but_not_equal_texts():
+def test_koleo_parts_neighbors_but_not_equal_texts():
     rows = torch.tensor([[1.0, 0.0], [1.0, 0.0], [0.9, 0.1], [-1.0, 0.0]], requires_grad=True)
     value = koleo(rows)
     value.backward()
     assert value.item() == pytest.approx(reference.koleo(rows.tolist()), rel=1e-5)
     assert rows.grad.isfinite().all() and rows.grad[1].abs().sum() == 0
-    # A step down moves the third row away from its neighbour, the first.
+    # A step down moves the third row away from its neighbor, the first.
     assert rows.grad[2, 1] < 0
     assert koleo(rows[:1]).item() == 0.0
 
@@ -189,7 +189,7 @@ def test_edges():
 
 
 def test_autocast_leaves_cosines_exact():
-    """In bfloat16 the neighbours of 1 are 0.996 and 1.008: what ranking tells apart would be rounded away."""
+    """In bfloat16 the neighbors of 1 are 0.996 and 1.008: what ranking tells apart would be rounded away."""
     source, target = embeddings(6, 6, dtype=torch.float32)
     expected = translation_ranking(source, target)
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -18,11 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining import EmbeddingStore, encode, neighbours
-from st_xling.mining.encoding import Window
-from st_xling.mining.ray import embed_on_ray, run_on_ray
-from st_xling.mining.search.find import find_neighbours
-from st_xling.mining.search.shards import sharded_neighbours, tasks_of
+from st_xling.mining import EmbeddingStore, encode, find_neighbors
+from st_xling.mining.encoding import Window, embed_on_ray
+from st_xling.mining.ray import run_on_ray
+from st_xling.mining.search.shards import sharded_neighbors, tasks_of
 from st_xling.mining.text import read_rows
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as encode_sentences
@@ -43,9 +42,9 @@ def kill_some(folder: Path, deaths: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow_neighbours(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
+def slow_neighbors(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
     kill_some(folder, deaths)
-    return neighbours(source, target, **options)
+    return find_neighbors(source, target, **options)
 
 
 def slow_load(path: str, *, folder: Path, deaths: int, device: str) -> Any:
@@ -62,8 +61,8 @@ def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 
     both = stores(folder)
     tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
     (marks := folder / "searched").mkdir(exist_ok=True)
-    task = partial(slow_neighbours, folder=marks, deaths=deaths, k=4)
-    return sharded_neighbours(*both, task, tasks, run, k=4, state_folder=state, save_seconds=0)
+    task = partial(slow_neighbors, folder=marks, deaths=deaths, k=4)
+    return sharded_neighbors(*both, task, tasks, run, k=4, state_folder=state, save_seconds=0)
 
 
 def embedded_here(folder: Path) -> np.ndarray:
@@ -105,15 +104,15 @@ def same_result(folder: Path) -> None:
     store, other = stores(folder)
     for method in METHODS:
         options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "index_folder": folder / method}
-        save(folder / f"files {method}.npz", find_neighbours(store, other, **options))
-    save(folder / "arrays.npz", find_neighbours(store[:], other[:], engine="ray"))
+        save(folder / f"files {method}.npz", find_neighbors(store, other, **options))
+    save(folder / "arrays.npz", find_neighbors(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
     (folder / "target" / "shard-000000.safetensors").unlink()
     for bad in ("bad", "missing"):
         rows = other[:].copy()
         rows[70] = 0
         try:
-            find_neighbours(store, rows if bad == "bad" else other, engine="ray")
+            find_neighbors(store, rows if bad == "bad" else other, engine="ray")
         except (ValueError, OSError) as error:
             print(error)
     assert ray.is_initialized()

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.mining import MinedPairs, neighbours
+from st_xling.mining import MinedPairs, find_neighbors
 from st_xling.mining.filters import (
     FILTERS,
     HAN,
@@ -228,12 +228,12 @@ def test_hub_of_real_neighbors() -> None:
     random = np.random.default_rng(0)
     sources = random.normal(size=(200, 64)) + 1.0
     targets = np.concatenate([np.ones((1, 64)), random.normal(size=(199, 64))])
-    forward, backward = neighbours(sources, targets, k=2)
+    forward, backward = find_neighbors(sources, targets, k=2)
     counts = NeighborCounts.of(forward, backward)
     for found, lists in ((counts.target, forward), (counts.source, backward)):
         assert found.tolist() == [sum(row == near for near in lists.indices.ravel()) for row in range(200)]
     first, second = rejections([("a", "b"), ("c", "d")], "hub", counts=counts)
-    assert first == ({"side": "target", "neighbour_of": 200}, 40.0)
+    assert first == ({"side": "target", "neighbor_of": 200}, 40.0)
     assert (second is None) == (counts.target[1] <= 40 and counts.source[1] <= 40)
 
 
@@ -241,8 +241,8 @@ def test_hub_of_real_neighbors() -> None:
     ("source", "target", "expected"),
     [
         (8000, 80, None),
-        (8001, 81, ({"side": "source", "neighbour_of": 8001}, 8000.0)),
-        (8000, 81, ({"side": "target", "neighbour_of": 81}, 80.0)),
+        (8001, 81, ({"side": "source", "neighbor_of": 8001}, 8000.0)),
+        (8000, 81, ({"side": "target", "neighbor_of": 81}, 80.0)),
     ],
 )
 def test_bound_of_hubs(source: int, target: int, expected: Verdict | None) -> None:

@@ -25,16 +25,16 @@ def test_swapping_sides_changes_nothing(margin):
     assert np.array_equal(margin_scores(cosines, source, target, margin=margin), swapped)
 
 
-@pytest.mark.parametrize("neighbourhood", [0.0, -0.0, 9e-7, -9e-7, -0.5, -1.0])
+@pytest.mark.parametrize("neighborhood", [0.0, -0.0, 9e-7, -9e-7, -0.5, -1.0])
 @pytest.mark.parametrize("cosine", [-0.9, -1e-9, 0.0, 0.9])
-def test_no_pair_gains_from_a_denominator_that_is_not_positive(cosine, neighbourhood):
-    assert margin_scores(cosine, neighbourhood, neighbourhood).item() == -np.inf
+def test_no_pair_gains_from_a_denominator_that_is_not_positive(cosine, neighborhood):
+    assert margin_scores(cosine, neighborhood, neighborhood).item() == -np.inf
     for margin in ("absolute", "distance"):
-        assert np.isfinite(margin_scores(cosine, neighbourhood, neighbourhood, margin=margin))
+        assert np.isfinite(margin_scores(cosine, neighborhood, neighborhood, margin=margin))
 
 
 def test_ratio_by_hand():
-    """cos 0.8, neighbourhoods of mean 0.6 and 0.4: 0.8 / 0.5; DAP's equation 8 would give 0.8 / 1.0."""
+    """cos 0.8, neighborhoods of mean 0.6 and 0.4: 0.8 / 0.5; DAP's equation 8 would give 0.8 / 1.0."""
     assert margin_scores(0.8, 0.6, 0.4).item() == pytest.approx(1.6)
     assert margin_scores(0.5, 1e-6, 1e-6).item() == pytest.approx(5e5)  # the smallest denominator counts
 

@@ -17,15 +17,15 @@ from st_xling.mining import (
     MARGINS,
     RETRIEVALS,
     MinedPairs,
-    Neighbours,
+    Neighbors,
+    best_pairs,
     best_threshold,
     correct_pairs,
     evaluate_pairs,
+    find_neighbors,
     margin_scores,
     mine,
-    neighbours,
 )
-from st_xling.mining.mine import best_pairs
 from tests import reference_mining as reference
 
 
@@ -60,8 +60,8 @@ def test_blocks_do_not_change_a_bit(seed, margin, retrieval, block):
     random = np.random.default_rng(seed)
     source, target = random.integers(0, 2, (9, 4)) + [[1, 0, 0, 0]], random.integers(0, 2, (7, 4)) + [[1, 0, 0, 0]]
     whole = as_list(mine(source, target, k=3, margin=margin, retrieval=retrieval))
-    options = dict(margin=margin, retrieval=retrieval, block_rows=block, block_columns=block)
-    assert as_list(mine(source, target, k=3, **options)) == whole
+    neighbors = find_neighbors(source, target, k=3, block_rows=block, block_columns=block)
+    assert as_list(best_pairs(*neighbors, margin=margin, retrieval=retrieval)) == whole
     assert whole == sorted(whole, key=lambda pair: (-pair[0], pair[1], pair[2]))
 
 
@@ -95,7 +95,7 @@ def test_threshold_keeps_what_reaches_it():
     assert len(mine(source, target, threshold=float("inf"))) == 0
 
 
-def test_opposite_neighbourhoods_are_not_mined():
+def test_opposite_neighborhoods_are_not_mined():
     """Every cosine is negative, so no ratio means anything; the other margins still rank."""
     source, target = np.eye(3) + 0.1, -np.eye(3) - 0.1
     for retrieval in RETRIEVALS:
@@ -124,7 +124,7 @@ def tied(sources: int, targets: int, seed: int) -> tuple[np.ndarray, np.ndarray]
 
 
 def best_allowed(
-    forward: Neighbours, backward: Neighbours, forbidden: set[tuple[int, int]], margin: str, retrieval: str
+    forward: Neighbors, backward: Neighbors, forbidden: set[tuple[int, int]], margin: str, retrieval: str
 ) -> list[tuple[float, int, int]]:
     """All candidates that are allowed and have a score; each sentence's best of its own list; then the retrieval."""
 
@@ -132,7 +132,7 @@ def best_allowed(
         means = (forward.means[source], backward.means[target])
         return float(margin_scores(cosine, *means, margin=margin))
 
-    def best(own: Neighbours, turned: bool) -> set[tuple[float, int, int]]:
+    def best(own: Neighbors, turned: bool) -> set[tuple[float, int, int]]:
         chosen = set()
         for row, (others, cosines) in enumerate(zip(own.indices.tolist(), own.similarities.tolist())):
             found = []
@@ -166,7 +166,7 @@ def best_allowed(
 @pytest.mark.parametrize(("margin", "share"), [("ratio", 0.3), ("distance", 0.7), ("ratio", 1.0), ("absolute", 0.0)])
 def test_best_allowed_pairs_by_definition(retrieval: str, margin: str, share: float) -> None:
     for seed in range(8):
-        forward, backward = neighbours(*tied(13, 17, seed), k=4)
+        forward, backward = find_neighbors(*tied(13, 17, seed), k=4)
         random = np.random.default_rng(seed)
         forbidden = {pair for pair in product(range(13), range(17)) if random.random() < share}
         asked: list[tuple[int, int]] = []
@@ -188,12 +188,12 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
         lowest.append(pairs.scores.min())
         return np.zeros(len(pairs), dtype=bool)
 
-    found = best_pairs(*neighbours(*tied(40, 30, 3), k=3), allow=allow, threshold=1.01)
+    found = best_pairs(*find_neighbors(*tied(40, 30, 3), k=3), allow=allow, threshold=1.01)
     assert len(found) == 0 and min(lowest) >= 1.01
 
 
 def test_bytes_a_sentence() -> None:
-    """Beyond their neighbours: what lets ten million sentences a side fit, whatever the share of mutual pairs."""
+    """Beyond their neighbors: what lets ten million sentences a side fit, whatever the share of mutual pairs."""
     rows, k, random = 100_000, 4, np.random.default_rng(0)
     for mutual in (0.0, 0.9):
         partners = random.permutation(rows)
@@ -201,7 +201,7 @@ def test_bytes_a_sentence() -> None:
         for near in (partners, np.argsort(partners)):
             indices = random.integers(0, rows, (rows, k))
             indices[:, 0] = np.where(random.random(rows) < mutual, near, indices[:, 0])
-            both.append(Neighbours(np.tile(np.float32([0.9, 0.5, 0.4, 0.3]), (rows, 1)), indices))
+            both.append(Neighbors(np.tile(np.float32([0.9, 0.5, 0.4, 0.3]), (rows, 1)), indices))
         tracemalloc.start()
         found = best_pairs(*both)
         peak = tracemalloc.get_traced_memory()[1]

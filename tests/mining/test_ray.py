@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import MiningText, encode, neighbours, write_store
+from st_xling.mining import MiningText, encode, find_neighbors, write_store
 from st_xling.mining.ray import pack, unpack
-from st_xling.mining.search.find import check_search, find_neighbours
+from st_xling.mining.search.find import check_search
 from tests.mining.on_ray import METHODS, NAMES, SHARD_ROWS, embedded_here, stores
 from tests.mining.search.test_exact import embeddings
 
@@ -83,10 +83,10 @@ def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
     assert (
         "shard of sources 0 to 299 and targets 0 to 199" in errors and "all workers must find the same files" in errors
     )
-    exact = neighbours(*both)
+    exact = find_neighbors(*both)
     assert_found(folder / "arrays.npz", exact)
     for method in METHODS:
-        here = find_neighbours(*both, method=method, shard_rows=SHARD_ROWS, index_folder=folder / "here" / method)
+        here = find_neighbors(*both, method=method, shard_rows=SHARD_ROWS, index_folder=folder / "here" / method)
         assert_found(folder / f"files {method}.npz", here)
         indexes = [sorted(path.name for path in (place / method).glob("*")) for place in (folder, folder / "here")]
         assert indexes[0] == indexes[1] and len(indexes[0]) == (0 if method == "exact" else 9)
@@ -101,7 +101,7 @@ def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
 @pytest.mark.slow
 def test_killed_workers_and_nodes_lose_their_tasks_only(folder: Path) -> None:
     drive("nodes", folder)
-    assert_found(folder / "nodes.npz", neighbours(*stores(folder)))
+    assert_found(folder / "nodes.npz", find_neighbors(*stores(folder)))
     assert np.load(folder / "vectors.npy").tobytes() == embedded_here(folder).tobytes()
     for name, tasks, deaths in (("searched", 20, 7), ("loaded", 0, 4)):
         calls, died = (len(list((folder / name).glob(f"{kind}-*"))) for kind in ("call", "death"))
@@ -115,5 +115,5 @@ def test_a_killed_driver_resumes(folder: Path) -> None:
     for _ in range(3):
         drive("driver", folder, status=-signal.SIGKILL)
     drive("driver", folder)
-    assert_found(folder / "driver.npz", neighbours(*stores(folder)))
+    assert_found(folder / "driver.npz", find_neighbors(*stores(folder)))
     assert 20 <= len(list((folder / "searched").iterdir())) <= 20 + 3 * 2 * (os.cpu_count() or 1)

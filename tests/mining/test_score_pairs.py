@@ -18,7 +18,7 @@ def parallel(pairs, seed, dim=8):
 @pytest.mark.parametrize("k", [1, 4])
 def test_equals_loops(margin, count_own, k):
     source, target = parallel(14, seed=k)
-    target[5], target[6] = target[6].copy(), target[5].copy()  # two wrong pairs, not each other's neighbours
+    target[5], target[6] = target[6].copy(), target[5].copy()  # two wrong pairs, not each other's neighbors
     scores = score_pairs(source, target, k=k, margin=margin, count_own=count_own)
     expected = reference.score_pairs(source, target, k=k, margin=margin, count_own=count_own)
     assert scores.tolist() == pytest.approx(expected, abs=2e-6)  # cosines are rounded to float32

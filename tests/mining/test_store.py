@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from st_xling.mining import EmbeddingStore, neighbours, write_store
+from st_xling.mining import EmbeddingStore, find_neighbors, write_store
 from st_xling.mining.store import Header, ModelIdentity
 from st_xling.mining.store_writer import StoreWriter
 from st_xling.mining.text import TextSummary
@@ -76,7 +76,9 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_a_search_is_exact_among_what_is_read(dtype: str, stores: Callable[..., EmbeddingStore]) -> None:
     store, other = stores(3, dtype), vectors(7, seed=1)
-    for found, expected in zip(neighbours(store, other, k=2), neighbours(np.asarray(store, np.float64), other, k=2)):
+    for found, expected in zip(
+        find_neighbors(store, other, k=2), find_neighbors(np.asarray(store, np.float64), other, k=2)
+    ):
         np.testing.assert_array_equal(found.indices, expected.indices)
         np.testing.assert_array_equal(found.similarities, expected.similarities)
 

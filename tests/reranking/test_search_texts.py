@@ -1,4 +1,4 @@
-"""Two-stage search: exact neighbours in one direction, then the cross-encoder's order, languages, bad input."""
+"""Two-stage search: exact neighbors in one direction, then the cross-encoder's order, languages, bad input."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.cli import main
-from st_xling.mining import EmbeddingStore, encode, neighbours
+from st_xling.mining import EmbeddingStore, encode, find_neighbors
 from st_xling.mining.search import exact as nearest_module
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.reranking.search_files import search_texts
@@ -31,7 +31,7 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
     queries, rows = generator.normal(size=(40, 12)), generator.normal(size=(900, 12)).astype(np.float32)
     rows[[5, 500, 899]] = rows[100]  # ties, within and across blocks
     queries[3] = rows[100]
-    expected = neighbours(queries, rows, k=20)[0]
+    expected = find_neighbors(queries, rows, k=20)[0]
     for block in (2**16, 64):
         monkeypatch.setattr(nearest_module, "_CORPUS_ROWS", block)
         found = nearest_rows(queries, rows, k=20)
@@ -39,7 +39,7 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
         np.testing.assert_allclose(found.similarities, expected.similarities, atol=1e-6)
     assert found.indices[3, :4].tolist() == [5, 100, 500, 899]
     one = nearest_rows(queries[:1], rows, k=900)
-    assert sorted(one.indices[0].tolist()) == list(range(900)), "more neighbours than queries"
+    assert sorted(one.indices[0].tolist()) == list(range(900)), "more neighbors than queries"
     with pytest.raises(ValueError, match="got k=901 for 900"):
         nearest_rows(queries, rows, k=901)
 

@@ -1,4 +1,4 @@
-"""Recipes: what ships loads, what is misspelt is named with its nearest neighbour, what wins over what."""
+"""Recipes: what ships loads, what is misspelt is named with its nearest neighbor, what wins over what."""
 
 from __future__ import annotations
 

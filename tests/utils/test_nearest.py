@@ -1,4 +1,4 @@
-"""Nearest neighbours, P@1 and P@N: equal to the loops, first of equals, blind to blocks."""
+"""Nearest neighbors, P@1 and P@N: equal to the loops, first of equals, blind to blocks."""
 
 import numpy as np
 import pytest

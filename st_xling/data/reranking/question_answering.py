@@ -59,7 +59,7 @@ class QuestionAnswering:
         return tuple(self.questions)
 
     def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
-        """Cut by article, so that no paragraph, nor its neighbour, is in two parts.
+        """Cut by article, so that no paragraph, nor its neighbor, is in two parts.
 
         Args:
             shares: Name → share of the articles; they sum to 1. Every part gets an article at least. The last parts are

@@ -22,7 +22,7 @@ from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba_data import english_columns
 from st_xling.evaluation.xsim import MISALIGNED, xsim_plus_plus
-from st_xling.mining import mine, neighbours
+from st_xling.mining import find_neighbors, mine
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.mining.xsim import best_targets
@@ -258,7 +258,7 @@ def _pool(session: Session) -> Cells:
 def _hubness(session: Session) -> Cells:
     cells: Cells = {}
     for code, (source, target) in session.pairs.items():
-        forward, _ = neighbours(source, target, k=min(HUB_K, len(target)))
+        forward, _ = find_neighbors(source, target, k=min(HUB_K, len(target)))
         times = np.bincount(forward.indices.ravel(), minlength=len(target))
         cells[code] = Cell(sha8(session.data.pairs[code]), {"times": times, "never": times == 0})
     return cells
@@ -386,9 +386,9 @@ TASKS: dict[str, Task] = {
     "hubness": Task(
         "Hubness",
         f"How unevenly English sentences come among the {HUB_K} nearest of others: their skewness, and the share that "
-        "is nobody's neighbour.",
+        "is nobody's neighbor.",
         "pairs",
-        (_LOWER("skewness", ("times",), (), unit="", decimals=2), _LOWER("nobody's neighbour", ("never",))),
+        (_LOWER("skewness", ("times",), (), unit="", decimals=2), _LOWER("nobody's neighbor", ("never",))),
         _hubness,
         {"k": HUB_K},
     ),

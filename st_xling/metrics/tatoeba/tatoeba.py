@@ -31,8 +31,8 @@ class Tatoeba(evaluate.Metric):
     Args:
         predictions: Embeddings of the source sentences, one vector a row.
         references: Embeddings of their translations, row by row. Both are held in float32.
-        margin: What xsim scores neighbours by: "ratio", "distance" or "absolute" (plain cosine).
-        k: Neighbours that make up a sentence's neighbourhood for xsim; lowered to the number of rows where there
+        margin: What xsim scores neighbors by: "ratio", "distance" or "absolute" (plain cosine).
+        k: Neighbors that make up a sentence's neighborhood for xsim; lowered to the number of rows where there
             are fewer.
     Returns:
         source_to_target_accuracy, target_to_source_accuracy, accuracy: P@1 each way and their mean, fractions
@@ -68,14 +68,14 @@ class Tatoeba(evaluate.Metric):
         forward, backward = nearest(source, target), nearest(target, source)
         own = np.arange(len(source))
         to_target, to_source = float(np.mean(forward == own)), float(np.mean(backward == own))
-        neighbours = min(k, len(source))
+        neighbors = min(k, len(source))
         return {
             "source_to_target_accuracy": to_target,
             "target_to_source_accuracy": to_source,
             "accuracy": (to_target + to_source) / 2,
             "source_to_target_f1": weighted_f1(forward),
             "target_to_source_f1": weighted_f1(backward),
-            "xsim_error": xsim(source, target, margin=margin, k=neighbours).error_rate,
+            "xsim_error": xsim(source, target, margin=margin, k=neighbors).error_rate,
             "n_pairs": len(source),
             "signature": sign(
                 "tatoeba",
@@ -83,7 +83,7 @@ class Tatoeba(evaluate.Metric):
                 direction="both",
                 ties="index",
                 f1="weighted(mteb)",
-                xsim=f"{margin},k={neighbours}",
+                xsim=f"{margin},k={neighbors}",
             ),
         }
 

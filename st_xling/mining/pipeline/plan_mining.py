@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.pipeline.config import MiningConfig, takes_options
-from st_xling.mining.search.exact import check_k, neighbours
+from st_xling.mining.pipeline.work import check_options, default_device
+from st_xling.mining.search.exact import check_k
+from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import Files, read_rows, validate_text
-from st_xling.mining.vectors import Encoder
+from st_xling.mining.vectors import Encoder, vectors_from
 from st_xling.utils.console import duration
 
 #: Lines of each text that are measured: fewer where they must be embedded first.
@@ -94,30 +95,68 @@ def _mib(count: int) -> str:
     return f"{count / 2**20:,.0f} MiB"
 
 
-@takes_options()
-def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **options: Any) -> MiningPlan:
+def plan_mining(
+    source: Files,
+    target: Files,
+    *,
+    model: Any = None,
+    source_embeddings: str | Path | np.ndarray | None = None,
+    target_embeddings: str | Path | np.ndarray | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    text_format: str = "lines",
+    errors: str = "strict",
+    batch_size: int | None = None,
+    dtype: str = "float32",
+    prompt: str | None = None,
+    k: int = 4,
+    device: str | None = None,
+    memory_mib: int = 256,
+    work: str | Path = ".",
+) -> MiningPlan:
     """Estimate time, memory and disk of :func:`~st_xling.mining.mine_texts` with these options; writes nothing.
 
-    Lines at equal distances in each text are embedded, or their vectors read where there are embeddings, and the
-    two samples are searched. Encoding grows with the lines, an exact search with their product. A small search takes
-    longer per product than a large one, so the search is estimated on the high side. Filters, calibration,
-    re-scoring and approximate search are not measured.
+    Lines at equal distances in each text are embedded, or their vectors are read if there are embeddings, and the two
+    samples are searched. Encoding grows with the lines, an exact search with their product. A small search takes longer
+    per product than a large one, so the search is estimated on the high side. Filters, calibration, re-scoring and
+    approximate search are not measured.
 
     Args:
-        source: As for ``mine_texts``.
+        source: As for ``mine_texts``, as all that follow unless stated otherwise.
         target: As for ``mine_texts``.
+        model: As for ``mine_texts``.
+        source_embeddings: As for ``mine_texts``.
+        target_embeddings: As for ``mine_texts``.
+        source_language: Language of the source text, for a model that is centered by language.
+        target_language: Language of the target text.
+        text_format: As for ``mine_texts``.
+        errors: As for ``mine_texts``.
+        batch_size: As for ``mine_texts``.
+        dtype: As for ``mine_texts``.
+        prompt: As for ``mine_texts``.
+        k: As for ``mine_texts``.
+        device: As for ``mine_texts``.
+        memory_mib: As for ``mine_texts``.
         work: Folder where the work is to be kept, or one above it.
-        options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`.
     Raises:
-        ValueError: For options out of range, faulty texts, or embeddings that do not fit them.
+        ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
-    config = MiningConfig(**options)
-    config.check()
+    check_options(k=k, device=device, memory_mib=memory_mib, batch_size=batch_size, dtype=dtype)
+    device = device or default_device()
     texts = {"source": source, "target": target}
-    reading: dict[str, Any] = {"format": config.text_format, "errors": config.errors}
+    reading: dict[str, Any] = {"format": text_format, "errors": errors}
     rows = {side: validate_text(files, **reading, blank="keep").rows for side, files in texts.items()}
-    check_k(config.k, rows["source"], rows["target"])
-    makers, _ = config.vector_makers(rows)
+    check_k(k, rows["source"], rows["target"])
+    makers, _ = vectors_from(
+        model,
+        {"source": source_embeddings, "target": target_embeddings},
+        rows,
+        languages={"source": source_language, "target": target_language},
+        batch_size=batch_size,
+        dtype=dtype,
+        prompt=prompt,
+        device=device,
+    )
     vectors: dict[str, np.ndarray] = {}
     encoded_in: dict[str, float] = {}
     for side, maker in makers.items():
@@ -131,10 +170,10 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
             encoded_in[side] = time.perf_counter() - started
         else:
             vectors[side] = np.asarray(maker.rows[np.array([*sample])])
-    k = min(config.k, *(len(sample) - 1 for sample in vectors.values()))
+    sample_k = min(k, *(len(sample) - 1 for sample in vectors.values()))
     for _ in range(2):  # the first run prepares the device
         started = time.perf_counter()
-        neighbours(*vectors.values(), k=k, device=config.place, memory_mib=config.memory_mib)
+        find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)
         searched_in = time.perf_counter() - started
     dim = vectors["source"].shape[1]
     folder = Path(work).absolute()
@@ -144,10 +183,10 @@ def plan_mining(source: Files, target: Files, *, work: str | Path = ".", **optio
         measured={side: len(sample) for side, sample in vectors.items()},
         encoded_in=encoded_in,
         searched_in=searched_in,
-        vector_bytes=dim * DTYPES[config.dtype].itemsize + 4 * (config.dtype == "int8"),  # with its scale
+        vector_bytes=dim * DTYPES[dtype].itemsize + 4 * (dtype == "int8"),  # with its scale
         dim=dim,
-        k=config.k,
-        block_bytes=config.memory_mib * 2**20,
-        device=config.place,
+        k=k,
+        block_bytes=memory_mib * 2**20,
+        device=device,
         disk_free_bytes=shutil.disk_usage(folder).free,
     )

@@ -14,7 +14,7 @@ import numpy as np
 
 from st_xling.mining.filters import RejectedPair
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.vectors import model_identity
+from st_xling.mining.store import model_identity
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 
@@ -70,7 +70,7 @@ class Rescored:
     removed: Iterable[RejectedPair]
 
 
-def rescore(
+def rescore_pairs(
     encoder: Any,
     name: str | None,
     pairs: MinedPairs,

@@ -30,21 +30,39 @@ from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
+    NeighborCounts,
     PairFilters,
     RejectedPair,
     RejectionLog,
     identify_languages,
 )
-from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.config import REJECTS, MiningConfig, Stages, check_vectors, rejection_lines, takes_options
+from st_xling.mining.mine import MinedPairs, check_choice
+from st_xling.mining.pipeline.work import (
+    REJECTS,
+    Stages,
+    best_line,
+    check_options,
+    check_vectors,
+    default_device,
+    embed_distinct,
+    header_line,
+    open_work,
+    rejection_lines,
+    search_name,
+    sign_pairs,
+)
 from st_xling.mining.score_pairs import PairScores
 from st_xling.mining.search.exact import check_k
+from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
+from st_xling.mining.vectors import vectors_from
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.resumable import Output
-from st_xling.utils.text import ParallelTextError, file_ending, raw_lines, unpacked_name
+from st_xling.utils.loaded import name_of
+from st_xling.utils.paths import check_outputs
+from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.text import ParallelTextError, file_ending, is_scored_header, raw_lines, unpacked_name
 
 _LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
 _SAMPLED_PAIRS = 400
@@ -58,151 +76,257 @@ class ScoreReport:
     """Metrics of one run.
 
     Attributes:
-        pairs: That were scored.
-        faulty: Lines that are no pair, by reason.
-        kept: Pairs that were written.
-        below: Pairs below the threshold, those without a score among them.
+        pairs: Number of scored pairs.
+        faulty: Number of faulty lines per reason.
+        kept: Number of written pairs.
+        below: Number of pairs below the threshold, including those without a score.
+        best: Highest score, if it is below the threshold.
         rejected: Number of pairs that filters rejected per reason code.
-        stages: What each stage took and removed, in order.
-        signature: One line that says what was done with what.
+        stages: Seconds and removed pairs of each stage, in order.
+        signature: Signature of the run.
     """
 
     pairs: int
     faulty: dict[str, int]
     kept: int
     below: int
+    best: float | None
     rejected: dict[str, int]
     stages: Stages = field(compare=False)
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Metrics, as JSON can write them."""
+        """Return the metrics for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
-        """The metrics for a reader."""
+        """Describe the metrics, one a line."""
         faulty = ", ".join(f"{count:,} {reason}" for reason, count in self.faulty.items())
         return [
             f"{self.pairs:,} pairs, {self.below:,} below the threshold",
             *([f"left out as faulty: {faulty}"] if faulty else []),
+            *best_line(self.best),
             *rejection_lines(self.rejected),
             *self.stages.lines(),
         ]
 
 
-@takes_options(
-    without=(
-        *("text_format", "errors", "retrieval", "calibrate_with", "target_precision"),
-        *("rescore", "rescore_threshold", "rescore_dtype"),
-    )
-)
 def score_texts(
     pairs: str | Path,
     out: Output,
     *,
     columns: Sequence[int] | Sequence[str] | None = None,
     max_chars: int = 5000,
+    model: Any = None,
+    source_embeddings: str | Path | np.ndarray | None = None,
+    target_embeddings: str | Path | np.ndarray | None = None,
+    batch_size: int | None = None,
+    dtype: str = "float32",
+    prompt: str | None = None,
+    k: int = 4,
+    margin: str = "ratio",
+    threshold: float | None = None,
     filters: FilterOptions | None = None,
     filter_first: bool = False,
-    **options: Any,
+    rejects: str | Path | None = None,
+    format: str = "tsv",
+    header: bool = True,
+    method: str = "exact",
+    index: str | Path | None = None,
+    engine: str = "local",
+    device: str | None = None,
+    memory_mib: int = 256,
+    shard_rows: int | None = None,
+    save_seconds: float = 60.0,
+    work: str | Path | None = None,
+    keep_work: bool = False,
+    progress: bool = False,
 ) -> ScoreReport:
-    """Score each pair of a corpus among neighbourhoods taken from the corpus itself; the order is kept.
+    """Score each pair of a corpus among neighborhoods taken from the corpus itself; the order is kept.
 
-    As :func:`~st_xling.mining.score_pairs`, except that equal sentences count as one neighbour, so that a sentence
-    that occurs many times is not its own neighbourhood. A pair whose ratio has no meaning scores minus infinity.
+    As :func:`~st_xling.mining.score_pairs`, except that equal sentences count as one neighbor, so that a sentence that
+    occurs many times is not its own neighborhood. A pair whose ratio is undefined scores minus infinity.
 
-    What is no pair is left out and counted, and written to ``rejects`` before what filters reject, with its line and
-    a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``, ``missing_key``,
-    ``non_string_value``, ``unclosed_quote``.
+    Faulty lines are skipped and counted, and written to ``rejects`` before the pairs that filters reject, with their
+    number and a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``,
+    ``missing_key``, ``non_string_value``, ``unclosed_quote``.
 
-    The corpus is read once, and copied to a temporary file (see :mod:`tempfile` for where); with the search, some 450
-    bytes a pair are in memory. Killed and called again, it resumes; see :func:`~st_xling.mining.mine_texts`.
+    The text is read once into a memory-mapped table on the disk; with the search, about 450 bytes a pair are in memory.
+    Repeat the same call to resume a killed one; see :func:`~st_xling.mining.mine_texts`.
 
     Args:
-        pairs: A file of tab-separated lines, or what ``train --data`` reads (:func:`~st_xling.data.load_data_specs`):
-            other tables, Moses pairs, packed or not, data sets of the Hub, and samples of these.
-        out: A file, replaced if it exists, or a binary stream. TSV: the score before the line as it was, or of other
-            kinds before source and target as :func:`~st_xling.mining.tsv_line` writes them; JSONL: score, source and
-            target, ``null`` for minus infinity.
-        columns: Of source and target: positions counted from 0, or names. Of tab-separated lines without a header
-            the first two by default, whatever follows.
+        pairs: A file of tab-separated lines, or any source of ``train --data`` (see
+            :func:`~st_xling.data.load_data_specs`): other tables, Moses pairs, data sets of the Hub, and samples.
+        out: A file, replaced if it exists, or a binary stream. Formats are those of ``mine_texts``; ids are line
+            numbers, unless ``pairs`` is a file that st-xling wrote. JSONL has ``null`` for minus infinity.
+        columns: Columns of source and target: positions counted from 0, or names. By default they are found by name, or
+            are the first two of tab-separated lines without a header.
         max_chars: Longest sentence that is scored.
+        model: As for ``mine_texts``.
+        source_embeddings: Store, ``.npy`` file or array with a row for each pair.
+        target_embeddings: The same for the targets.
+        batch_size: As for ``mine_texts``.
+        dtype: As for ``mine_texts``.
+        prompt: As for ``mine_texts``.
+        k: As for ``mine_texts``.
+        margin: As for ``mine_texts``.
+        threshold: Minimum score of the kept pairs; all are kept by default.
         filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
-            those of the corpus, where they are known. Pairs that reach the threshold are checked.
+            those of the corpus, if they are known. Only pairs that reach the threshold are checked.
         filter_first: Filter before anything is embedded: rejected pairs take no time of the model, have no score, and
             are no neighbors of others. The hub filter, which needs neighbors, still runs last.
-        options: As for :class:`~st_xling.mining.pipeline.config.MiningConfig`; embeddings have a row a line, ids of
-            rejects are line numbers, and a threshold is a number.
+        rejects: File for faulty lines and the pairs that filters reject, as JSON lines.
+        format: As for ``mine_texts``.
+        header: As for ``mine_texts``.
+        method: As for ``mine_texts``.
+        index: As for ``mine_texts``.
+        engine: As for ``mine_texts``.
+        device: As for ``mine_texts``.
+        memory_mib: As for ``mine_texts``.
+        shard_rows: As for ``mine_texts``.
+        save_seconds: As for ``mine_texts``.
+        work: As for ``mine_texts``.
+        keep_work: As for ``mine_texts``.
+        progress: As for ``mine_texts``.
     Returns:
         Metrics and signature.
     Raises:
         ValueError: For a corpus without pairs, or with too few for ``k``, once the rejects are written; for faulty
-            lines, or ``filter_first``, with embeddings, of which no row can be left out; and as ``mine_texts``.
-        OSError: For a full disk; what was done before stays.
+            lines, or ``filter_first``, with embeddings, which have a row for each line; and as ``mine_texts``.
+        OSError: For a full disk; the work is kept.
     """
-    config = MiningConfig(filters=filters or FilterOptions(disable=["all"]), **options)
-    if isinstance(config.threshold, str):
-        raise ValueError(f"threshold must be a number: got {config.threshold!r}; leave it out to keep every pair.")
+    if isinstance(threshold, str):
+        raise ValueError(f"threshold must be a number: got {threshold!r}; leave it out to keep every pair.")
     if max_chars < 1:
         raise ValueError(f"max_chars must be at least 1: got {max_chars}.")
-    has_embeddings = not config.source_embeddings is config.target_embeddings is None
+    has_embeddings = not source_embeddings is target_embeddings is None
     if filter_first and has_embeddings:
         raise ValueError("filter_first (--filter-first) saves embedding: leave it out where embeddings are ready.")
-    config.check()
-    config.check_files(out, [pairs])
+    check_choice(margin=margin, threshold=threshold)
+    check_options(
+        k=k,
+        method=method,
+        index=index,
+        engine=engine,
+        device=device,
+        memory_mib=memory_mib,
+        shard_rows=shard_rows,
+        batch_size=batch_size,
+        dtype=dtype,
+        format=format,
+    )
+    embeddings_given = {"source": source_embeddings, "target": target_embeddings}
+    folders = {"work": work_path(out, work), "index": index}
+    check_outputs(
+        {"out": out, "rejects": rejects}, [pairs, name_of(model), *embeddings_given.values()], folders=folders
+    )
+    device = device or default_device()
     with ExitStack() as stack:
-        corpus = stack.enter_context(
-            _Corpus(str(pairs), columns=columns, max_chars=max_chars, progress=config.progress)
-        )
+        corpus = stack.enter_context(_Corpus(str(pairs), columns=columns, max_chars=max_chars, progress=progress))
         if corpus.faulty and has_embeddings:
             raise ParallelTextError(
                 f"embeddings have a row a line, so that none can be left out: {corpus.first_faults()}\nMend these "
                 "lines, or embed with the model."
             )
         sha256 = corpus.sha256  # of all pairs, rejected or not
-        config, stages = replace(config, filters=corpus.with_languages(config.active_filters)), Stages()
-        chosen = corpus.identify_languages(config.active_filters)
+        filters, stages = corpus.with_languages(filters or FilterOptions(disable=["all"])), Stages()
+        languages = {"source": filters.source_language, "target": filters.target_language}
+        filters = corpus.identify_languages(filters)
         first: dict[str, int] = {}
         if filter_first:
-            early = PairFilters(replace(chosen, disable=[*chosen.disable, "hub"]))
+            early = PairFilters(replace(filters, disable=[*filters.disable, "hub"]))
             corpus.leave_out(early)
             stages |= early.stages
             first = early.rejected
         if not corpus:
-            raise corpus.unusable(f"expected at least one pair, got none in {pairs}", config.rejects)
-        makers, _ = config.vector_makers({"source": len(corpus), "target": len(corpus)})
+            raise corpus.unusable(f"expected at least one pair, got none in {pairs}", rejects)
+        makers, _ = vectors_from(
+            model,
+            embeddings_given,
+            {"source": len(corpus), "target": len(corpus)},
+            languages=languages,
+            batch_size=batch_size,
+            dtype=dtype,
+            prompt=prompt,
+            device=device,
+            engine=engine,
+        )
         texts = {name: _Side(corpus, side) for side, name in enumerate(("source", "target"))}
         distinct = {name: DistinctText(text, f"the {name} side of {pairs}") for name, text in texts.items()}
         try:
-            check_k(config.k, len(distinct["source"]), len(distinct["target"]), kind="distinct ")
+            check_k(k, len(distinct["source"]), len(distinct["target"]), kind="distinct ")
         except ValueError as error:
-            raise corpus.unusable(str(error), config.rejects) from None
-        check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, config.k)
-        folder = stack.enter_context(config.working("score", out, {"pairs": corpus.sha256}, makers))
+            raise corpus.unusable(str(error), rejects) from None
+        check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, k=k, method=method)
+        folder = stack.enter_context(
+            open_work(
+                out,
+                rejects,
+                work,
+                command="score",
+                k=k,
+                hashes={"pairs": corpus.sha256},
+                makers=makers,
+                pairs=f"pairs.{format}",
+                keep_work=keep_work,
+            )
+        )
         with stages.timed("embedding"):
-            embeddings, method = config.embed(distinct, makers, folder)
+            embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         with stages.timed("search"):
-            nearest, pair_filters = config.find(embeddings, method, folder, chosen)
+            forward, backward = find_neighbors(
+                *embeddings,
+                k=k,
+                method=method,
+                engine=engine,
+                device=device,
+                memory_mib=memory_mib,
+                shard_rows=shard_rows,
+                save_seconds=save_seconds,
+                state_folder=folder.path / search_name(method, shard_rows),
+                index_folder=index or folder.path / "indexes",
+                progress=progress,
+            )
+            pair_filters = PairFilters(filters, counts=NeighborCounts.of(forward, backward))
         if filter_first:  # all others have run
             pair_filters.limits = {reason: limit for reason, limit in pair_filters.limits.items() if reason == "hub"}
         places = tuple(text.place_of for text in distinct.values())
-        scores = PairScores(*embeddings, nearest[0].means, nearest[1].means, margin=config.margin)
-        with atomic_writer(config.written(folder)) as stream, RejectionLog(folder.path / REJECTS) as log:
+        scores = PairScores(*embeddings, forward.means, backward.means, margin=margin)
+        with atomic_writer(folder.path / f"pairs.{format}") as stream, RejectionLog(folder.path / REJECTS) as log:
             corpus.copy_faults(log)
             with stages.timed("scoring and writing"):
-                kept = _write_scored(corpus, scores, places, pair_filters, config, stream, log)
+                kept, best = _write_scored(
+                    corpus,
+                    scores,
+                    places,
+                    pair_filters,
+                    stream,
+                    log,
+                    threshold=threshold,
+                    format=format,
+                    header=header,
+                    progress=progress,
+                )
         stages |= {reason: pair_filters.stages[reason] for reason in pair_filters.limits}
         rejected = first | pair_filters.rejected
+        number = "none" if threshold is None else f"{threshold:g}"
         return ScoreReport(
             pairs=len(corpus) + sum(first.values()),
             faulty=dict(corpus.faulty),
             kept=kept,
             below=len(corpus) - kept - sum(pair_filters.rejected.values()),
+            best=best if threshold is not None and best < threshold and np.isfinite(best) else None,
             rejected=rejected,
             stages=stages,
-            signature=config.signature(
-                *("score", makers, pair_filters),
+            signature=sign_pairs(
+                "score",
+                makers,
+                pair_filters,
+                margin=margin,
+                k=k,
                 method=method,
+                shard_rows=shard_rows,
+                threshold=number,
                 choice=[f"max_chars:{max_chars}", *(["filter_first"] if filter_first else [])],
                 texts=[f"pairs:{corpus.name}@{sha256[:8]}"],
             ),
@@ -214,22 +338,28 @@ def _write_scored(
     scores: PairScores,
     places: tuple[np.ndarray, ...],
     filters: PairFilters,
-    config: MiningConfig,
     stream: IO[bytes],
     log: RejectionLog,
-) -> int:
-    """Score some pairs at a time, and write those that stay; how many those are."""
-    written = 0
-    least = -np.inf if config.number is None else config.number
+    *,
+    threshold: float | None,
+    format: str,
+    header: bool,
+    progress: bool,
+) -> tuple[int, float]:
+    """Score the pairs in blocks, and write those that are kept; returns their number, and the best of all scores."""
+    written, best = 0, -math.inf
     lines = corpus.lines()
-    with progress_bar(total=len(corpus), desc="writing", unit="pairs", show=config.progress) as bar:
+    if format == "tsv" and header:
+        stream.write(header_line())
+    with progress_bar(total=len(corpus), desc="writing", unit="pairs", show=progress) as bar:
         for start in range(0, len(corpus), _LINES_AT_ONCE):
             numbers, block = zip(*islice(lines, _LINES_AT_ONCE))
             sources, targets = map(list, zip(*map(corpus.cells, block)))
             rows = [column[start : start + len(block)] for column in places]
             found = MinedPairs(scores(*rows), *rows)
-            stays = found.scores >= least
-            # A pair without a score is none that a filter could check.
+            best = max(best, float(found.scores.max()))
+            stays = found.scores >= (-np.inf if threshold is None else threshold)
+            # Filters cannot check a pair without a score.
             candidates = np.flatnonzero(stays & np.isfinite(found.scores))
             if filters.limits and len(candidates):
                 allowed, rejected = filters.check(CandidateBatch(found, sources, targets).select(candidates))
@@ -237,16 +367,17 @@ def _write_scored(
                 for row, pair in zip(candidates[~allowed].tolist(), rejected, strict=True):
                     log.write(pair, [str(numbers[row])], [str(numbers[row])])
             for row in np.flatnonzero(stays).tolist():
-                score = float(found.scores[row])
-                if config.format == "tsv":
-                    stream.write(f"{score!r}\t{block[row]}\n".encode())
-                    continue
-                number = score if math.isfinite(score) else None
-                record = {"score": number, "source": sources[row], "target": targets[row]}
-                stream.write(json.dumps(record, ensure_ascii=False).encode("utf-8") + b"\n")
+                score, number = float(found.scores[row]), numbers[row]
+                if format == "tsv":
+                    line = tsv_line([repr(score), number, number, sources[row], targets[row]])
+                else:
+                    finite = score if math.isfinite(score) else None
+                    record = {"score": finite, "source": sources[row], "target": targets[row]}
+                    line = json.dumps(record, ensure_ascii=False)
+                stream.write(line.encode("utf-8") + b"\n")
             written += int(stays.sum())
             bar.update(len(block))
-    return written
+    return written, best
 
 
 class _Corpus(ExitStack):
@@ -269,6 +400,8 @@ class _Corpus(ExitStack):
         layout = source.options.get("layout", Layout())
         self._header, self._keys = layout.header, layout.keys
         self._raw = source.files[0] if source.options.get("kind") == ".tsv" else None
+        first = b"" if self._raw is None else next(raw_lines(self._raw, any_length=True), b"")
+        self._parse = tsv_cells if is_scored_header(first.decode("utf-8", "replace").split("\t")) else _split_tabs
         self.faulty: Counter[str] = Counter()
         self._languages: set[tuple[str, ...]] = set()
         self._first_faults: list[Fault] = []
@@ -396,12 +529,16 @@ class _Corpus(ExitStack):
         if self._raw is None:
             source, target = tsv_cells(line)
             return source, target
-        cells = line.split("\t")
+        cells = self._parse(line)
         return cells[self._keys[0]], cells[self._keys[1]]
 
     def place(self, row: int) -> str:
         """Where a pair stands."""
         return f"{self._spec}:{next(islice(self.lines(), row, None))[0]}"
+
+
+def _split_tabs(line: str) -> list[str]:
+    return line.split("\t")
 
 
 class _Side(Sequence[str]):

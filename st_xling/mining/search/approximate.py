@@ -1,4 +1,4 @@
-"""Nearest neighbours for corpora too large to compare all with all: candidates from a FAISS index, scored exactly.
+"""Nearest neighbors for corpora too large to compare all with all: candidates from a FAISS index, scored exactly.
 
 An index of each corpus is searched with the other. It only proposes: its candidates are ranked by the cosines that an
 exact search ranks by, and lists that it leaves short, or that equal candidates may have been cut from, are searched
@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
-from st_xling.mining.search.exact import Neighbours, check_k, exact_rows, neighbours
+from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors, exact_rows
 from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
@@ -34,8 +34,8 @@ FAISS = "faiss:"
 #: Rows of each corpus that are searched exactly too.
 RECALL_SAMPLE = 256
 
-#: Candidates that an index is asked for, per neighbour; the least for few.
-CANDIDATES_PER_NEIGHBOUR, LEAST_CANDIDATES = 8, 32
+#: Candidates that an index is asked for, per neighbor; the least for few.
+CANDIDATES_PER_NEIGHBOR, LEAST_CANDIDATES = 8, 32
 
 #: Vectors that an index is trained on, per cell of an inverted file, and the least.
 SAMPLE_PER_CELL, LEAST_SAMPLE = 32, 2**16
@@ -68,8 +68,8 @@ class ApproximateSearch:
             were too few to train it and all were searched exactly.
     """
 
-    forward: Neighbours
-    backward: Neighbours
+    forward: Neighbors
+    backward: Neighbors
     recall: tuple[float, float] | None
     sampled: tuple[int, int]
     completed: tuple[int, int]
@@ -80,10 +80,10 @@ class ApproximateSearch:
             return f"recall not measured, by {self.index}"
         shares = (f"{share:.4f} of {rows} rows" for share, rows in zip(self.recall, self.sampled))
         exact = ", {:,} and {:,} rows searched exactly".format(*self.completed) if any(self.completed) else ""
-        return "recall of exact neighbours: source side {}, target side {}, by {}".format(*shares, self.index) + exact
+        return "recall of exact neighbors: source side {}, target side {}, by {}".format(*shares, self.index) + exact
 
 
-def approximate_neighbours(
+def approximate_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
     *,
@@ -97,11 +97,11 @@ def approximate_neighbours(
     memory_mib: int = 256,
     progress: bool = False,
 ) -> ApproximateSearch:
-    """As :func:`~st_xling.mining.neighbours`, but only what a FAISS index proposes is compared.
+    """As :func:`~st_xling.mining.find_neighbors`, but only what a FAISS index proposes is compared.
 
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
     Candidates have their exact cosines, best first, the lowest index first among equals; a pair that is
-    found from either corpus counts for both. No neighbour is missing: a row with too few candidates is searched
+    found from either corpus counts for both. No neighbor is missing: a row with too few candidates is searched
     exactly. If there are too few rows to train the index, that is logged and all are searched exactly. One seed always
     gives the same result: with inverted files also for any number of threads, with graphs (HNSW, NSG) for one thread.
 
@@ -111,25 +111,26 @@ def approximate_neighbours(
     Args:
         source_embeddings: As for an exact search. *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
-        k: Neighbours of each sentence.
+        k: Neighbors of each sentence.
         factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
             names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
             :func:`default_factory` says for each corpus.
         index_folder: Where the indexes are kept and found again, those of any number of corpora side by side:
             ``NAME-VECTORS-INDEX.faiss``, the last two fingerprints; nowhere by default.
         index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
-        recall_sample: Rows of each corpus whose exact neighbours are searched too, to measure the recall; 0 for none.
+        recall_sample: Rows of each corpus whose exact neighbors are searched too, to measure the recall; 0 for none.
         seed: For the vectors that are trained on, and the sample.
         device: Where to compute; a GPU serves the index too where the installed FAISS has one for it.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
         progress: Show bars on stderr.
     Returns:
-        Neighbours in both directions with the measured recall.
+        Neighbors in both directions with the measured recall.
     Raises:
-        ValueError: As :func:`~st_xling.mining.neighbours`; when FAISS knows no such index or parameter, when an index
-            of others lies in ``index_folder`` under the fingerprint of these vectors, or ``recall_sample`` is negative.
+        ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter,
+            ``index_folder`` contains an index of others under the fingerprint of these vectors, or ``recall_sample`` is
+            negative.
     Example:
-        >>> found = approximate_neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
+        >>> found = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> found.forward.indices.ravel().tolist(), found.recall
         ([2, 0, 1], (1.0, 1.0))
     """
@@ -151,7 +152,7 @@ def approximate_neighbours(
                 "%r has more cells than the %s rows to train it on: all are searched exactly instead.",
                 *(index.factory, f"{other.rows:,}"),
             )
-            both = neighbours(source_embeddings, target_embeddings, k=k, device=device, **options)
+            both = exact_neighbors(source_embeddings, target_embeddings, k=k, device=device, **options)
             sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
             recall = (1.0, 1.0) if recall_sample else None
             return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
@@ -167,14 +168,14 @@ def approximate_neighbours(
         texts.append(index.text)
     forward, backward = keys
     pairs = ((forward, backward), (backward, forward))
-    best = [Neighbours.from_keys(merge_pairs(*pair)) for pair in pairs]
+    best = [Neighbors.from_keys(merge_pairs(*pair)) for pair in pairs]
     used = " and ".join(dict.fromkeys(texts))
     found = measured((source, target), best, used, rows=recall_sample, seed=seed, k=k, **options)
     return replace(found, completed=(completed[0], completed[1]))
 
 
 def measured(
-    matrices: Sequence[CorpusMatrix], both: Sequence[Neighbours], index: str, *, rows: int, seed: int, **options: Any
+    matrices: Sequence[CorpusMatrix], both: Sequence[Neighbors], index: str, *, rows: int, seed: int, **options: Any
 ) -> ApproximateSearch:
     """What was found in both directions, with its recall for so many rows of either corpus."""
     recalls, sizes = [], []
@@ -203,7 +204,7 @@ def default_cells(rows: int) -> int:
 
 
 def default_probes(cells: int) -> int:
-    """Cells of so many to look at for a query; translations lie farther apart than neighbours in one language."""
+    """Cells of so many to look at for a query; translations lie farther apart than neighbors in one language."""
     return max(1, cells // 4)
 
 
@@ -216,7 +217,7 @@ class CandidateIndex:
     """A FAISS index that proposes candidates.
 
     Args:
-        factory: See :func:`approximate_neighbours`.
+        factory: See :func:`approximate_neighbors`.
         dim: Of the vectors; without it only the string is checked.
     Raises:
         ValueError: When FAISS refuses it.
@@ -370,7 +371,7 @@ class CandidateIndex:
         Returns:
             The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
         """
-        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOUR * k)))
+        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
         index = self._on(own.device)
         keys = torch.empty((own.rows, k), dtype=torch.int64)
         lacking = torch.empty(own.rows, dtype=torch.bool)

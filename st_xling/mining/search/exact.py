@@ -1,4 +1,4 @@
-"""Exact k nearest neighbours of two corpora in each other, from one pass over blocks of their products.
+"""Exact k nearest neighbors of two corpora in each other, from one pass over blocks of their products.
 
 Every product is computed once and serves its row and its column. A block is multiplied in low precision, and most
 products fall below what the best candidates of their row and column are known to reach, by more than their error. The
@@ -35,8 +35,8 @@ from st_xling.utils.cosines import Embeddings, check_shapes
 # Beyond these, larger blocks gain nothing: a processor's cache is full, a GPU is busy.
 _LARGEST = {"cpu": (4096, 4096), "cuda": (16384, 16384)}
 
-# Groups that each row's products are parted into, per neighbour requested; their maxima prune the others.
-_GROUPS_PER_NEIGHBOUR = 64
+# Groups that each row's products are parted into, per neighbor requested; their maxima prune the others.
+_GROUPS_PER_NEIGHBOR = 64
 
 # Products of a block that cost as much as the cosine of one pair.
 _PAIRS_PER_CANDIDATE = 64
@@ -49,7 +49,7 @@ _CORPUS_ROWS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
-class Neighbours:
+class Neighbors:
     """The ``k`` best matches of each sentence in the other corpus, best first, the lowest index first among equals.
 
     Attributes:
@@ -61,7 +61,7 @@ class Neighbours:
     indices: np.ndarray
 
     @classmethod
-    def from_keys(cls, keys: Tensor) -> Neighbours:
+    def from_keys(cls, keys: Tensor) -> Neighbors:
         """From the packed candidates of :mod:`st_xling.mining.search.top_k`, whose memory becomes that of the indices.
 
         *Shape:* ``(n, k)``
@@ -74,7 +74,7 @@ class Neighbours:
 
     @property
     def means(self) -> np.ndarray:
-        """Mean cosine of each sentence's neighbours, float64. *Shape:* ``(n,)``"""
+        """Mean cosine of each sentence's neighbors, float64. *Shape:* ``(n,)``"""
         return self.similarities.mean(axis=1, dtype=np.float64)
 
 
@@ -89,7 +89,7 @@ def check_k(k: int, sources: int, targets: int, kind: str = "") -> None:
         )
 
 
-def neighbours(
+def exact_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
     *,
@@ -101,37 +101,15 @@ def neighbours(
     progress: bool = False,
     state_folder: str | os.PathLike[str] | None = None,
     save_seconds: float = 60.0,
-) -> tuple[Neighbours, Neighbours]:
-    """Nearest targets of each source and nearest sources of each target, by cosine.
+) -> tuple[Neighbors, Neighbors]:
+    """Search all rows exactly; see :func:`~st_xling.mining.find_neighbors` for arguments, results and errors.
 
     Rounded products, each computed once for its row and its column, only decide which pairs are compared: in bfloat16
-    where the processor has it, then in float32. Those pairs are compared by the cosines of
-    :mod:`st_xling.utils.cosines`, in float64, and by index among equals. So the result is exact, whatever the blocks,
+    if the CPU supports it, then in float32. These pairs are compared by the cosines of
+    :mod:`st_xling.utils.cosines`, in float64, and by index among equals, so that the result is exact for any blocks,
     threads and device.
 
-    Beyond the inputs, which may be memory maps larger than the memory and are read block by block, a search takes
-    ``memory_mib``, and ``12 * k + 8`` bytes per row of either corpus.
-
-    Args:
-        source_embeddings: numpy or torch, any float dtype, normalised or not. *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
-        k: Neighbours of each sentence.
-        device: Where to compute, such as ``"cuda"``; embeddings may lie elsewhere.
-        memory_mib: Bound on the memory of one block, in MiB, on ``device``.
-        block_rows: Sources compared at a time, instead of what ``memory_mib`` allows.
-        block_columns: Targets compared at a time.
-        progress: Show a bar on stderr.
-        state_folder: Save what has been found there from time to time, and resume from what is saved there.
-        save_seconds: Least time between two saves.
-    Returns:
-        Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
-    Raises:
-        ValueError: When ``k`` exceeds either corpus, dims differ, a corpus is empty, rows are zero or not finite, or
-            ``state_folder`` holds another search.
-    Example:
-        >>> forward, backward = neighbours(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
-        >>> forward.indices.ravel().tolist(), backward.indices.ravel().tolist()
-        ([2, 0, 1], [1, 2, 0])
+    Beyond the inputs, a search takes ``memory_mib``, and ``12 * k + 8`` bytes per row of either corpus.
     """
     source_embeddings, target_embeddings = check_shapes(
         source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
@@ -152,7 +130,7 @@ def neighbours(
     folder = None if state_folder is None else Path(state_folder)
     with SearchState(source, target, k=k, folder=folder, save_seconds=save_seconds) as state:
         forward, backward = _search(source, target, k=k, blocks=blocks, state=state, progress=progress)
-    return Neighbours.from_keys(forward), Neighbours.from_keys(backward)
+    return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
 
 def exact_rows(
@@ -180,7 +158,7 @@ def nearest_rows(
     memory_mib: int = 256,
     device: str | torch.device = "cpu",
     progress: bool = False,
-) -> Neighbours:
+) -> Neighbors:
     """The ``k`` rows of the store nearest to each query by exact cosine, lowest row first among equals.
 
     Beyond the queries and one block of the store, which may be larger than the memory, this takes ``memory_mib`` and
@@ -206,13 +184,13 @@ def nearest_rows(
     indices: np.ndarray = np.empty((own.rows, 0), dtype=np.int64)
     for start in progress_bar(range(0, rows, _CORPUS_ROWS), desc="search", unit="blocks", show=progress):
         part = CorpusMatrix(store[start : start + _CORPUS_ROWS], f"store (from row {start})", own.device)
-        of_part = Neighbours.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
+        of_part = Neighbors.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
         cosines = np.concatenate([cosines, of_part.similarities], axis=1)
         indices = np.concatenate([indices, of_part.indices + start], axis=1)
         # Those found before have lower rows and come first: a stable sort leaves them there.
         order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
         cosines, indices = (np.take_along_axis(best, order, axis=1) for best in (cosines, indices))
-    return Neighbours(cosines, indices)
+    return Neighbors(cosines, indices)
 
 
 class Blocks(NamedTuple):
@@ -344,7 +322,7 @@ def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple
         Row and candidate of each pair, in the order of rows.
     """
     k, size = keys.shape[1], products.shape[dim]
-    groups = min(_GROUPS_PER_NEIGHBOUR * k, size)
+    groups = min(_GROUPS_PER_NEIGHBOR * k, size)
     whole = size // groups * groups
     maxima = products.narrow(dim, 0, whole).unflatten(dim, (-1, groups)).amax(dim=dim)
     products, maxima = (products, maxima) if dim else (products.T, maxima.T.contiguous())

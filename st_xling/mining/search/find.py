@@ -1,29 +1,33 @@
-"""Nearest neighbours of two corpora by the method and the engine that are requested."""
+"""Nearest neighbors of two corpora: exact, by a FAISS index, in this process or on a Ray cluster."""
 
 from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from st_xling.mining.ray import import_ray, run_on_ray
-from st_xling.mining.search.approximate import FAISS, RECALL_SAMPLE, approximate_neighbours, check_factory, measured
+from st_xling.mining.ray import check_engine, run_on_ray
+from st_xling.mining.search.approximate import (
+    FAISS,
+    RECALL_SAMPLE,
+    ApproximateSearch,
+    approximate_neighbors,
+    check_factory,
+    measured,
+)
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
-from st_xling.mining.search.exact import Neighbours, neighbours
-from st_xling.mining.search.shards import Task, run_here, sharded_neighbours, tasks_of
+from st_xling.mining.search.exact import Neighbors, exact_neighbors
+from st_xling.mining.search.shards import Task, run_here, sharded_neighbors, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 logger = logging.getLogger(__name__)
 
-#: Names that ``method`` may take; ``auto`` chooses by the size of the corpora.
+#: Values of ``method``; ``auto`` chooses by the size of the corpora.
 METHODS = ("exact", "approximate", "auto")
-
-#: Names that ``engine`` may take: this process, or the workers of a ray cluster.
-ENGINES = ("local", "ray")
 
 #: Multiplications up to which ``auto`` is exact: a quarter of an hour of one core of 2024, 280,000 sentences a corpus
 #: of dim 256, or 160,000 of dim 768.
@@ -42,22 +46,14 @@ def check_search(method: str, engine: str) -> None:
     check_engine(engine)
 
 
-def check_engine(engine: str) -> None:
-    """Raise unless there is such an engine, installed."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}: got {engine!r}; {ENGINES[0]!r} is usual.")
-    if engine == "ray":
-        import_ray()
-
-
 def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
-    """What ``method`` comes to: ``"auto"`` is exact up to :data:`MOST_EXACT` multiplications.
+    """Resolve ``"auto"``, which is exact up to :data:`MOST_EXACT` multiplications.
 
     Args:
-        method: As for :func:`find_neighbours`; any but ``"auto"`` stays as it is.
+        method: As for :func:`find_neighbors`; returned as it is, unless ``"auto"``.
         sources: Rows of the source corpus.
         targets: Rows of the target corpus.
-        dim: Of the embeddings.
+        dim: Dimension of the embeddings.
     """
     if method != "auto":
         return method
@@ -68,71 +64,105 @@ def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
     return chosen
 
 
-def find_neighbours(
-    source: Embeddings,
-    target: Embeddings,
+def find_neighbors(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
     *,
     k: int = 4,
     method: str = "exact",
     engine: str = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
-    index_folder: str | Path | None = None,
+    block_rows: int | None = None,
+    block_columns: int | None = None,
     shard_rows: int | None = None,
+    index_folder: str | Path | None = None,
     state_folder: str | os.PathLike[str] | None = None,
     save_seconds: float = 60.0,
     progress: bool = False,
-    **blocks: Any,
-) -> tuple[Neighbours, Neighbours]:
-    """Nearest targets of each source and nearest sources of each target.
+) -> tuple[Neighbors, Neighbors]:
+    """Find the nearest targets of each source and the nearest sources of each target, by cosine.
 
-    Whatever the method, every list has ``k`` different rows with their exact cosines, best first. An approximate search
-    may miss some of the best: how many is measured on a sample, and logged with ``progress``.
+    Every method returns ``k`` different rows in each list, with their exact cosines, best first, and the lowest index
+    first among equals. An approximate search may miss some of the nearest; how many is measured on a sample, and logged
+    with ``progress``. The result of an exact search does not depend on blocks, threads, device and engine.
+
+    Embeddings may be memory maps larger than the memory, which are read block by block.
 
     Args:
-        source: Embeddings of the source corpus. *Shape:* ``(sources, dim)``
-        target: Those of the target corpus. *Shape:* ``(targets, dim)``
-        k: Neighbours of each sentence.
-        method: ``"exact"``, ``"approximate"`` (:func:`~st_xling.mining.approximate_neighbours`), ``"faiss:FACTORY"``
-            for another index of FAISS with its search parameters, such as ``"faiss:IVF4096,Flat?nprobe=64"``, or
-            ``"auto"`` for what :func:`choose_method` says.
-        engine: ``"local"``, or ``"ray"`` for the workers of a cluster: the same result.
-        device: Where to search, such as ``"cuda"``; workers of a cluster search on their processors.
-        memory_mib: Bound on the memory of one block of the search, in MiB, in each worker.
-        index_folder: Where indexes are kept for another search; by default in ``state_folder``.
-        shard_rows: Each task searches at most so many sources among as many targets; see
-            :func:`~st_xling.mining.search.shards.tasks_of`. What an approximate search finds depends on it; an exact
-            search in this process has no tasks.
-        state_folder: Save what has been found there, and resume from what is saved there.
+        source_embeddings: numpy or torch, any float dtype, normalized or not. *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        k: Number of neighbors of each sentence.
+        method: ``"exact"`` (:func:`~st_xling.mining.search.exact.exact_neighbors`), ``"approximate"``
+            (:func:`~st_xling.mining.approximate_neighbors`), ``"faiss:FACTORY"`` for another FAISS index with its
+            search parameters, such as ``"faiss:IVF4096,Flat?nprobe=64"``, or ``"auto"`` (see :func:`choose_method`).
+        engine: ``"local"``, or ``"ray"`` to search with the workers of a Ray cluster; the result is the same.
+        device: Device to search on, such as ``"cuda"``; the workers of a cluster search on their CPUs.
+        memory_mib: Limit on the memory of one block of the search, in MiB, in each worker.
+        block_rows: Number of sources compared at a time in an exact local search; by default as many as fit.
+        block_columns: Number of targets compared at a time.
+        shard_rows: Maximum number of rows of either corpus in a task of a search by Ray or FAISS; see
+            :func:`~st_xling.mining.search.shards.tasks_of`. The result of an approximate search depends on it.
+        index_folder: Folder to keep the indexes of an approximate search in; by default ``state_folder``.
+        state_folder: Folder to save the search in and to resume it from.
         save_seconds: Time between two saves.
-        progress: Show a bar on stderr.
-        blocks: ``block_rows`` and ``block_columns`` of :func:`~st_xling.mining.neighbours`, for an exact local search.
+        progress: Show a progress bar on stderr.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
-        ValueError: On another method or engine, and as :func:`~st_xling.mining.neighbours`.
+        ValueError: For an unknown method or engine, ``k`` above the size of either corpus, unequal dims, an empty
+            corpus, rows that are zero or not finite, or a ``state_folder`` with another search.
+    Example:
+        >>> import numpy as np
+        >>> forward, backward = find_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
+        >>> forward.indices.ravel().tolist(), backward.indices.ravel().tolist()
+        ([2, 0, 1], [1, 2, 0])
     """
     check_search(method, engine)
-    if unknown := blocks.keys() - {"block_rows", "block_columns"}:
-        raise TypeError(f"got unexpected options of a search: {', '.join(sorted(unknown))}")
-    source, target = check_shapes(source, target, "source_embeddings", "target_embeddings")
+    source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     method = choose_method(method, sources, targets, dim)
-    options: dict[str, Any] = {"k": k, "memory_mib": memory_mib, "device": "cpu" if engine == "ray" else device}
-    state: dict[str, Any] = {"state_folder": state_folder, "save_seconds": save_seconds, "progress": progress}
-    if method != "exact":
-        options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
-        folder = index_folder or state_folder
-        options["index_folder"] = None if folder is None else Path(folder).absolute()
-    elif engine == "local":
-        return neighbours(source, target, **options, **state, **blocks)
+    if method == "exact" and engine == "local":
+        return exact_neighbors(
+            source,
+            target,
+            k=k,
+            device=device,
+            memory_mib=memory_mib,
+            block_rows=block_rows,
+            block_columns=block_columns,
+            state_folder=state_folder,
+            save_seconds=save_seconds,
+            progress=progress,
+        )
+    device = "cpu" if engine == "ray" else device
     tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
+    folder = index_folder or state_folder
+    approximate = partial(
+        approximate_neighbors,
+        k=k,
+        factory=method.removeprefix(FAISS) if method.startswith(FAISS) else None,
+        index_folder=None if folder is None else Path(folder).absolute(),
+        device=device,
+        memory_mib=memory_mib,
+    )
     if engine == "local" and len(tasks) == 1:
-        found = approximate_neighbours(source, target, progress=progress, **options)
+        found = approximate(source, target, progress=progress)
+        both = found.forward, found.backward
     else:
-        run = run_on_ray if engine == "ray" else run_here
-        search = partial(_exact if method == "exact" else _approximate, **options)
-        both = sharded_neighbours(source, target, search, tasks, run, k=k, name=method, **state)
+        exact = partial(_search_exactly, k=k, device=device, memory_mib=memory_mib)
+        both = sharded_neighbors(
+            source,
+            target,
+            exact if method == "exact" else partial(_search_index, approximate),
+            tasks,
+            run_on_ray if engine == "ray" else run_here,
+            k=k,
+            name=method,
+            state_folder=state_folder,
+            save_seconds=save_seconds,
+            progress=progress,
+        )
         if method == "exact" or not progress:
             return both
         matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
@@ -140,14 +170,18 @@ def find_neighbours(
         found = measured(matrices, both, words, rows=RECALL_SAMPLE, seed=0, k=k, memory_mib=memory_mib)
     if progress:
         logger.info("%s: %s", method, found)
-    return found.forward, found.backward
+    return both
 
 
-def _exact(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
-    return neighbours(source, target, **options)
+def _search_exactly(
+    source: Embeddings, target: Embeddings, task: Task, *, k: int, device: str | torch.device, memory_mib: int
+) -> tuple[Neighbors, Neighbors]:
+    return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib)
 
 
-def _approximate(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbours, Neighbours]:
+def _search_index(
+    approximate: Callable[..., ApproximateSearch], source: Embeddings, target: Embeddings, task: Task
+) -> tuple[Neighbors, Neighbors]:
     names = "source-{}-{}".format(*task.source), "target-{}-{}".format(*task.target)
-    found = approximate_neighbours(source, target, index_names=names, recall_sample=0, **options)
+    found = approximate(source, target, index_names=names, recall_sample=0)
     return found.forward, found.backward

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
-from st_xling.mining.search.exact import Neighbours, check_k
+from st_xling.mining.search.exact import Neighbors, check_k
 from st_xling.mining.search.search_state import SearchState
 from st_xling.mining.search.top_k import distinct_best, pack_keys
 from st_xling.utils.console import progress_bar
@@ -49,7 +49,7 @@ class Task(NamedTuple):
 
 
 #: Finds the ``k`` nearest of the rows of a task in each other.
-Search = Callable[[Embeddings, Embeddings, Task], tuple[Neighbours, Neighbours]]
+Search = Callable[[Embeddings, Embeddings, Task], tuple[Neighbors, Neighbors]]
 
 #: Runs the tasks of these numbers, in any order: packed keys of both directions, as :func:`run_task` returns them.
 Run = Callable[[Embeddings, Embeddings, Search, dict[int, Task]], Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]]
@@ -61,7 +61,7 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
     Args:
         sources: Rows.
         targets: Rows.
-        k: Neighbours, which every shard must have.
+        k: Neighbors, which every shard must have.
         method: Of the search; its default is another for ``"exact"``.
         shard_rows: Rows of a shard at most; a corpus is parted into as many equal ones as that takes.
     Raises:
@@ -83,7 +83,7 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
     return [Task(source, target) for source in shards[0] for target in shards[1]]
 
 
-def sharded_neighbours(
+def sharded_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
     search: Search,
@@ -95,7 +95,7 @@ def sharded_neighbours(
     state_folder: str | os.PathLike[str] | None = None,
     save_seconds: float = 60.0,
     progress: bool = False,
-) -> tuple[Neighbours, Neighbours]:
+) -> tuple[Neighbors, Neighbors]:
     """Merge what ``search`` finds in each task.
 
     Beyond the embeddings this process holds ``8 * k + 40`` bytes for each row of either corpus, and a few results.
@@ -106,13 +106,13 @@ def sharded_neighbours(
         search: Of one task.
         tasks: From :func:`tasks_of`.
         run: :func:`run_here`, or what runs them elsewhere.
-        k: Neighbours of each row.
+        k: Neighbors of each row.
         name: Of ``search`` with all that its result depends on: a saved state of another is refused.
         state_folder: Save there what finished tasks found, and resume from that.
         save_seconds: Most time between two saves; less while saving takes no time beside the tasks.
         progress: Show a bar on stderr.
     Raises:
-        ValueError: As :func:`~st_xling.mining.neighbours`.
+        ValueError: As :func:`~st_xling.mining.find_neighbors`.
         OSError: For a full disk in a task, which is named; what others found is saved.
     """
     names = "source_embeddings", "target_embeddings"
@@ -144,7 +144,7 @@ def sharded_neighbours(
                     save()
                 raise
     assert state.tasks.all()
-    return Neighbours.from_keys(best[0]), Neighbours.from_keys(best[1])
+    return Neighbors.from_keys(best[0]), Neighbors.from_keys(best[1])
 
 
 def run_here(

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 import io
 import json
 import random
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +24,6 @@ from st_xling.mining import (
     tsv_cells,
     write_store,
 )
-from st_xling.mining.pipeline.config import MiningConfig
 from st_xling.models.encode import encode as embed
 from tests.mining.full_disk import largest_file
 
@@ -45,13 +42,16 @@ def write(path: Path, lines: list[str]) -> Path:
     return path
 
 
+def read_cells(path: Path, *more: str) -> list[list[str]]:
+    """Cells below the header line of a TSV file."""
+    header, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]
+    assert header.split("\t") == ["score", "source_id", "target_id", "source", "target", *more]
+    return list(map(tsv_cells, lines))
+
+
 def read(path: Path) -> list[tuple[float, list[str], list[str], str, str]]:
     """Pairs of a TSV file."""
-    found = []
-    for line in path.read_text(encoding="utf-8").split("\n")[:-1]:
-        score, sources, targets, source, target = tsv_cells(line)
-        found.append((float(score), sources.split(","), targets.split(","), source, target))
-    return found
+    return [(float(score), one.split(","), other.split(","), *texts) for score, one, other, *texts in read_cells(path)]
 
 
 def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, list[float]]) -> dict[str, Any]:
@@ -63,20 +63,6 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
         write_store(tmp_path / f"{name}.store", vectors, sentences=list(side))
         options[f"{name}_embeddings"] = tmp_path / f"{name}.store"
     return options
-
-
-def test_options_are_those_of_the_configuration(tmp_path: Path) -> None:
-    """Declared once, seen in every signature; what a function does not take is an error, as ever."""
-    names = {field.name for field in fields(MiningConfig)}
-    assert set(inspect.signature(mine_texts).parameters) == names | {"source", "target", "out"}
-    assert inspect.signature(mine_texts).parameters["k"].default == 4
-    for call in (
-        lambda: score_texts(tmp_path / "p", tmp_path / "o", retrieval="max"),
-        lambda: mine_texts("s", "t", tmp_path / "o", kk=3),
-        lambda: mine(np.eye(3), np.eye(3), k=1, method="approximate", block_row=3),
-    ):
-        with pytest.raises(TypeError, match=r"_texts\(\) got an unexpected keyword argument '(retrieval|kk)|block_row"):
-            call()
 
 
 @pytest.mark.parametrize("retrieval", ["max", "backward"])
@@ -292,7 +278,7 @@ def test_a_threshold_from_known_translations(
         *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
-    assert logged().count("approximate: recall of exact neighbours") == 2
+    assert logged().count("approximate: recall of exact neighbors") == 2
     assert near.calibration == calibration and (tmp_path / "o").read_bytes() == out.read_bytes()
     assert near.signature == report.signature.replace("|method:exact|", "|method:approximate|")
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):

@@ -57,7 +57,7 @@ def test_of_ready_embeddings_only_the_search_is_measured(tmp_path: Path, monkeyp
     write_store(tmp_path / "store", vectors)
     sides: Any = (tmp_path / "t", tmp_path / "t")
     options: dict[str, Any] = {"source_embeddings": tmp_path / "store", "target_embeddings": tmp_path / "store"}
-    plan = plan_mining(*sides, margin="distance", **options)
+    plan = plan_mining(*sides, **options)
     assert plan.encode_seconds == 0 and plan.dim == 24 and plan.measured == {"source": 45, "target": 45}
     assert plan.search_seconds == pytest.approx(4 * plan.searched_in)
     assert ": not enough" in replace(plan, disk_free_bytes=0).lines()[-1]

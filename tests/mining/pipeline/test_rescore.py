@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import mine_texts, tsv_cells
+from st_xling.mining import mine_texts
 from st_xling.mining.pipeline import rescore as module
 from st_xling.models.cross_encoder import tiny_cross_encoder
 from st_xling.models.pair_scorer import PairScorer
-from tests.mining.pipeline.test_mine_texts import OFF, write
+from tests.mining.pipeline.test_mine_texts import OFF, read_cells, write
 
 TEXTS = mining_phrases("de", "en", split="test", size=80, gold=40)
 
@@ -32,15 +32,11 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return write(tmp_path / "a.de", TEXTS.source), write(tmp_path / "a.en", TEXTS.target)
 
 
-def cells(path: Path) -> list[list[str]]:
-    return [tsv_cells(line) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
-
-
 def test_pairs_stand_in_the_order_of_the_cross_encoder(model, reranker, files, tmp_path):
     plain = mine_texts(*files, tmp_path / "plain", model=model, filters=OFF)
     report = mine_texts(*files, tmp_path / "again", model=model, filters=OFF, rescore=reranker)
-    mined = {tuple(row[3:5]): row[0] for row in cells(tmp_path / "plain")}
-    rows = cells(tmp_path / "again")
+    mined = {tuple(row[3:5]): row[0] for row in read_cells(tmp_path / "plain")}
+    rows = read_cells(tmp_path / "again", "margin")
     expected = reranker.predict([tuple(row[3:5]) for row in rows])
     scores = [float(row[0]) for row in rows]
     assert np.allclose(scores, expected, atol=1e-6)
@@ -90,7 +86,9 @@ def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeyp
         mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
     assert not (tmp_path / "pairs").exists()
     mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=reranker)
-    whole, found = ({tuple(row[1:5]): float(row[0]) for row in cells(tmp_path / name)} for name in ("whole", "pairs"))
+    whole, found = (
+        {tuple(row[1:5]): float(row[0]) for row in read_cells(tmp_path / name, "margin")} for name in ("whole", "pairs")
+    )
     assert found == pytest.approx(whole, abs=1e-6)
     assert sum(calls) == len(whole) + 16  # the chunk that was interrupted, twice; those before it, once
 
@@ -101,7 +99,7 @@ def test_in_another_type_of_numbers(model, reranker, files, tmp_path):
     scores = []
     for dtype in (None, "bfloat16"):  # the second resumes the work of the first, but for its scores
         mine_texts(*files, tmp_path / "pairs", model=model, rescore_dtype=dtype, **options)
-        scores.append({tuple(row[3:5]): float(row[0]) for row in cells(tmp_path / "pairs")})
+        scores.append({tuple(row[3:5]): float(row[0]) for row in read_cells(tmp_path / "pairs", "margin")})
     assert scores[0].keys() == scores[1].keys() and scores[0] != scores[1]
     assert scores[1] == pytest.approx(scores[0], abs=0.05)
 
@@ -115,7 +113,7 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     assert report.rescored["too_long"] == 1
     assert report.rejected == {"too_long": 1}
     assert "1 left out as their source fills the model" in "\n".join(report.lines())
-    assert long not in {row[3] for row in cells(tmp_path / "pairs")}
+    assert long not in {row[3] for row in read_cells(tmp_path / "pairs", "margin")}
 
 
 def test_errors_come_before_the_search(model, files, tmp_path):

@@ -15,19 +15,19 @@ import pytest
 
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_cells, write_store
+from st_xling.mining import FilterOptions, score_pairs, score_texts, write_store
 from st_xling.models.encode import encode
-from tests.mining.pipeline.test_mine_texts import write
+from tests.mining.pipeline.test_mine_texts import read_cells, write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
 
 
 def scores(path: Path) -> list[float]:
-    return [float(line.split("\t")[0]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+    return [float(cells[0]) for cells in read_cells(path)]
 
 
-def cells(path: Path) -> list[list[str]]:
-    return [tsv_cells(line)[1:] for line in path.read_text(encoding="utf-8").split("\n")[:-1]]
+def texts(path: Path) -> list[list[str]]:
+    return [cells[3:] for cells in read_cells(path)]
 
 
 def records(path: Path) -> list[dict[str, Any]]:
@@ -44,7 +44,7 @@ def test_equals_score_pairs(k: int, margin: str, model: Any, tmp_path: Path) -> 
     report = score_texts(path, out, model=model, k=k, margin=margin)
     expected = score_pairs(vectors(model, 0, PAIRS), vectors(model, 1, PAIRS), k=k, margin=margin)
     assert scores(out) == expected.tolist()
-    assert cells(out) == [list(pair) for pair in PAIRS]
+    assert texts(out) == [list(pair) for pair in PAIRS]
     assert (report.pairs, report.kept, report.below, report.rejected, report.faulty) == (150, 150, 0, {}, {})
     assert report.signature.startswith("score|model:") and f"|margin:{margin}|k:{k}|" in report.signature
     assert "|pairs:pairs.tsv@" in report.signature
@@ -83,21 +83,21 @@ def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
     found = []
     for spec in specs:
         assert score_texts(str(spec), tmp_path / "o", model=model).pairs == 81
-        assert cells(tmp_path / "o") == [list(pair) for pair in pairs]
+        assert texts(tmp_path / "o") == [list(pair) for pair in pairs]
         found.append(scores(tmp_path / "o"))
     assert found == found[:1] * len(specs)
     assert "|pairs:p.de.xz,p.en.xz@" in score_texts(specs[3], tmp_path / "o", model=model).signature
     # A sample is scored among itself.
     whole = write(tmp_path / "whole.tsv", ["\t".join(pair) for pair in pairs[:80]])
     assert score_texts(f"{whole}?size=30&seed=1", tmp_path / "o", model=model).pairs == 30
-    sample = write(tmp_path / "sample.tsv", ["\t".join(pair) for pair in cells(tmp_path / "o")])
+    sample = write(tmp_path / "sample.tsv", ["\t".join(pair) for pair in texts(tmp_path / "o")])
     score_texts(sample, tmp_path / "again", model=model)
-    assert (tmp_path / "again").read_bytes() == (tmp_path / "o").read_bytes()
+    assert scores(tmp_path / "again") == scores(tmp_path / "o")
     assert score_texts("phrasebook:de?size=40", tmp_path / "o", model=model).pairs == 40
 
 
 def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
-    """Other columns stay, a packed file is read whatever its name, and the order is kept when lines are left out."""
+    """A packed file is read whatever its name, and the order is kept when lines are left out."""
     lines = [f"{row}\t{target}\tx y\t{source}" for row, (source, target) in enumerate(PAIRS)]
     path = tmp_path / "pairs.gz"
     path.write_bytes(gzip.compress("".join(f"{line}\r\n" for line in lines).encode()))
@@ -105,17 +105,19 @@ def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
     found = scores(tmp_path / "all")
     threshold = sorted(found)[50]
     report = score_texts(path, tmp_path / "some", model=model, columns=(3, 1), threshold=threshold)
-    whole = (tmp_path / "all").read_text(encoding="utf-8").splitlines()
-    assert [line.split("\t", 1)[1] for line in whole] == lines
-    expected = [line for line, score in zip(whole, found) if score >= threshold]
-    assert (tmp_path / "some").read_text(encoding="utf-8").splitlines() == expected
+    whole = read_cells(tmp_path / "all")
+    assert [cells[1:] for cells in whole] == [[str(row)] * 2 + list(pair) for row, pair in enumerate(PAIRS, 1)]
+    expected = [cells for cells, score in zip(whole, found) if score >= threshold]
+    assert read_cells(tmp_path / "some") == expected
     assert report.below == 50 and report.kept == len(expected) == 100
     score_texts(path, tmp_path / "json", model=model, columns=(3, 1), format="jsonl")
     assert [(record["source"], record["target"]) for record in records(tmp_path / "json")] == PAIRS
     assert [record["score"] for record in records(tmp_path / "json")] == found
     named = write(tmp_path / "named.tsv", ["id\ttarget\tnote\tsource", *lines])
     score_texts(named, tmp_path / "by-name", model=model)
-    assert (tmp_path / "by-name").read_bytes() == (tmp_path / "all").read_bytes()
+    assert [[cells[0], *cells[3:]] for cells in read_cells(tmp_path / "by-name")] == [
+        [cells[0], *cells[3:]] for cells in whole
+    ]
 
 
 FAULTS: list[tuple[bytes, str, str | None]] = [
@@ -143,7 +145,7 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
     options: dict[str, Any] = {"model": model, "filters": filters, "max_chars": 200}
     report = score_texts(noisy, tmp_path / "o", rejects=tmp_path / "deep" / "rejects.jsonl", **options)
     other = score_texts(clean, tmp_path / "c", rejects=tmp_path / "c.jsonl", **options)
-    assert (tmp_path / "o").read_bytes() == (tmp_path / "c").read_bytes()
+    assert scores(tmp_path / "o") == scores(tmp_path / "c") and texts(tmp_path / "o") == texts(tmp_path / "c")
     assert report.faulty == {"wrong_column_count": 2, "invalid_utf_8": 1, "empty_side": 3, "too_long": 1}
     assert "left out as faulty: 2 wrong_column_count, 1 invalid_utf_8, 3 empty_side, 1 too_long" in report.lines()
     assert report.rejected == other.rejected == {"copy": 1, "numbers": 1} and report.kept == len(PAIRS)
@@ -255,7 +257,7 @@ def test_rejected_pairs_are_not_embedded_with_filter_first(model: Any, tmp_path:
     filters, rejects = FilterOptions(), tmp_path / "rejects"
     score_texts(sound, tmp_path / "alone", model=model)
     first = score_texts(path, tmp_path / "o", model=model, filters=filters, filter_first=True, rejects=rejects)
-    assert (tmp_path / "o").read_bytes() == (tmp_path / "alone").read_bytes()
+    assert scores(tmp_path / "o") == scores(tmp_path / "alone") and texts(tmp_path / "o") == texts(tmp_path / "alone")
     early = records(rejects)
     last = score_texts(path, tmp_path / "p", model=model, filters=filters, rejects=rejects)
     assert [{**one, "score": None} for one in records(rejects)] == early and records(rejects)[0]["score"] is not None

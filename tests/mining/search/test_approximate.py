@@ -1,4 +1,4 @@
-"""Approximate neighbours: exact in what an index proposes, complete in number, and near enough in what they find."""
+"""Approximate neighbors: exact in what an index proposes, complete in number, and near enough in what they find."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -10,10 +10,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import calibrate, mine, neighbours, score_pairs, xsim
+from st_xling.mining import calibrate, find_neighbors, mine, score_pairs, xsim
 from st_xling.mining.search import approximate
-from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbours
-from st_xling.mining.search.find import find_neighbours
+from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbors
 from tests.mining.search.test_exact import all_cosines, embeddings, small_integers
 
 faiss = pytest.importorskip("faiss")
@@ -63,14 +62,14 @@ INDEXES = (
 
 def test_finds_nearly_all_and_says_how_many():
     source, target = clustered(3000, 1), clustered(2600, 2)
-    found = approximate_neighbours(source, target, factory="IVF40,SQ8?nprobe=24", recall_sample=3000)
-    assert min(shares(found, neighbours(source, target))) >= 0.99
-    assert found.recall == pytest.approx(shares(found, neighbours(source, target)), abs=1e-12)
+    found = approximate_neighbors(source, target, factory="IVF40,SQ8?nprobe=24", recall_sample=3000)
+    assert min(shares(found, find_neighbors(source, target))) >= 0.99
+    assert found.recall == pytest.approx(shares(found, find_neighbors(source, target)), abs=1e-12)
     assert found.sampled == (3000, 2600)
-    assert str(found).startswith("recall of exact neighbours: source side ")
+    assert str(found).startswith("recall of exact neighbors: source side ")
     assert_exact_where_found(found, source, target)
-    few = approximate_neighbours(source, target, factory="IVF100,Flat?nprobe=1", recall_sample=500)
-    assert few.recall == pytest.approx(shares(few, neighbours(source, target)), abs=0.05)
+    few = approximate_neighbors(source, target, factory="IVF100,Flat?nprobe=1", recall_sample=500)
+    assert few.recall == pytest.approx(shares(few, find_neighbors(source, target)), abs=0.05)
     assert max(few.recall) < 0.97 and few.index.startswith("IVF100,Flat?nprobe=1")
     assert_exact_where_found(few, source, target)
 
@@ -79,18 +78,18 @@ def test_finds_nearly_all_and_says_how_many():
 @given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES), st.integers(0, 9))
 def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory, seed):
     """Also under ties, where lists are cut off among equals; one that compares all vectors is exact."""
-    found, again = (approximate_neighbours(source, target, k=k, factory=factory, seed=seed) for _ in range(2))
+    found, again = (approximate_neighbors(source, target, k=k, factory=factory, seed=seed) for _ in range(2))
     assert_exact_where_found(found, source, target)
     assert_equal(sides(again), sides(found))
     if factory in ("Flat", "IVF3,Flat?nprobe=3"):
-        assert_equal(sides(found), neighbours(source, target, k=k))
+        assert_equal(sides(found), find_neighbors(source, target, k=k))
         assert found.recall == (1.0, 1.0)
 
 
 @pytest.mark.parametrize("factory", ["Flat", "IVF30,Flat?nprobe=30", "HNSW16?efSearch=1500"])
 def test_exact_and_faiss_agree_where_all_is_compared(factory):
     source, target = clustered(1500, 1), clustered(1200, 2)
-    assert_equal(find_neighbours(source, target, method=f"faiss:{factory}"), neighbours(source, target))
+    assert_equal(find_neighbors(source, target, method=f"faiss:{factory}"), find_neighbors(source, target))
 
 
 @pytest.mark.parametrize("distinct", [1, 3])
@@ -99,8 +98,8 @@ def test_of_many_duplicates_the_first_are_found(distinct, factory):
     """All sentences equal, or nearly all: products cannot choose, indices must."""
     rows = embeddings(distinct, 3, 64)
     source, target = np.tile(rows, (1500 // distinct, 1)), np.tile(rows, (1200 // distinct, 1))
-    found = approximate_neighbours(source, target, factory=factory)
-    assert_equal(sides(found), neighbours(source, target))
+    found = approximate_neighbors(source, target, factory=factory)
+    assert_equal(sides(found), find_neighbors(source, target))
     # On a processor without AVX-512 the graph leads to another sentence before it has met all equal ones.
     if factory != "HNSW8" or distinct == 1:
         assert found.completed == (1500, 1200)
@@ -109,14 +108,14 @@ def test_of_many_duplicates_the_first_are_found(distinct, factory):
 def test_memory_maps_and_small_memory_change_nothing(tmp_path):
     source, target = clustered(3000, 1, dim=64), clustered(2600, 2, dim=64)
     options = {"factory": "IVF20,PQ16x4fs"}
-    expected = approximate_neighbours(source, target, **options)
+    expected = approximate_neighbors(source, target, **options)
     maps = []
     for name, side in (("source", source), ("target", target)):
         np.save(tmp_path / f"{name}.npy", side)
         maps.append(np.load(tmp_path / f"{name}.npy", mmap_mode="r"))
     for found in (
-        approximate_neighbours(*maps, memory_mib=1, **options),
-        approximate_neighbours(*map(torch.from_numpy, (source, target)), **options),
+        approximate_neighbors(*maps, memory_mib=1, **options),
+        approximate_neighbors(*map(torch.from_numpy, (source, target)), **options),
     ):
         assert_equal(sides(found), sides(expected))
 
@@ -127,7 +126,7 @@ def test_threads_change_nothing_and_default_indexes_suit_the_vectors(monkeypatch
     before, found = torch.get_num_threads(), []
     for threads in (1, 2):
         torch.set_num_threads(threads)
-        found.append(approximate_neighbours(source, target))
+        found.append(approximate_neighbors(source, target))
     torch.set_num_threads(before)
     assert_equal(sides(found[1]), sides(found[0]))
     assert found[0].index.startswith("IVF4,PQ3x4fs?nprobe=1") and " and IVF8,PQ3x4fs" in found[0].index
@@ -136,16 +135,16 @@ def test_threads_change_nothing_and_default_indexes_suit_the_vectors(monkeypatch
 def test_another_seed_gives_another_index():
     source, target = embeddings(1500, 0, 24), embeddings(1500, 1, 24)
     options = {"factory": "IVF40,Flat?nprobe=2"}
-    one, other = (approximate_neighbours(source, target, seed=seed, **options) for seed in (0, 1))
+    one, other = (approximate_neighbors(source, target, seed=seed, **options) for seed in (0, 1))
     assert one.forward.indices.tobytes() != other.forward.indices.tobytes()
-    assert str(approximate_neighbours(source, target, recall_sample=0)).startswith("recall not measured, by Flat")
+    assert str(approximate_neighbors(source, target, recall_sample=0)).startswith("recall not measured, by Flat")
 
 
 def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     source, target = clustered(600, 1), clustered(500, 2)
     folder = tmp_path / "deep" / "folder"
     options = {"factory": "IVF8,Flat?nprobe=2", "index_folder": folder}
-    expected = approximate_neighbours(source, target, **options)
+    expected = approximate_neighbors(source, target, **options)
     files = sorted(folder.iterdir())
     assert [path.name[:6] for path in files] == ["source", "target"]
 
@@ -154,22 +153,22 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
 
     with monkeypatch.context() as patch:
         patch.setattr(CandidateIndex, "_build", built)
-        assert_equal(sides(approximate_neighbours(source, target, **options)), sides(expected))
-        wider = approximate_neighbours(source, target, **{**options, "factory": "IVF8,Flat?nprobe=8"})
-        assert_equal(sides(wider), neighbours(source, target))
-    approximate_neighbours(source, target, index_folder=folder, factory="IVF4,Flat")
+        assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
+        wider = approximate_neighbors(source, target, **{**options, "factory": "IVF8,Flat?nprobe=8"})
+        assert_equal(sides(wider), find_neighbors(source, target))
+    approximate_neighbors(source, target, index_folder=folder, factory="IVF4,Flat")
     assert len(list(folder.iterdir())) == 4
     other = source.copy()
     other[17] *= 2
-    approximate_neighbours(other, target, **options)  # beside the others: the target's is there
+    approximate_neighbors(other, target, **options)  # beside the others: the target's is there
     assert len(list(folder.iterdir())) == 5
-    assert_equal(sides(approximate_neighbours(source, target, **options)), sides(expected))
+    assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
     files[0].write_bytes(files[0].read_bytes()[:-100])
-    assert_equal(sides(approximate_neighbours(source, target, **options)), sides(expected))
+    assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
     assert "damaged" in caplog.text and files[0].stat().st_size > 600 * 24 * 4
     files[0].write_bytes(files[1].read_bytes())
     with pytest.raises(ValueError, match=r"600 vectors of dim 24.*got 500 of dim 24 in .*source-.*; delete it"):
-        approximate_neighbours(source, target, **options)
+        approximate_neighbors(source, target, **options)
 
 
 def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
@@ -183,7 +182,7 @@ def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
 
     def search(_):
         start.wait()
-        return sides(approximate_neighbours(source, target, factory="IVF8,Flat", index_folder=tmp_path))
+        return sides(approximate_neighbors(source, target, factory="IVF8,Flat", index_folder=tmp_path))
 
     monkeypatch.setattr(CandidateIndex, "_build", slow)
     with ThreadPoolExecutor(2) as pool:
@@ -194,8 +193,8 @@ def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
 
 def test_too_few_rows_to_train_are_searched_exactly(caplog):
     source, target = embeddings(90, 0), embeddings(60, 1)
-    found = approximate_neighbours(source, target, factory="IVF64,Flat", recall_sample=80)
-    assert_equal(sides(found), neighbours(source, target))
+    found = approximate_neighbors(source, target, factory="IVF64,Flat", recall_sample=80)
+    assert_equal(sides(found), find_neighbors(source, target))
     assert "'IVF64,Flat' has more cells than the 60 rows" in caplog.text
     assert (found.index, found.recall, found.sampled) == ("exact search", (1.0, 1.0), (80, 60))
 
@@ -214,11 +213,11 @@ def test_too_few_rows_to_train_are_searched_exactly(caplog):
 )
 def test_errors(options, message):
     with pytest.raises(ValueError, match=message):
-        approximate_neighbours(embeddings(5, 0), embeddings(3, 1), **options)
+        approximate_neighbors(embeddings(5, 0), embeddings(3, 1), **options)
     bad = embeddings(5, 0)
     bad[2] = 0
     with pytest.raises(ValueError, match="target_embeddings.*only zeros in row 2"):
-        approximate_neighbours(embeddings(5, 1), bad, k=1)
+        approximate_neighbors(embeddings(5, 1), bad, k=1)
 
 
 @pytest.mark.skipif(not (torch.cuda.is_available() and faiss.get_num_gpus()), reason="needs a GPU and a FAISS with one")
@@ -227,8 +226,8 @@ def test_a_gpu_finds_the_same(factory, tmp_path):
     """The last kind has no GPU index: FAISS searches it on the processor."""
     source, target = clustered(3000, 1), clustered(2600, 2)
     for _ in range(2):  # made, and read
-        found = approximate_neighbours(source, target, factory=factory, device="cuda", index_folder=tmp_path)
-        assert_equal(sides(found), neighbours(source, target))
+        found = approximate_neighbors(source, target, factory=factory, device="cuda", index_folder=tmp_path)
+        assert_equal(sides(found), find_neighbors(source, target))
 
 
 @pytest.mark.parametrize("method", ["approximate", "auto", "faiss:Flat"])
@@ -237,7 +236,7 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", 10**6)
     source, target = clustered(900, 1), clustered(900, 1) + np.float32(0.3)
     options = {"method": method, "progress": True}
-    recall = f"{method.replace('auto', 'approximate')}: recall of exact neighbours: source side 1.0000"
+    recall = f"{method.replace('auto', 'approximate')}: recall of exact neighbors: source side 1.0000"
     mined, exact = mine(source, target, **options), mine(source, target)
     text = logged()
     assert recall in text and ("auto: approximate search of 900 x 900" in text) == (method == "auto")

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from st_xling.mining import mine, neighbours, score_pairs, xsim
+from st_xling.mining import find_neighbors, mine, score_pairs, xsim
 from st_xling.mining.search import corpus_matrix, exact
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, product_error
 from st_xling.mining.search.exact import block_sizes
@@ -94,7 +94,7 @@ def test_exact_for_any_blocks(one, other, sources, targets, dim, block_rows, blo
     k = data.draw(st.integers(1, min(sources, targets)))
     if one != "mixed" and other != "mixed" and data.draw(st.booleans()):
         source, target = source.astype(np.float32), target.astype(np.float32)
-    found = neighbours(source, target, k=k, block_rows=block_rows, block_columns=block_columns)
+    found = find_neighbors(source, target, k=k, block_rows=block_rows, block_columns=block_columns)
     assert_exact(found, by_definition(source, target, k))
 
 
@@ -120,7 +120,7 @@ def test_near_ties_by_the_thousand(blocks, monkeypatch):
         compare_all(self, *arguments)
 
     monkeypatch.setattr(exact._Products, "_compare_all", counted)
-    found = neighbours(source, target, k=4, block_rows=blocks[0], block_columns=blocks[1])
+    found = find_neighbors(source, target, k=4, block_rows=blocks[0], block_columns=blocks[1])
     assert crowds
     assert_exact(found, by_definition(source, target, 4))
 
@@ -141,7 +141,7 @@ def test_products_may_be_off_by_their_bound(size, monkeypatch):
         out += slack * (2 * torch.rand(out.shape, generator=noise) - 1)
 
     monkeypatch.setattr(torch, "mm", noisy)
-    assert_exact(neighbours(source, target, k=3, block_rows=128, block_columns=100), expected)
+    assert_exact(find_neighbors(source, target, k=3, block_rows=128, block_columns=100), expected)
 
 
 @pytest.mark.parametrize("dim", [1, 768, 4096])
@@ -189,7 +189,7 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
     monkeypatch.setattr(torch, "mm", counted)
     monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
     monkeypatch.setattr(corpus_matrix, "has_bfloat16", lambda: True)
-    found = neighbours(source, target, k=1, block_rows=900, block_columns=450)
+    found = find_neighbors(source, target, k=1, block_rows=900, block_columns=450)
     assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
     assert_exact(found, by_definition(source, target, 1))
 
@@ -201,7 +201,7 @@ def test_threads_and_low_precision_products_change_nothing():
     try:
         torch.set_num_threads(3)
         torch.set_float32_matmul_precision("medium")
-        assert_exact(neighbours(source, target), by_definition(source, target, 4))
+        assert_exact(find_neighbors(source, target), by_definition(source, target, 4))
         assert torch.get_float32_matmul_precision() == "medium"
     finally:
         torch.set_num_threads(before[0])
@@ -217,7 +217,7 @@ def test_memory_maps_and_dtypes(dtype, tmp_path):
         sides.append(np.load(tmp_path / f"{number}.npy", mmap_mode="r"))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = neighbours(*sides, k=5, block_rows=32, block_columns=17)
+        found = find_neighbors(*sides, k=5, block_rows=32, block_columns=17)
     assert_exact(found, by_definition(*values.astype(np.float64), 5))
 
 
@@ -239,7 +239,7 @@ def test_rows_elsewhere_are_never_read_whole(monkeypatch):
     monkeypatch.setattr("st_xling.mining.search.corpus_matrix._ROWS_AT_ONCE", 16)
     values = np.random.default_rng(4).standard_normal((2, 1500, 12)).astype(np.float32)
     sides = [Rows(side) for side in values]
-    assert_exact(neighbours(*sides, k=3), by_definition(*values, 3))
+    assert_exact(find_neighbors(*sides, k=3), by_definition(*values, 3))
     assert max(side.most for side in sides) <= 32 * 16
 
 
@@ -250,7 +250,7 @@ def test_budget_bounds_the_blocks():
     small = block_sizes(30, 20, 768, memory_mib=256, device="cpu")
     assert (small.rows, small.columns) == (30, 20)
     with pytest.raises(ValueError, match=r"64 by 64 sentences of dim 7680: got 1; allow 14 or more"):
-        neighbours(np.ones((100, 7680)), np.ones((100, 7680)), memory_mib=1)
+        find_neighbors(np.ones((100, 7680)), np.ones((100, 7680)), memory_mib=1)
 
 
 def interrupted(source, target, folder, monkeypatch, *, after, **options):
@@ -266,7 +266,7 @@ def interrupted(source, target, folder, monkeypatch, *, after, **options):
     with monkeypatch.context() as patched:
         patched.setattr(SearchState, "save", finish_and_die)
         with pytest.raises(KeyboardInterrupt):
-            neighbours(source, target, state_folder=folder, save_seconds=0, **options)
+            find_neighbors(source, target, state_folder=folder, save_seconds=0, **options)
     return saves
 
 
@@ -284,25 +284,25 @@ def test_resumes_to_the_same_result_with_other_blocks(after, tmp_path, monkeypat
         return products(one, other, out=out)
 
     monkeypatch.setattr(torch, "mm", counted)
-    found = neighbours(source, target, state_folder=folder, block_rows=70, block_columns=150)
+    found = find_neighbors(source, target, state_folder=folder, block_rows=70, block_columns=150)
     assert sum(rows) < 200 - 40 * after + 2 * 64  # padding at most: finished rows are not compared again
     assert_exact(found, by_definition(source, target, 4))
     rows.clear()
-    assert_exact(neighbours(source, target, state_folder=folder), by_definition(source, target, 4))
+    assert_exact(find_neighbors(source, target, state_folder=folder), by_definition(source, target, 4))
     assert not rows
     assert {path.name for path in folder.iterdir()} == {"done.json", "search.safetensors"}
 
 
 def test_state_of_another_search_is_refused(tmp_path, monkeypatch):
     source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
-    neighbours(source, target, k=2, state_folder=tmp_path)
+    find_neighbors(source, target, k=2, state_folder=tmp_path)
     changed = target.copy()
     changed[7, 3] += 1e-6
     others = {"k": {"k": 3}, "target": {"target_embeddings": changed}, "target ": {"target_embeddings": target[:50]}}
     for name, other in others.items():
         embeddings = {"source_embeddings": source, "target_embeddings": target}
         with pytest.raises(ValueError, match=rf"begun for another task: {name.strip()} was .*name another folder"):
-            neighbours(**{"k": 2, "state_folder": tmp_path, **embeddings, **other})
+            find_neighbors(**{"k": 2, "state_folder": tmp_path, **embeddings, **other})
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -311,15 +311,17 @@ def test_a_gpu_finds_the_same(dtype):
     source, target = torch.from_numpy(np.random.default_rng(9).standard_normal((2, 3000, 128))).to(dtype)
     target[::3] = source[::3]
     expected = by_definition(source, target, 4)
-    assert_exact(neighbours(source, target, device="cuda"), expected)
-    assert_exact(neighbours(source.cuda(), target.cuda(), device="cuda", block_rows=700, block_columns=900), expected)
+    assert_exact(find_neighbors(source, target, device="cuda"), expected)
+    assert_exact(
+        find_neighbors(source.cuda(), target.cuda(), device="cuda", block_rows=700, block_columns=900), expected
+    )
 
 
 def test_equals_loops():
     source, target = embeddings(13, 0), embeddings(9, 1)
     cosines = [[reference.cosine(s, t) for t in target] for s in source]
-    for result, rows in zip(neighbours(source, target, k=3), (cosines, list(zip(*cosines)))):
-        expected = reference.best_neighbours(rows, 3)
+    for result, rows in zip(find_neighbors(source, target, k=3), (cosines, list(zip(*cosines)))):
+        expected = reference.best_neighbors(rows, 3)
         assert result.indices.tolist() == [[j for _, j in row] for row in expected]
         np.testing.assert_allclose(result.similarities, [[c for c, _ in row] for row in expected], atol=1e-7)
         np.testing.assert_allclose(result.means, [sum(c for c, _ in row) / 3 for row in expected], atol=1e-7)
@@ -342,7 +344,7 @@ def test_equals_loops():
 )
 def test_errors(source, target, k, message):
     with pytest.raises(ValueError, match=message):
-        neighbours(source, target, k=k)
+        find_neighbors(source, target, k=k)
 
 
 def _forms() -> dict[str, Any]:
@@ -371,7 +373,9 @@ def test_any_form_of_vectors(form: str) -> None:
         np.testing.assert_array_equal(found.scores, expected.scores)
         np.testing.assert_array_equal(score_pairs(some, some, k=k), score_pairs(plain, plain, k=k))
         assert xsim(some, some, k=k) == xsim(plain, plain, k=k)
-        np.testing.assert_array_equal(neighbours(some, some, k=k)[0].indices, neighbours(plain, plain, k=k)[0].indices)
+        np.testing.assert_array_equal(
+            find_neighbors(some, some, k=k)[0].indices, find_neighbors(plain, plain, k=k)[0].indices
+        )
 
 
 @pytest.mark.parametrize(
@@ -387,6 +391,6 @@ def test_any_form_of_vectors(form: str) -> None:
     ],
 )
 def test_what_is_no_matrix_of_numbers(bad: Any, message: str) -> None:
-    for call in (neighbours, mine, score_pairs, xsim):
+    for call in (find_neighbors, mine, score_pairs, xsim):
         with pytest.raises(ValueError, match=message):
             call(bad, np.ones((3, 2)), k=1)

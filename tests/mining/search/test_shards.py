@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import Neighbours, neighbours, write_store
+from st_xling.mining import Neighbors, find_neighbors, write_store
 from st_xling.mining.search import find, shards
-from st_xling.mining.search.find import choose_method, find_neighbours
-from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbours, tasks_of
+from st_xling.mining.search.find import choose_method
+from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbors, tasks_of
 from tests.mining.search.test_exact import embeddings
 
 
-def exact(source: Any, target: Any, task: Task) -> tuple[Neighbours, Neighbours]:
-    return neighbours(source, target, k=4)
+def exact(source: Any, target: Any, task: Task) -> tuple[Neighbors, Neighbors]:
+    return find_neighbors(source, target, k=4)
 
 
-def assert_same(found: tuple[Neighbours, Neighbours], expected: tuple[Neighbours, Neighbours]) -> None:
+def assert_same(found: tuple[Neighbors, Neighbors], expected: tuple[Neighbors, Neighbors]) -> None:
     for one, other in zip(found, expected):
         np.testing.assert_allclose(one.similarities, other.similarities, rtol=0, atol=1e-6)
         np.testing.assert_array_equal(one.indices, other.indices)
@@ -71,18 +71,18 @@ def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, l
     def backwards(*arguments: Any) -> Any:
         return reversed(list(run_here(*arguments)))
 
-    expected = neighbours(source, target)
-    assert_same(sharded_neighbours(*both, exact, tasks, backwards, k=4), expected)
+    expected = find_neighbors(source, target)
+    assert_same(sharded_neighbors(*both, exact, tasks, backwards, k=4), expected)
     if importlib.util.find_spec("faiss"):
-        assert_same(find_neighbours(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
-        assert "faiss:Flat: recall of exact neighbours: source side 1.0000 of 90 rows" in logged()
+        assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
+        assert "faiss:Flat: recall of exact neighbors: source side 1.0000 of 90 rows" in logged()
 
 
 def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
     """Killed after each number of tasks, and before, while and after a state is saved."""
     source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
     tasks = tasks_of(70, 50, k=4, method="exact", shard_rows=20)
-    expected, ran = neighbours(source, target), []
+    expected, ran = find_neighbors(source, target), []
 
     def run(*arguments: Any, most: int) -> Any:
         yield from islice(run_here(*arguments), most)
@@ -96,35 +96,35 @@ def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
         folder = tmp_path / str(most)
         options: dict[str, Any] = {"k": 4, "state_folder": folder}
         with pytest.raises(KeyboardInterrupt):
-            sharded_neighbours(source, target, exact, tasks, partial(run, most=most), name="exact", **options)
+            sharded_neighbors(source, target, exact, tasks, partial(run, most=most), name="exact", **options)
         ran.clear()
-        assert_same(sharded_neighbours(source, target, counted, tasks, run_here, name="exact", **options), expected)
+        assert_same(sharded_neighbors(source, target, counted, tasks, run_here, name="exact", **options), expected)
         assert len(ran) == len(tasks) - most
     with pytest.raises(ValueError, match="search was exact, .* is now approximate, "):
-        sharded_neighbours(source, target, exact, tasks, run_here, name="approximate", **options)
+        sharded_neighbors(source, target, exact, tasks, run_here, name="approximate", **options)
 
 
 def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
     calls: list[object] = []
 
-    def full(*both: Any, **options: Any) -> Any:
+    def full(approximate: Any, *both: Any) -> Any:
         calls.append(both)
         if len(calls) == 3:
             raise OSError(errno.ENOSPC, "No space left on device: index could not be written")
-        return neighbours(*both[:2], k=4)
+        return find_neighbors(*both[:2], k=4)
 
-    monkeypatch.setattr(find, "_approximate", full)
-    search = partial(find_neighbours, source, target, method="approximate", shard_rows=20, state_folder=tmp_path)
+    monkeypatch.setattr(find, "_search_index", full)
+    search = partial(find_neighbors, source, target, method="approximate", shard_rows=20, state_folder=tmp_path)
     with pytest.raises(OSError, match="shard of sources 0 to 16 and targets 33 to 49: No space left.*index could"):
         search()
-    assert_same(search(), neighbours(source, target))
+    assert_same(search(), find_neighbors(source, target))
     assert len(calls) == 1 + 12  # twelve tasks, one of them twice
 
 
 def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = embeddings(60, seed=1), embeddings(50, seed=2)
-    expected = neighbours(source, target, k=4)
+    expected = find_neighbors(source, target, k=4)
     options: dict[str, Any] = {"k": 4, "method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path}
     merged = shards.distinct_best
     for last in range(1, 12):
@@ -137,7 +137,7 @@ def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monke
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
             patch.setattr(shards, "distinct_best", stop)
-            find_neighbours(source, target, **options)
-        assert_same(find_neighbours(source, target, **options), expected)
+            find_neighbors(source, target, **options)
+        assert_same(find_neighbors(source, target, **options), expected)
         for path in tmp_path.glob("*.safetensors"):
             path.unlink()
