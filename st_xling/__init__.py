@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from st_xling import reproduce as reproduce
     from st_xling import reranking as reranking
     from st_xling import training as training
-    from st_xling.data import read_parallel as read_parallel
+    from st_xling.data import load_pairs as load_pairs
     from st_xling.data.phrasebook import parallel_phrases as parallel_phrases
     from st_xling.evaluation import BuccEvaluator as BuccEvaluator
     from st_xling.evaluation import PrecisionEvaluator as PrecisionEvaluator

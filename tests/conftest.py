@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 
+os.environ["HF_DATASETS_CACHE"] = tempfile.mkdtemp(prefix="datasets-")
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # of the processes that tests start
 # Of other libraries, whose bars a command switches off before it imports them: here they are imported already.
@@ -16,6 +20,8 @@ from typing import Any
 
 import pytest
 import torch
+
+atexit.register(shutil.rmtree, os.environ["HF_DATASETS_CACHE"], ignore_errors=True)
 
 PAIRS = [
     ("Der Hund schläft unter dem Tisch.", "The dog is sleeping under the table."),

@@ -94,7 +94,7 @@ def slim(arguments: argparse.Namespace) -> None:
     of many kinds: a token that does not come in it is gone, and words that need it are spelled in smaller pieces.
     """
     from st_xling.cli.keep import renew_card
-    from st_xling.data.faults import FaultLog, numbered_lines
+    from st_xling.data.check import FaultLog, numbered_lines
     from st_xling.hub.card import shown_command
     from st_xling.models import load_encoder
     from st_xling.models.slim import slim_model

@@ -277,9 +277,9 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
 
 def _train_retriever(arguments: argparse.Namespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
+    from st_xling.data.columns import negative_columns
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
     from st_xling.data.retrieval.training_text import read_all_others
-    from st_xling.data.tables import negative_columns
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
@@ -399,7 +399,7 @@ def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) 
         arguments: Of the command line.
         names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
     """
-    from st_xling.data.specs import parse_data_spec
+    from st_xling.data.read import parse_data_spec
 
     sources = []
     for option, given in names.items():

@@ -3,15 +3,15 @@
 Every dataset has the string columns ``source``, ``target``, ``source_language`` and ``target_language``; where the text
 brings hard negatives, also ``negative_1``, ``negative_2``, …
 
-- ``parallel``: ``read_parallel``, ``stream_parallel``: all that follows, by file ending or Hub id
-- ``tables``: tab- and comma-separated lines, JSON lines, Parquet, data sets of the Hub; their columns
-- ``moses``: two line-aligned files, ``corpus.de`` and ``corpus.en``; the same in a zip archive of OPUS
+- ``read``: ``load_pairs``, ``load_data_specs``: parallel text of files, folders and the Hub, memory-mapped or streamed
+- ``formats``: the file formats, one function each: TSV, CSV, JSON lines, Parquet, TMX, Moses, …
+- ``columns``: which columns hold the sentences
+- ``check``: faulty lines, named with their numbers all at once, or dropped and listed
 - ``sides``: are source and target in the languages that they are said to be in?
 - ``test_sets``: Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
 - ``classified_pairs``: XNLI and PAWS-X, sentence pairs with a class, for transfer
 - ``tagged_words``: words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
 - ``spec``: the grammar of data specs: ``de-en=corpus.tsv?size=8000``, ``zh_Hant=texts.txt``, ``phrasebook:de,fr``
-- ``specs``: the parallel text that specs name
 - ``sample``: seeded samples of rows
 - ``orient``: the pivot language last, whatever the order of a corpus
 - ``evaluation_texts``: the texts of evaluation sets, in whatever layout, for checks that only read them
@@ -25,31 +25,20 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``reranking``: candidate pools and labelled pairs for cross-encoders
 - ``hard_translations``: sentences with one place changed, which say something else, for xsim++
 - ``perturbations``: sentences written otherwise, which say the same: typing errors, case, numerals
-- ``faults``: what is wrong with a file: gathered over all lines, reported together
 
 Importing this package does not import ``datasets``; reading does.
 """
 
+from st_xling.data.check import Fault, ParallelTextError
 from st_xling.data.evaluation_texts import load_evaluation_specs
-from st_xling.data.faults import Fault, ParallelTextError
 from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_languages, hard_translations
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
-from st_xling.data.parallel import (
-    read_csv,
-    read_hub,
-    read_jsonl,
-    read_moses,
-    read_parallel,
-    read_parquet,
-    read_tsv,
-    stream_parallel,
-)
 from st_xling.data.perturbations import PERTURBATIONS, perturb
+from st_xling.data.read import load_data_specs, load_pairs, parse_data_spec
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import DataSpec
-from st_xling.data.specs import load_data_specs, parse_data_spec
 from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 
 __all__ = [
@@ -70,20 +59,13 @@ __all__ = [
     "leaks",
     "load_data_specs",
     "load_evaluation_specs",
+    "load_pairs",
     "orient",
     "parse_data_spec",
     "perturb",
     "read_bucc",
-    "read_csv",
-    "read_hub",
-    "read_jsonl",
-    "read_moses",
-    "read_parallel",
-    "read_parquet",
     "read_tatoeba",
-    "read_tsv",
     "refuse_leaks",
     "require_rows",
     "sample_rows",
-    "stream_parallel",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.tables import named_cells
+from st_xling.data.check import FaultLog
+from st_xling.data.formats import named_cells
 from st_xling.utils.languages import canonical_language
 
 XNLI_LABELS = ("entailment", "neutral", "contradiction")

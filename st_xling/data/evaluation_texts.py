@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.language_texts import read_texts
+from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.spec import split_spec, unique_name
-from st_xling.data.specs import load_data_specs
 from st_xling.data.test_sets import read_bucc, read_tatoeba
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 

@@ -4,7 +4,7 @@
 ``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are skipped
 ``de=passages.jsonl``                   JSON lines with ``text``; plain or packed
 ``de=phrasebook?size=2000``             the embedded corpus, one language
-``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.specs.parse_data_spec` takes it
+``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.read.parse_data_spec` takes it
 ======================================  ===========================================================================
 
 Each takes ``?size=2000&seed=0``, a seeded sample of its rows, in their order; a file is read once to count them.
@@ -17,14 +17,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog, numbered_lines
-from st_xling.data.pairs import SURROGATE, stream_rows
+from st_xling.data.check import FaultLog, is_unicode, numbered_lines
+from st_xling.data.formats import json_objects, titled_text
+from st_xling.data.pairs import stream_rows
 from st_xling.data.phrasebook_spec import read_phrase_sentences
+from st_xling.data.read import load_data_specs
 from st_xling.data.spec import parse_spec, split_spec
-from st_xling.data.specs import load_data_specs
-from st_xling.data.tables import json_objects, titled_text
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.text import describe_missing, estimate_lines, file_ending, unpacked_name
+from st_xling.utils.text import describe_missing, estimate_lines, file_ending, is_blank, unpacked_name
 
 Row = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""
@@ -125,13 +125,13 @@ def read_texts(path: Path, skip_bad_lines: bool = False) -> Iterator[str]:
     behind their ``title``, if they have one."""
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="text")
     if file_ending(unpacked_name(path)) != ".jsonl":
-        yield from (line for _, line in numbered_lines(path, faults) if line.strip())
+        yield from (line for _, line in numbered_lines(path, faults) if not is_blank(line))
     else:
         for number, row in json_objects(path, faults):
             text = titled_text(row)
             if text is None:
                 faults.add(path, number, "no text", "expected a key text with words in it")
-            elif SURROGATE.search(text):
+            elif not is_unicode(text):
                 faults.add(path, number, "bad JSON", "text holds half a surrogate pair")
             else:
                 yield text

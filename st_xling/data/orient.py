@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import COLUMNS, head
 from st_xling.data.spec import unique_name
-from st_xling.data.tables import negative_columns
 from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
 
 logger = logging.getLogger(__name__)

@@ -8,10 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import SHOWN, FaultLog
-from st_xling.data.pairs import PairRow
-from st_xling.data.tables import Languages
-from st_xling.utils.languages import UNKNOWN
+from st_xling.data.check import SHOWN
 from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
@@ -94,18 +91,6 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
         more = f"\n  ... and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
         raise ValueError(f"{path}: expected questions in SQuAD's form, got {len(faults)} faults:{shown}{more}")
     return read
-
-
-def paragraph_rows(faults: FaultLog, source_path: str, target_path: str, languages: Languages) -> Iterator[PairRow]:
-    """Paragraph i of one file with paragraph i of its translation, as XQuAD's files have them."""
-    source_language, target_language = (code or UNKNOWN for code in languages)
-    sources, targets = (read_squad(path).paragraphs for path in (source_path, target_path))
-    if len(sources) != len(targets):
-        detail = f"{len(sources)} paragraphs, but {target_path} has {len(targets)}"
-        faults.add_beyond_repair(source_path, "unequal paragraph counts", detail)
-        return
-    for source, target in zip(sources, targets):
-        yield source, target, source_language, target_language
 
 
 def read_json(path: str | Path) -> Any:

@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from st_xling.data.faults import FaultLog
-from st_xling.data.moses import moses_rows
-from st_xling.data.pairs import pair_dataset, require_rows
+from st_xling.data.check import FaultLog
+from st_xling.data.columns import Layout
+from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
+from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.sample import Sample
 from st_xling.data.spec import parse_spec
-from st_xling.data.tables import fixed_columns
 from st_xling.utils.languages import pair_languages
-from st_xling.utils.text import describe_missing, plain_or_packed, unpacked_name
+from st_xling.utils.text import describe_missing, is_blank, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -25,7 +25,7 @@ _FILE = re.compile(r"tatoeba\.([a-z]{3})-eng\.([a-z]{3})")
 
 
 def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> dict[str, Dataset]:
-    """The Tatoeba v1 test sets of a folder.
+    """Read the Tatoeba v1 test sets of a folder.
 
     Args:
         folder: Where the files ``tatoeba.{code}-eng.{code}`` and ``tatoeba.{code}-eng.eng`` are.
@@ -58,16 +58,25 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
         )
 
     faults = FaultLog(can_skip=False)
-    rows = {}
+    tables = {}
     for code in wanted:
         sides = found[code]
         for missing in {code, "eng"} - sides.keys():
             path = folder / f"tatoeba.{code}-eng.{missing}"
             faults.add_beyond_repair(next(iter(sides.values())), "one-sided", f"{path} is missing")
         if len(sides) == 2:
-            rows[code] = list(moses_rows(faults, str(sides[code]), str(sides["eng"]), (code, "eng")))
+            files = (str(sides[code]), str(sides["eng"]))
+            layout = Layout((0, 1), (code, "eng"), width=2)
+            tables[code] = list(pair_tables(moses_rows(*files, faults), layout, files, faults, COLUMNS))
     faults.finalize()
-    return {code: require_rows(pair_dataset(pairs), f"{found[code][code]}") for code, pairs in rows.items()}
+    return {code: require_rows(_dataset(parts), f"{found[code][code]}") for code, parts in tables.items()}
+
+
+def _dataset(tables: Sequence[Any]) -> Dataset:
+    import pyarrow as pa
+    from datasets import Dataset
+
+    return Dataset(pa.concat_tables(tables).drop_columns(["line"])) if tables else Dataset.from_dict({})
 
 
 @dataclass(frozen=True)
@@ -192,7 +201,7 @@ def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
     for number, (identifier, sentence) in fixed_columns(path, 2, faults):
         if identifier in sentences:
             faults.add(path, number, "duplicate id", identifier)
-        elif not identifier.strip() or not sentence.strip():
+        elif not identifier.strip() or is_blank(sentence):
             faults.add(path, number, "empty side", "id" if not identifier.strip() else "sentence")
         sentences.setdefault(identifier, sentence)
     if not sentences and not faults.faults:

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from st_xling.data.parallel import read_parallel
+from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.mine import MinedPairs, best_pairs, check_choice
 from st_xling.mining.score_pairs import check_aligned
@@ -354,13 +354,13 @@ def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed
     the neighborhoods of the text.
 
     Args:
-        path: Any file of :func:`~st_xling.data.read_parallel`.
+        path: Any file of :func:`~st_xling.data.load_pairs`.
         texts: Distinct source and target sentences.
         seed: Seed of the draw.
     Raises:
         ValueError: If fewer than 4 pairs are left.
     """
-    rows = read_parallel(str(path))
+    rows = load_pairs(str(path))
     pairs = list(dict.fromkeys(zip(rows["source"], rows["target"])))
     for language, text in enumerate(texts):
         keys = {folding_key(pair[language]) for pair in pairs}

@@ -31,7 +31,7 @@ from typing import IO, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
+from st_xling.data.check import FaultLog
 from st_xling.utils.console import progress_bar
 from st_xling.utils.text import (
     UTF8_MARK,

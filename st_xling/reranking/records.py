@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
+from st_xling.data.check import FaultLog
 from st_xling.mining.text import IndexedLines, is_id, json_object
 from st_xling.utils.text import decode_line, raw_lines
 

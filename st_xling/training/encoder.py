@@ -13,8 +13,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
+from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
-from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import (
     CachedLoss,

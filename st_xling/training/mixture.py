@@ -14,9 +14,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from st_xling.data.balance import apportion, language_shares, pair_rows
+from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import head, stream_rows
 from st_xling.data.stream_mixture import mix_streams, stream_shares
-from st_xling.data.tables import negative_columns
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
 from st_xling.utils.console import progress_bar

@@ -1,4 +1,4 @@
-r"""Text files, plain or packed: a line ends at ``\n`` or ``\r\n`` and nowhere else.
+r"""Text files, plain or packed: a line ends at ``\n``, ``\r\n`` or ``\r\r\n`` and nowhere else.
 
 Other characters that Unicode calls line breaks (U+2028, U+0085, ``\v``, a lone ``\r``) are text, as in every aligned
 corpus that counts lines with ``wc -l``.
@@ -15,6 +15,7 @@ import gzip
 import io
 import lzma
 import re
+import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,8 @@ _MAGIC = {
 }
 UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+_NUMPY = b"\x93NUMPY"
+_FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _HEAD_BYTES = 1 << 20
 _ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
 _TO_ESCAPE = str.maketrans(_ESCAPES)
@@ -59,8 +62,8 @@ class ParallelTextError(ValueError):
 
 
 @contextmanager
-def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
-    """The bytes of a file, unpacked if it is packed with gzip, xz, bzip2 or Zstandard.
+def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.BufferedReader]:
+    """Open the bytes of a file, unpacked if it is packed with gzip, xz, bzip2 or Zstandard.
 
     A file in a zip archive goes by the archive's path and its name there: ``de-en.txt.zip/TED2020.de-en.de``. Of a
     plain file, ``stream.raw`` is an ``io.FileIO``.
@@ -69,7 +72,7 @@ def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
         FileNotFoundError: If there is no such file; the message names the nearest one.
         ValueError: If it is a folder, a pipe or a device.
         ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
-            compression that is not there, or UTF-16.
+            compression that is not there, a NumPy array, or UTF-16, unless of ``any_encoding``.
     """
     path = Path(path)
     if archive := _archive(path):
@@ -90,7 +93,11 @@ def open_bytes(path: str | Path) -> Iterator[io.BufferedReader]:
     with path.open("rb") as file:
         packing = _packing(path, file)
         stream: Any = io.BufferedReader(_Unpacked(path, _unpacker(packing, file), file), 1 << 16) if packing else file
-        if stream.peek(2).startswith(_UTF16_MARKS):
+        if stream.peek(6).startswith(_NUMPY):
+            raise ParallelTextError(
+                f"{path}: expected text, got a NumPy array; embeddings are passed as such, see --source-embeddings"
+            )
+        if stream.peek(2).startswith(_UTF16_MARKS) and not any_encoding:
             raise ParallelTextError(
                 f"{path}: expected UTF-8, got invalid UTF-8: the file begins with the byte order mark of UTF-16; "
                 "convert it: iconv -f utf-16 -t utf-8"
@@ -123,7 +130,7 @@ def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
                     f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
                     "bytes; is this text?"
                 )
-            yield line[:-1].removesuffix(b"\r") if line.endswith(b"\n") else line
+            yield line[:-1].rstrip(b"\r") if line.endswith(b"\n") else line
 
 
 def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str]:
@@ -142,6 +149,19 @@ def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str
     except UnicodeDecodeError as error:
         fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
         return (line.decode("utf-8", "replace") if errors == "replace" else None), fault
+
+
+def is_blank(text: str) -> bool:
+    """Return whether a text has no visible character: only white space, format characters and fillers.
+
+    Example:
+        >>> is_blank(" \u200b\u00ad\u2060"), is_blank("-")
+        (True, False)
+    """
+    stripped = text.strip()
+    if not stripped or stripped[0].isalnum():
+        return not stripped
+    return all(unicodedata.category(letter) in ("Cc", "Cf", "Zs", "Zl", "Zp") or letter in _FILLERS for letter in text)
 
 
 def is_scored_header(cells: Sequence[str]) -> bool:
@@ -180,8 +200,8 @@ def unescape_cell(cell: str) -> str:
 
 
 def estimate_lines(path: str | Path) -> int:
-    """Lines of a file, as its first megabyte suggests; exact if it is no longer than that."""
-    with open_bytes(path) as stream:
+    """Estimate the lines of a file by its first megabyte; exact if it is no longer than that."""
+    with open_bytes(path, any_encoding=True) as stream:
         head = stream.read(_HEAD_BYTES)
         read = stream.raw.consumed if isinstance(stream.raw, _Unpacked) else len(head)
     lines = head.count(b"\n") + (not head.endswith(b"\n"))

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from st_xling.cli import main
-from st_xling.data import read_parallel
+from st_xling.data import load_pairs
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import tsv_cells, write_store
 from tests.mining.pipeline.test_mine_texts import read_cells
@@ -70,13 +70,13 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
     records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
     assert ["1", "122"] in [record["source_ids"] for record in records]
-    assert read_parallel(str(tmp_path / "p.jsonl"))["source"][:] == [record["source"] for record in records]
+    assert load_pairs(str(tmp_path / "p.jsonl"))["source"][:] == [record["source"] for record in records]
     assert main([*words, str(tmp_path / "p.tsv")]) == 0
     plain = tmp_path / "plain.tsv"
     assert main([*words, str(plain), "--no-header"]) == 0
     assert (tmp_path / "p.tsv").read_text(encoding="utf-8").split("\n", 1)[1] == plain.read_text(encoding="utf-8")
     cells = [line.split("\t") for line in plain.read_text(encoding="utf-8").splitlines()]
-    assert read_parallel(str(plain), columns=(3, 4))["target"][:] == [line[4] for line in cells]
+    assert load_pairs(str(plain), columns=(3, 4))["target"][:] == [line[4] for line in cells]
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from st_xling.data import ParallelTextError, load_data_specs, orient, read_parallel, stream_parallel
+from st_xling.data import ParallelTextError, load_data_specs, load_pairs, orient
 from st_xling.data.holdout import hold_out
 from st_xling.data.pairs import stream_rows
+from st_xling.data.read import parse_data_spec
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.data.sides import check_sides
-from st_xling.data.specs import parse_data_spec
-from tests.data.test_parallel import cells, codes
+from tests.data.test_read import cells, codes, stream_pairs
 from tests.retrieval_files import json_lines, lines
 
 HUND = [("Der Hund schläft.", "The dog sleeps."), ("สุนัขนอนหลับ", "A dog — asleep")]
@@ -36,7 +36,7 @@ def table(folder: Path, ending: str, names: list[str], rows: list[tuple[str, ...
     return path
 
 
-@pytest.mark.parametrize("reader", [read_parallel, stream_parallel])
+@pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
 def test_columns_of_sentence_transformers(tmp_path: Path, ending: str, reader: Any) -> None:
     turned = [(english, other) for other, english in HUND]
@@ -67,12 +67,12 @@ def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, capl
     # A negative is a text of its batch like any other: it is counted, and kept apart from its equals.
     sampler = LengthGroupedBatchSampler(whole, batch_size=4)
     assert sampler.keys is not None and sampler.keys.shape == (60, 4)
-    chosen = read_parallel(path, columns=("anchor", "positive") if ending != "tsv" else (0, 1))
+    chosen = load_pairs(path, columns=("anchor", "positive") if ending != "tsv" else (0, 1))
     assert len(chosen.column_names) == 4
     picked = parse_data_spec(f"{path}?columns=0,1,3").options["columns"]
     assert picked == (0, 1, 3)
     # Turned, they would be negatives of the wrong side.
-    back = orient({"en-de": read_parallel(path, source_language="en", target_language="de")})
+    back = orient({"en-de": load_pairs(path, source_language="en", target_language="de")})
     assert back.data["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
 
 
@@ -81,12 +81,12 @@ def test_what_is_not_read_is_named_once(tmp_path: Path, ending: str, caplog: pyt
     rows = [("1", *pair, "0.9") for pair in HUND]
     path = table(tmp_path, ending, ["id", "de", "en", "score"], rows, name="de-en")
     with caplog.at_level(logging.WARNING):
-        assert cells(read_parallel(path)) == HUND
+        assert cells(load_pairs(path)) == HUND
     said = [record.message for record in caplog.records]
     assert sum("id, score" in line and "de, en" in line for line in said) == 1
     assert sum("first line" in line for line in said) == (ending == "tsv")
     caplog.clear()
-    stream = stream_parallel(path)
+    stream = load_pairs(path, stream=True)
     assert list(stream) == list(stream) and sum("id, score" in record.message for record in caplog.records) == 1
 
 
@@ -117,39 +117,39 @@ class TestZip:
         texts = {code: "".join(f"{pair[side]}\r\n" for pair in HUND * 700) for side, code in enumerate(("de", "en"))}
         files = {f"TED2020.de-en.{code}": text for code, text in texts.items()} | {"TED2020.de-en.ids": "1\n"}
         path = self.archive(tmp_path, files)
-        for reader in (read_parallel, stream_parallel):
+        for reader in (load_pairs, stream_pairs):
             assert cells(reader(path)) == HUND * 700 and codes(reader(path)) == ("de", "en")
             turned = reader(path, source_language="en", target_language="de")
             assert cells(turned)[0] == HUND[0][::-1]
-        assert stream_rows(stream_parallel(path)) == 1400
+        assert stream_rows(load_pairs(path, stream=True)) == 1400
         (small,) = load_data_specs([f"{path}?size=5"], stream=True).values()
         assert len(list(small)) == 5
         assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
     def test_members_of_a_region_and_in_the_current_folder(self, tmp_path: Path) -> None:
         path = self.archive(tmp_path, {"./x.en-zh_CN.en": "dog\n", "./x.en-zh_CN.zh_CN": "狗\n"})
-        assert cells(read_parallel(path, source_language="zh", target_language="en")) == [("狗", "dog")]
+        assert cells(load_pairs(path, source_language="zh", target_language="en")) == [("狗", "dog")]
 
     def test_an_estimate_of_many_rows(self, tmp_path: Path) -> None:
         path = self.archive(tmp_path, {f"x.de-en.{code}": "Satz über einen Hund\n" * 120_000 for code in ("de", "en")})
-        assert stream_rows(stream_parallel(path)) == pytest.approx(120_000, rel=0.01)
+        assert stream_rows(load_pairs(path, stream=True)) == pytest.approx(120_000, rel=0.01)
 
     def test_faults(self, tmp_path: Path) -> None:
         path = self.archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
         with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
-            read_parallel(path)
-        assert cells(read_parallel(path, skip_bad_lines=True)) == [("a", "b")]
+            load_pairs(path)
+        assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
         path = self.archive(tmp_path, {"x.de-en.de": "a\n"}, "one.zip")
         with pytest.raises(ParallelTextError, match=r"one\.zip: .* got 0 among README, LICENSE, x\.de"):
-            read_parallel(path)
+            load_pairs(path)
         names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
         with pytest.raises(ParallelTextError, match="got 2 among"):
-            read_parallel(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
+            load_pairs(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
         (tmp_path / "no.zip").write_bytes(b"PK or not")
         with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):
-            read_parallel(tmp_path / "no.zip")
+            load_pairs(tmp_path / "no.zip")
         with pytest.raises(ValueError, match="takes no columns"):
-            read_parallel(path, columns=(0, 1))
+            load_pairs(path, columns=(0, 1))
 
 
 GERMAN = [
@@ -190,10 +190,10 @@ class TestSides:
         assert check_sides(load_data_specs([self.spec(tmp_path, ENGLISH, GERMAN, rows=4)])) == []
         short = load_data_specs([self.spec(tmp_path, ["Taxi!", "Tom"], ["Taxi!", "Tom"])])
         assert check_sides(short) == []
-        unknown = {"x": read_parallel(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
+        unknown = {"x": load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
         assert check_sides(unknown) == []
         (tmp_path / "e.tsv").write_text("a\tb\n", encoding="utf-8")
-        assert check_sides({"x": read_parallel(tmp_path / "e.tsv").select([])}) == []
+        assert check_sides({"x": load_pairs(tmp_path / "e.tsv").select([])}) == []
 
     def test_real_text(self, real_data: Path) -> None:
         for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:

@@ -12,8 +12,8 @@ from st_xling.data import load_data_specs, sample_rows
 from st_xling.data.sample import Sample
 from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
-from tests.data.test_parallel import cells as pairs
-from tests.data.test_parallel import write
+from tests.data.test_read import cells as pairs
+from tests.data.test_read import write
 
 ROWS = [(f"Satz {number} „ä“", f"sentence {number}") for number in range(40)]
 FORMS = ("tsv", "tsv.gz", "csv", "jsonl", "parquet", "moses")

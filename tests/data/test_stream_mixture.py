@@ -11,7 +11,7 @@ import pytest
 from accelerate.data_loader import IterableDatasetShard
 from datasets import Dataset, IterableDataset
 
-from st_xling.data import stream_parallel
+from st_xling.data import load_pairs
 from st_xling.data.stream_mixture import mix_streams, stream_shares
 
 SIZE = 16
@@ -24,7 +24,7 @@ def streams(tmp_path_factory: pytest.TempPathFactory) -> dict[str, IterableDatas
     for name, rows in (("de-en", 900), ("fr-en", 300), ("th-en", 40)):
         lines = [f"{name} {'x' * (n % 40)} {n}\tEnglish {'y' * (n % 30)} {n}\n" for n in range(rows)]
         (folder / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
-        found[name] = stream_parallel(folder / f"{name}.tsv")
+        found[name] = load_pairs(folder / f"{name}.tsv", stream=True)
     return found
 
 
@@ -106,11 +106,11 @@ def test_shares(streams: dict[str, IterableDataset], caplog: pytest.LogCaptureFi
 
 def test_too_few_texts_for_a_batch_and_none_at_all(tmp_path: Any) -> None:
     (tmp_path / "x.tsv").write_text("a\tb\nc\td\n" * 50, encoding="utf-8")
-    mixed = mix_streams({"de-en": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4)
+    mixed = mix_streams({"de-en": load_pairs(tmp_path / "x.tsv", stream=True)}, batch_rows=4)
     with pytest.raises(ValueError, match="too few distinct texts for a batch of 4; lower batch_size"):
         next(iter(mixed))
-    free = mix_streams({"x": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4, keep_duplicates_apart=False)
+    free = mix_streams({"x": load_pairs(tmp_path / "x.tsv", stream=True)}, batch_rows=4, keep_duplicates_apart=False)
     assert len(list(free.take(8))) == 8
     (tmp_path / "x.tsv").write_text("", encoding="utf-8")
     with pytest.raises(ValueError, match="data set 'de-en' is empty"):
-        next(iter(mix_streams({"de-en": stream_parallel(tmp_path / "x.tsv")}, batch_rows=4)))
+        next(iter(mix_streams({"de-en": load_pairs(tmp_path / "x.tsv", stream=True)}, batch_rows=4)))

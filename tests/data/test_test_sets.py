@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data import ParallelTextError, read_bucc, read_parallel, read_tatoeba
+from st_xling.data import ParallelTextError, load_pairs, read_bucc, read_tatoeba
 
 TATOEBA: dict[str, str | bytes] = {
     "tatoeba.deu-eng.deu": "Hund\nKatze",
@@ -113,7 +113,7 @@ def test_real_sets(real_data: Path) -> None:
     assert (len(sets), sum(map(len, sets.values()))) == (36, 31692)
     corpus = read_bucc(real_data / "bucc2018", pair="zh-en", split="sample")
     assert (len(corpus.source), len(corpus.target), len(corpus.gold or [])) == (8624, 13589, 257)
-    assert len(read_parallel(real_data / "parallel" / "zh-vi.tsv.gz")) == 6508
+    assert len(load_pairs(real_data / "parallel" / "zh-vi.tsv.gz")) == 6508
     for pair, sentences, gold in (("de-en", 3372, 84), ("zh-en", 4226, 106)):
         corpus = read_bucc(real_data / "mining", pair=pair, split="test")
         assert (len(corpus.source), len(corpus.target), len(corpus.gold or [])) == (sentences, sentences, gold)

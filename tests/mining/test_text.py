@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.faults import ParallelTextError
+from st_xling.data.check import ParallelTextError
 from st_xling.mining import MiningText, tsv_cells, tsv_line
 from st_xling.mining.text import read_rows, validate_text
 

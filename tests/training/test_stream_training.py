@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainingArguments
 
-from st_xling.data import stream_parallel
+from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.stream_mixture import mix_streams
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
@@ -90,7 +90,7 @@ def test_words_that_come_later_are_no_error(
     }
     result = train(
         load_recipe("dap", tiny=True, overrides=overrides),
-        {"de-en": stream_parallel(folder / "de-en.tsv")},
+        {"de-en": load_pairs(folder / "de-en.tsv", stream=True)},
         tmp_path / "run",
         model=make_model(max_length=32),
     )
@@ -100,7 +100,7 @@ def test_words_that_come_later_are_no_error(
     with pytest.raises(ValueError, match="on_leak='drop'"):
         train(
             load_recipe("tr", tiny=True, overrides={"training.max_steps": 4}),
-            {"de-en": stream_parallel(folder / "de-en.tsv")},
+            {"de-en": load_pairs(folder / "de-en.tsv", stream=True)},
             tmp_path / "other",
             model="tiny",
             on_leak="drop",
@@ -111,7 +111,7 @@ def test_words_that_come_later_are_no_error(
 @pytest.mark.parametrize("mixed", [False, True])
 def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, make_model: Any) -> None:
     """Plain, as sentence-transformers reads any stream, or as batches made by ``mix_streams``."""
-    stream = stream_parallel(folder / "zh-en.jsonl")
+    stream = load_pairs(folder / "zh-en.jsonl", stream=True)
     model = make_model(max_length=32)
     arguments = SentenceTransformerTrainingArguments(
         str(tmp_path), max_steps=7, per_device_train_batch_size=8, logging_steps=1, report_to="none", disable_tqdm=True

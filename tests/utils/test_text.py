@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.data.faults import FaultLog, iter_lines
+from st_xling.data.check import FaultLog, iter_lines
 from st_xling.utils import text as text_files
 from st_xling.utils.text import (
     ParallelTextError,

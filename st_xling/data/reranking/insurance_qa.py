@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.faults import FaultLog
+from st_xling.data.check import FaultLog
+from st_xling.data.formats import fixed_columns
 from st_xling.data.reranking.pairs import AlignedPairs, pick
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
 from st_xling.data.squad_form import read_json
-from st_xling.data.tables import fixed_columns
 from st_xling.utils.text import plain_or_packed
 
 PARTS = {"train": "train", "dev": "valid", "test": "test"}

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from st_xling.data.check import FaultLog
 from st_xling.data.evaluation_texts import load_evaluation_specs
-from st_xling.data.faults import FaultLog
+from st_xling.data.formats import named_cells
 from st_xling.data.holdout import hold_out
-from st_xling.data.pairs import is_pair
+from st_xling.data.read import load_data_specs
 from st_xling.data.reranking.insurance_qa import PooledQuestions, is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.negatives import with_negatives
 from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
@@ -31,9 +32,7 @@ from st_xling.data.reranking.question_answering import (
 )
 from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
 from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, DataSpec, parse_spec, split_spec
-from st_xling.data.specs import load_data_specs
-from st_xling.data.tables import named_cells
-from st_xling.utils.text import describe_missing, file_ending, unpacked_name
+from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -204,7 +203,7 @@ def load_xpi_specs(
     """Reads the text that the specs name and makes XPI's mixed-language set of it.
 
     Args:
-        specs: Parallel text, as :func:`~st_xling.data.specs.load_data_specs` takes it; or labelled pairs of sentences,
+        specs: Parallel text, as :func:`~st_xling.data.read.load_data_specs` takes it; or labelled pairs of sentences,
             ``en=PAIRS.tsv``, once a language (query and passage are the two sentences). ``en=phrasebook`` and
             ``zh=phrasebook`` are parallel text too, ``zh-en=phrasebook``.
         dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
@@ -448,7 +447,10 @@ def _kind(path: Path) -> str:
 def _labelled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
     for number, row in named_cells(path, [[name] for name in _COLUMNS], 3, faults):
         *texts, label = row
+        bad = [name for name, text in zip(_COLUMNS, texts) if not isinstance(text, str) or is_blank(text)]
         if str(label) not in _LABELS:
             faults.add(path, number, "label outside {0, 1}", f"got {label!r}")
-        if is_pair(faults, str(path), number, _COLUMNS, texts) and str(label) in _LABELS:
+        if bad:
+            faults.add(path, number, "empty side", ", ".join(bad))
+        elif str(label) in _LABELS:
             yield texts[0], texts[1], _LABELS[str(label)]

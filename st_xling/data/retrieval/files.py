@@ -8,8 +8,8 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.data.faults import FaultLog, numbered_lines
-from st_xling.data.tables import TEXT_KEYS, fixed_columns, json_objects, titled_text
+from st_xling.data.check import FaultLog, numbered_lines
+from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
 from st_xling.utils.text import PACKED, unpacked_name
 
 _IDS = ("_id", "docid", "id")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.faults import FaultLog
+from st_xling.data.check import FaultLog
 from st_xling.data.phrasebook_spec import read_phrase_passages
 from st_xling.data.retrieval.files import (
     Passages,

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.faults import FaultLog
+from st_xling.data.check import FaultLog
+from st_xling.data.columns import QUERY_NAMES, Layout, Row
+from st_xling.data.formats import FORMATS
 from st_xling.data.language_texts import one_language
-from st_xling.data.pairs import is_pair, pair_dataset, read_pairs, require_rows
-from st_xling.data.parallel import HUB_ID, TABLES, find_source
+from st_xling.data.pairs import pair_dataset, require_rows
+from st_xling.data.read import HUB_ID, Part, Source, find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
@@ -22,7 +25,6 @@ from st_xling.data.retrieval.retrieval_set import (
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import DataSpec, split_spec, unique_name
 from st_xling.data.squad_form import NO_ANSWER, read_squad
-from st_xling.data.tables import QUERY_NAMES
 from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
@@ -145,7 +147,7 @@ def read_question_table(
         language: Of queries and passages.
         columns: Names of the query's column, the passage's, and those of negatives, where they have any; by default
             ``query`` (``question``, ``anchor``) and ``passage`` (``positive``, ``answer``), else as
-            :func:`~st_xling.data.read_parallel` finds them, and all that are called ``negative``, ``negative_1``, …
+            :func:`~st_xling.data.load_pairs` finds them, and all that are called ``negative``, ``negative_1``, …
         name: Configuration of a data set on the Hub.
         split: Of a data set on the Hub.
         skip_bad_lines: Leave faulty lines out, with a warning.
@@ -157,25 +159,27 @@ def read_question_table(
     """
     path, kind = Path(place).expanduser(), file_ending(unpacked_name(place))
     if kind != ".json":
-        if kind not in TABLES and (path.exists() or not HUB_ID.fullmatch(place)):
+        if kind not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
             raise ValueError(
                 "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
                 f"of a data set on the Hub; got {place}."
             )
-        source = find_source(place, (language, language), columns, name, split, known=QUERY_NAMES)
-        return source.read(skip_bad_lines)
-    options = {"name": name, "split": split, "columns": columns}
-    if refused := [key for key, value in options.items() if value is not None]:
+        options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
+        return find_source(place, (language, language), **options).read(skip_bad_lines)
+    given = {"name": name, "split": split, "columns": columns}
+    if refused := [key for key, value in given.items() if value is not None]:
         raise ValueError(f"{place} is a file, which has no {', '.join(refused)}; leave these out.")
-    file, faults = read_squad(path), FaultLog(skip_bad_lines=skip_bad_lines)
-    texts = [
-        (row, (each.text, file.paragraphs[each.paragraph]))
-        for row, each in enumerate(file.questions, 1)
-        if each.fault != NO_ANSWER
-    ]
-    sides = ("source", "target")
-    rows = [(*pair, language, language) for row, pair in texts if is_pair(faults, str(path), row, sides, pair)]
-    return read_pairs(rows, str(path), faults)
+    layout = Layout((0, 1), (language, language), width=2)
+    part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
+    return Source((part,), str(path), (path,)).read(skip_bad_lines)
+
+
+def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
+    """Read the questions of a file in SQuAD's form that have an answer, and their paragraphs."""
+    file = read_squad(path)
+    for row, question in enumerate(file.questions, 1):
+        if question.fault != NO_ANSWER:
+            yield row, [question.text, file.paragraphs[question.paragraph]]
 
 
 def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False) -> Dataset:

@@ -20,12 +20,11 @@ from typing import IO, Any
 
 import numpy as np
 
-from st_xling.data.faults import Fault, FaultLog
+from st_xling.data.check import Fault, FaultLog
+from st_xling.data.columns import Layout, Row
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.parallel import TABLES, Source, find_source
+from st_xling.data.read import Part, Source, find_source, load_data_specs, parse_data_spec
 from st_xling.data.sample import Sample
-from st_xling.data.specs import load_data_specs, parse_data_spec
-from st_xling.data.tables import PARALLEL_NAMES, Layout, file_layout, file_rows
 from st_xling.mining.deduplication import DistinctText
 from st_xling.mining.filters import (
     CandidateBatch,
@@ -62,7 +61,7 @@ from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
-from st_xling.utils.text import ParallelTextError, file_ending, is_scored_header, raw_lines, unpacked_name
+from st_xling.utils.text import ParallelTextError, raw_lines
 
 _LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
 _SAMPLED_PAIRS = 400
@@ -396,12 +395,9 @@ class _Corpus(ExitStack):
         self._spec, self._max_chars, self._progress = spec, max_chars, progress
         source, self._sample = _open(spec, columns)
         self.name = ",".join(Path(file).name for file in source.files) or source.where
-        self._rows = partial(source.rows, **source.options)
-        layout = source.options.get("layout", Layout())
-        self._header, self._keys = layout.header, layout.keys
-        self._raw = source.files[0] if source.options.get("kind") == ".tsv" else None
-        first = b"" if self._raw is None else next(raw_lines(self._raw, any_length=True), b"")
-        self._parse = tsv_cells if is_scored_header(first.decode("utf-8", "replace").split("\t")) else _split_tabs
+        self._source, layout = source, source.parts[0].layout
+        self._keys, self._escaped = layout.keys, layout.escaped
+        self._raw = source.files[0] if ".tsv" in source.parts[0].rows.args and len(source.files) == 1 else None
         self.faulty: Counter[str] = Counter()
         self._languages: set[tuple[str, ...]] = set()
         self._first_faults: list[Fault] = []
@@ -412,18 +408,14 @@ class _Corpus(ExitStack):
         self._text = self.enter_context(tempfile.TemporaryFile())
         self._rejects = self.enter_context(tempfile.TemporaryFile())
         digest = hashlib.sha256()
-        faults = _Faults(self._fault)
-        rows, wanted = self._rows(faults), None
+        rows, wanted = self._rows(self._fault), None
         if self._sample.size is not None:  # of the sound pairs, as everywhere
-            total = sum(1 for _ in self._rows(_Faults(lambda fault: None)))
+            total = sum(1 for _ in self._rows(lambda fault: None))
             wanted = iter(self._sample.places(total, self._spec))
         place = None if wanted is None else next(wanted, None)
         raws = None if self._raw is None else enumerate(raw_lines(self._raw, any_length=True), 1)
         bar = progress_bar(rows, desc="reading", unit="pairs", show=self._progress)
-        number = int(self._header)
-        for count, (*texts, one, other) in enumerate(row[:4] for row in bar):
-            # Every line is a pair or a fault, and faults are noted as they are met.
-            number = max(number, faults.line) + 1
+        for count, (number, *texts, one, other) in enumerate(bar):
             if wanted is not None:
                 if count != place:
                     continue
@@ -440,10 +432,22 @@ class _Corpus(ExitStack):
             self._pairs += 1
             for text in texts:
                 hash_sentence(digest, text)
-        faults.finalize()
         self._text.flush()
         self.sha256 = digest.hexdigest()
         return self
+
+    def _rows(self, report: Callable[[Fault], object]) -> Iterator[tuple[Any, ...]]:
+        """Yield the line of each pair, and its cells; report the first fault of each other line."""
+        names = ["line", *COLUMNS]
+        for part in self._source.parts:
+            faults = FaultLog(skip_bad_lines=True)
+            for table in part.tables(faults, self._source.names):
+                faults.check()
+                for _, fault in sorted({fault.line: fault for fault in reversed(faults.faults)}.items()):
+                    report(fault)
+                faults.faults.clear()
+                yield from zip(*(table[name].to_pylist() for name in names))
+            faults.check()
 
     def _fault(self, fault: Fault) -> None:
         reason = re.sub(r"\W+", "_", fault.kind.lower())
@@ -529,7 +533,7 @@ class _Corpus(ExitStack):
         if self._raw is None:
             source, target = tsv_cells(line)
             return source, target
-        cells = self._parse(line)
+        cells = tsv_cells(line) if self._escaped else line.split("\t")
         return cells[self._keys[0]], cells[self._keys[1]]
 
     def place(self, row: int) -> str:
@@ -558,19 +562,6 @@ class _Side(Sequence[str]):
         return next(islice(self, row, None))
 
 
-class _Faults(FaultLog):
-    """Hands on the first fault of each line, instead of gathering them."""
-
-    def __init__(self, report: Callable[[Fault], object]) -> None:
-        super().__init__(skip_bad_lines=True)
-        self._report, self.line = report, 0
-
-    def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
-        if line > self.line:
-            self.line = line
-            self._report(Fault(str(path), line, kind, detail))
-
-
 def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Source, Sample]:
     """What a spec, or the path of a file, names, and which rows of it."""
     options: dict[str, Any] = {"languages": (None, None)}
@@ -579,26 +570,23 @@ def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Sou
     if not Path(spec).is_file():
         parsed = parse_data_spec(spec)
         if parsed.is_phrasebook:
-            parts = load_data_specs([spec]).values()
-            rows = (tuple(row[name] for name in COLUMNS) for part in parts for row in part)
-            return Source(lambda faults: rows, {}, spec), sample
+            loaded = load_data_specs([spec]).values()
+            layout = Layout(("source", "target"), language_keys=("source_language", "target_language"))
+            return Source(tuple(Part(partial(_rows, data), layout, (spec, spec)) for data in loaded), spec), sample
         location = parsed.path_or_pair
         options = {"languages": parsed.languages or (None, None), **parsed.reader_options}
         sample = parsed.sample
     if columns is not None and "columns" in options:
         raise ValueError(f"columns are named in the spec already: got {columns} for {spec}; leave one of them out.")
     options.setdefault("columns", columns)
-    path = Path(location) if isinstance(location, str) else Path()
-    if path.is_file() and file_ending(unpacked_name(path)) not in (*TABLES, ".zip"):  # any other name
-        layout = file_layout(location, ".tsv", options["languages"], options["columns"], PARALLEL_NAMES)
-        source = Source(file_rows, {"path": location, "kind": ".tsv", "layout": layout}, location, (path,))
-    else:
-        source = find_source(location, **options, stream=True)
-    if "layout" in source.options:
-        # Hard negatives are not looked at; what follows the first two of tab-separated cells is anything.
-        layout = source.options["layout"]
-        layout = layout._replace(
-            keys=layout.keys[:2], width=None if source.options.get("kind") == ".tsv" else layout.width
-        )
-        source = replace(source, options={**source.options, "layout": layout})
-    return source, sample
+    source = find_source(location, **options, stream=True, other=".tsv")
+    parts = []
+    for part in source.parts:
+        # Hard negatives are not used; what follows the first two of tab-separated cells is anything.
+        width = None if ".tsv" in part.rows.args else part.layout.width
+        parts.append(part._replace(layout=part.layout._replace(keys=part.layout.keys[:2], width=width)))
+    return replace(source, parts=tuple(parts)), sample
+
+
+def _rows(data: Any, faults: FaultLog) -> Iterator[Row]:
+    return enumerate(data, 1)

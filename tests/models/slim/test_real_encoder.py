@@ -10,7 +10,7 @@ from huggingface_hub import ModelCard
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
-from st_xling.data import read_parallel
+from st_xling.data import load_pairs
 from st_xling.mining import mine
 from st_xling.models import load_encoder
 
@@ -34,7 +34,7 @@ def test_a_pretrained_encoder(
     assert "prompt_name='query'" in card.text
     small, large = (load_encoder(str(folder), device="cpu") for folder in (tmp_path / "small", source))
     assert (small.prompts, small.default_prompt_name) == (large.prompts, large.default_prompt_name)
-    dev = read_parallel(real_data / "parallel" / "de-en.dev.tsv.gz")
+    dev = load_pairs(real_data / "parallel" / "de-en.dev.tsv.gz")
     pairs = []
     for model in (small, large):
         assert isinstance(model, SentenceTransformer)

@@ -1,0 +1,229 @@
+"""Check text files: name faulty lines with their numbers, all at once, or drop and list them."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes
+
+logger = logging.getLogger(__name__)
+
+SHOWN = 20
+"""Number of faults that a message lists; the rest are only counted."""
+
+ADVICE = {
+    "wrong column count": "To pick two of more columns, pass columns=(i, j), counted from 0.",
+    "unclosed quote": 'A CSV field cannot span lines; a field that holds a quote is written "like ""this""".',
+    "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8; Western European text is often latin1.",
+    "missing key": 'Name the two columns, e.g. columns=("de", "en").',
+    "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
+    "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
+}
+
+LEAST_NUMBERS = 10
+"""Fewer rows of numbers may be sentences."""
+
+_BLOCK_BYTES = 1 << 21
+_XML = re.compile(rb"\s*<(?:\?xml|!doctype|tmx|srcset|refset|tstset|mteval|cesalign|doc)[\s>]", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
+_VISIBLE = "[^\\pZ\\p{Cc}\\p{Cf}\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f]"
+_NUMBER = r"^[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]+)?$"
+_BIBLE_RANGE = "<range>"  # In Bible corpora: the verse is part of the one before.
+
+
+class Fault(NamedTuple):
+    """Fault of a file.
+
+    Attributes:
+        path: The file, as the caller named it.
+        line: Line or row, counted from 1; ``None`` for the file as a whole.
+        kind: Kind of the fault, the same for all readers, e.g. ``"empty side"``.
+        detail: What was expected and what arrived; may be empty.
+    """
+
+    path: str
+    line: int | None
+    kind: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        place = self.path if self.line is None else f"{self.path}:{self.line}"
+        return f"{place}: {self.kind}" + (f" ({self.detail})" if self.detail else "")
+
+
+class FaultLog:
+    """Gather the faults of one reading, then raise them all at once, or warn of the dropped lines.
+
+    Args:
+        skip_bad_lines: Warn instead of raising; the reader then drops the faulty lines.
+        can_skip: Whether the reader has such an option at all, so that the message may offer it.
+        what: What is read, for the message.
+
+    Attributes:
+        advice: Kind of fault → what to do about it, for the message.
+        or_more: Whether the reader stopped before the end, so that there may be more faults.
+    """
+
+    advice: Mapping[str, str] = ADVICE
+
+    def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True, what: str = "parallel text") -> None:
+        self.skip_bad_lines = skip_bad_lines
+        self.can_skip = can_skip
+        self.what = what
+        self.faults: list[Fault] = []
+        self.beyond_repair: list[Fault] = []
+        self.or_more = False
+
+    def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
+        """Add a fault of one line or row, counted from 1."""
+        self.faults.append(Fault(str(path), line, kind, detail))
+
+    def add_beyond_repair(self, path: str | Path, kind: str, detail: str = "") -> None:
+        """Add a fault of a file as a whole, which skipping lines cannot fix."""
+        self.beyond_repair.append(Fault(str(path), None, kind, detail))
+
+    def check(self) -> None:
+        """Raise ``ParallelTextError`` if there are faults that must not or cannot be skipped."""
+        paths = list(dict.fromkeys(fault.path for fault in self.faults))
+        self.faults.sort(key=lambda fault: (paths.index(fault.path), fault.line))
+        if self.beyond_repair or (self.faults and not self.skip_bad_lines):
+            raise ParallelTextError(self._message(), self.beyond_repair + self.faults)
+
+    def finalize(self) -> None:
+        """Raise as :meth:`check`, or warn of the dropped lines. Call it after the last line."""
+        self.check()
+        if self.faults:
+            logger.warning("%s", self.dropped())
+
+    def dropped(self) -> str:
+        """Return a list of the dropped lines; empty if there are none."""
+        if not self.faults:
+            return ""
+        kinds = Counter(fault.kind for fault in self.faults)
+        paths = ", ".join(dict.fromkeys(fault.path for fault in self.faults))
+        counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+        lines = len({(fault.path, fault.line) for fault in self.faults})
+        return "\n".join([f"{paths}: dropped for faults in {lines} lines: {counts}", *self._listed(self.faults)])
+
+    def _listed(self, faults: Sequence[Fault]) -> list[str]:
+        more = [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
+        return [f"  {fault}" for fault in faults[:SHOWN]] + more
+
+    def _message(self) -> str:
+        faults = self.beyond_repair + self.faults
+        more = "or more " if self.or_more else ""
+        lines = [f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"]
+        lines += self._listed(faults)
+        kinds = {fault.kind for fault in faults}
+        advice = [remedy for kind, remedy in self.advice.items() if kind in kinds]
+        lines += advice
+        if self.can_skip and not self.beyond_repair:
+            lines.append("Fix them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
+        elif not advice:
+            lines.append("Fix the file: skipping lines does not help here.")
+        return "\n".join(lines)
+
+
+def is_unicode(text: str) -> bool:
+    """Return whether a text can be encoded: JSON can spell half of a surrogate pair."""
+    return text.isascii() or not _SURROGATE.search(text)
+
+
+def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
+    r"""Read the lines of a text file; ``None`` for each that is not UTF-8, which is a fault.
+
+    A line ends at ``\n``, ``\r\n`` or ``\r\r\n``. Byte order marks at the beginning of lines, where files were joined,
+    are dropped.
+
+    Args:
+        path: A UTF-8 text file, plain or packed.
+        faults: Where lines that are not UTF-8 are noted.
+    Raises:
+        FileNotFoundError: If there is no such file; the message names the nearest one.
+        ParallelTextError: If a packed file is broken, or the file is XML, or its lines end in ``\r`` alone.
+    """
+    number, rest = 1, b""
+    with open_bytes(path) as stream:
+        while chunk := stream.read(_BLOCK_BYTES):
+            if number == 1 and not rest:
+                _check_head(path, chunk)
+            whole, newline, rest = (rest + chunk).rpartition(b"\n")
+            if newline:
+                lines = _split_lines(path, whole, number, faults)
+                yield from lines
+                number += len(lines)
+    if rest:
+        yield from _split_lines(path, rest, number, faults)
+
+
+def numbered_lines(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str]]:
+    """Read the lines that are UTF-8, with their numbers, counted from 1; see :func:`iter_lines`."""
+    return ((number, line) for number, line in enumerate(iter_lines(path, faults), 1) if line is not None)
+
+
+def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) -> list[str | None]:
+    if b"\r" in block:
+        block = re.sub(rb"\r+(?=\n|\Z)", b"", block)
+    if UTF8_MARK in block:
+        block = re.sub(rb"(?m:^)" + UTF8_MARK, b"", block)
+    try:
+        return list(block.decode("utf-8").split("\n"))
+    except UnicodeDecodeError:
+        lines = []
+        for place, raw in enumerate(block.split(b"\n"), number):
+            line, fault = decode_line(raw)
+            if fault:
+                faults.add(path, place, "invalid UTF-8", fault)
+            lines.append(line)
+        return lines
+
+
+def _check_head(path: str | Path, head: bytes) -> None:
+    if b"\n" not in head and head.count(b"\r") > 1:
+        raise ParallelTextError(
+            f"{path}: expected lines that end in LF, got lines that end in CR alone; convert it: tr '\\r' '\\n'"
+        )
+    if _XML.match(head.removeprefix(UTF8_MARK)):
+        raise ParallelTextError(
+            f"{path}: expected a sentence a line; this looks like XML. Name a TMX file .tmx; of SGM take the text of "
+            "the segments first: sed -n 's/^<seg[^>]*>\\(.*\\)<.seg>$/\\1/p'"
+        )
+
+
+def check_sentences(
+    table: Any, names: Sequence[str], where: Sequence[str], faults: FaultLog, *, is_first: bool = False
+) -> Any:
+    """Return the rows of an Arrow table whose sentences are not empty; note what is wrong with the others.
+
+    A sentence of white space, of invisible characters, or of ``<range>``, as in Bible corpora, counts as empty.
+
+    Args:
+        table: With a column ``line`` and the columns ``names``, all strings.
+        names: The columns of sentences.
+        where: The file of each column.
+        faults: Where faults are noted.
+        is_first: Whether these are the first rows, which must not all be numbers.
+    """
+    import pyarrow.compute as pc
+
+    good = None
+    for name, path in zip(names, where):
+        cells = table[name]
+        fine = pc.fill_null(pc.match_substring_regex(cells, _VISIBLE), False)
+        if pc.any(pc.equal(cells, _BIBLE_RANGE)).as_py():
+            fine = pc.and_(fine, pc.not_equal(cells, _BIBLE_RANGE))
+        if not pc.all(fine).as_py():
+            bad = table.filter(pc.invert(fine))
+            for line, text in zip(bad["line"].to_pylist(), bad[name].to_pylist()):
+                kind = "non-string value" if text is None else "empty side"
+                faults.add(path, line, kind, f"{name} is null" if text is None else name)
+            good = fine if good is None else pc.and_(good, fine)
+        if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
+            faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
+    return table if good is None else table.filter(good)

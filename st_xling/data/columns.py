@@ -1,0 +1,298 @@
+"""Find the columns of the sentences: by the names of a header, of keys or of a schema, and by languages."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+from st_xling.data.check import FaultLog
+from st_xling.utils.languages import (
+    LANGUAGE_NAMES,
+    UNKNOWN,
+    canonical_language,
+    hub_language,
+    is_evident_code,
+    match_language,
+    resolve_pair,
+)
+from st_xling.utils.text import is_scored_header
+
+logger = logging.getLogger(__name__)
+
+Columns = Sequence[int] | Sequence[str]
+"""A choice of columns: source, target and perhaps hard negatives; positions counted from 0, or names."""
+
+Languages = tuple["str | None", "str | None"]
+"""Of source and target, where they are known."""
+
+Row = tuple[int, "list[str] | Mapping[str, Any]"]
+"""Number of a line or row, counted from 1, and its cells."""
+
+PARALLEL_NAMES = (
+    *(("source", "target"), ("src", "tgt"), ("sentence1", "sentence2"), ("anchor", "positive")),
+    *(("source text", "target text"), ("source sentence", "target sentence")),
+)
+"""Names of columns taken as source and target, in this order of preference; underscores count as spaces."""
+
+QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
+"""The same of queries and the passages that answer them."""
+
+_LANGUAGE_COLUMNS = ("source_language", "target_language")
+_NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
+_CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
+
+
+class Layout(NamedTuple):
+    """Columns of the sentences of a table.
+
+    Attributes:
+        keys: Names or positions of the columns of source and target, then of hard negatives.
+        languages: Languages of source and target in rows that do not name their own.
+        language_keys: Columns in which rows name them; ``None`` where there is none, or the caller chose the language.
+        nested: Whether source and target are keys of a column ``translation`` of ``{"de": ..., "en": ...}``.
+        header: First row of a delimited file, if it names the columns.
+        width: Number of cells in each row of a delimited file; ``None``: at least as many as ``keys`` reach.
+        escaped: Whether cells are escaped, as in files of scored pairs.
+    """
+
+    keys: tuple[Any, ...] = ("source", "target")
+    languages: tuple[str, ...] = (UNKNOWN, UNKNOWN)
+    language_keys: tuple[Any, ...] = (None, None)
+    nested: bool = False
+    header: list[str] | None = None
+    width: int | None = None
+    escaped: bool = False
+
+    @property
+    def negatives(self) -> int:
+        """Number of hard negatives of each row."""
+        return len(self.keys) - 2
+
+    @property
+    def least(self) -> int:
+        """Number of cells that a row must have."""
+        return max(self.keys) + 1 if isinstance(self.keys[0], int) else 0
+
+    @property
+    def column_names(self) -> list[str]:
+        """Names of the columns that are read."""
+        keys = ("translation", *self.keys[2:]) if self.nested else self.keys
+        return [*keys, *filter(None, self.language_keys)]
+
+
+def negative_columns(names: Iterable[str]) -> list[str]:
+    """Return those of the names that are hard negatives', in order: ``negative``, ``negative_1``, ``negative_2``, …
+
+    Example:
+        >>> negative_columns(["negative_10", "passage", "negative_2"])
+        ['negative_2', 'negative_10']
+    """
+    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(str(name).strip()))}
+    return sorted(matches, key=lambda name: int(matches[name][1] or 0))
+
+
+def choose_columns(
+    names: Sequence[str],
+    where: str,
+    *,
+    columns: Columns | None = None,
+    requested: Languages = (None, None),
+    named: Languages = (None, None),
+    translation_keys: Sequence[str] = (),
+    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
+) -> Layout | None:
+    """Choose the columns to read, the first that fit; ``None`` if none do.
+
+    These are the ``columns`` named; a pair that is ``known``; ``english`` and ``non_english``, as the parallel sets of
+    sentence-transformers have them; columns that are called by the two languages; the only two columns, if both are
+    languages; then the languages as keys of a column ``translation``. Upper and lower case are the same.
+
+    Args:
+        names: The names of all columns.
+        where: What is read; a warning names columns that are not.
+        columns: Two names, to choose them outright, perhaps with those of negatives behind them.
+        requested: The languages asked for.
+        named: Those asked for or else in the name of the file.
+        translation_keys: The keys of a ``translation`` column, if there is one.
+        known: Pairs of names, in order of preference.
+    """
+    found, nested = None, False
+    stated: Languages = (None, None)
+    if columns is not None:
+        found = tuple(columns) if set(columns) <= set(names) else None
+        if found is None and set(columns) <= set(translation_keys):
+            found, nested = tuple(columns), True
+    else:
+        spelled = {_spelling(name): name for name in reversed(names)}
+        pair = next((pair for pair in known if spelled.keys() >= set(pair)), None)
+        if pair is not None:
+            found = (spelled[pair[0]], spelled[pair[1]])
+        elif spelled.keys() >= {"english", "non english"}:
+            found, stated = _english_pair(spelled, named)
+        elif (found := _language_pair(names, named)) is None:
+            found = _language_pair(translation_keys, named, nested=True)
+            nested = found is not None
+        if found is not None and not nested:
+            found = (*found, *negative_columns(names))
+    if found is None:
+        return None
+    if nested or all(map(_is_language, found[:2])):
+        stated = (_stated(found[0]), _stated(found[1]))
+    # A column chosen by name states its language better than the name of the file.
+    order = (requested, named, stated) if columns is None else (requested, stated, named)
+    languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
+    says = tuple(name if code is None and name in names else None for name, code in zip(_LANGUAGE_COLUMNS, requested))
+    layout = Layout(found, languages, says, nested)
+    ignored = [str(name) for name in names if name not in (*layout.column_names, *_LANGUAGE_COLUMNS)]
+    if ignored and columns is None and not is_scored_header([str(name) for name in names]):
+        read = ", ".join(map(str, layout.keys))
+        logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))
+    return layout
+
+
+def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Languages]:
+    """English second, unless the languages that are known say otherwise."""
+    one, other = (code and canonical_language(code) for code in named)
+    codes = ("en", next((code for code in named if code and canonical_language(code) != "eng"), None))
+    first = one == "eng" or (other is not None and other != "eng")
+    names = ("english", "non english")[:: 1 if first else -1]
+    return (spelled[names[0]], spelled[names[1]]), (codes if first else codes[::-1])
+
+
+def _language_pair(names: Sequence[str], languages: Languages, nested: bool = False) -> tuple[str, str] | None:
+    by_code = {_code(name): name for name in reversed(names)}
+    source, target = (by_code.get((code and match_language(code, by_code)) or "") for code in languages)
+    if source and target and source != target:
+        return source, target
+    # Only where there are no other columns: "id" may be a row number, "is" a flag.
+    if len(names) != 2 or not (nested or all(map(_is_language, names))):
+        return None
+    one, other = names
+    if source == other or target == one:
+        one, other = other, one
+    # A language that is asked for and is neither column's leaves no choice.
+    fits = [code is None or found == name for code, found, name in zip(languages, (source, target), (one, other))]
+    return (one, other) if all(fits) else None
+
+
+def _spelling(name: object) -> str:
+    return str(name).strip().lower().replace("_", " ")
+
+
+def _is_language(name: object) -> bool:
+    """Return whether a column is called by a language: an evident code, or a name such as ``German``."""
+    return is_evident_code(str(name)) or str(name).strip().lower() in _CODE_OF_NAME
+
+
+def _stated(name: object) -> str:
+    code = _CODE_OF_NAME.get(str(name).strip().lower())
+    return str(name) if code is None else hub_language(code)
+
+
+def _code(name: str) -> str:
+    """Return the language code of a column: itself, or of a name such as ``German``."""
+    text = str(name).strip()
+    return _CODE_OF_NAME.get(text.lower()) or text
+
+
+def check_columns(columns: Columns | None, where: str, *, by_name: bool = False) -> None:
+    """Raise ``ValueError`` for anything but two or more different names or positions."""
+    if columns is None:
+        return
+    named = all(isinstance(column, str) for column in columns)
+    numbered = not by_name and all(isinstance(column, int) and column >= 0 for column in columns)
+    if len(columns) < 2 or len(set(columns)) != len(columns) or not (named or numbered):
+        what = "names, got {!r}; pass e.g. ('de', 'en')"
+        what = what if by_name else "positions counted from 0, or names of a header, got {!r}; pass e.g. (0, 1)"
+        raise ValueError(f"columns of {where} must be two different {what.format(columns)}")
+
+
+def find_layout(
+    rows: Iterator[Row],
+    where: str,
+    *,
+    requested: Languages,
+    columns: Columns | None,
+    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
+    says_header: bool = False,
+) -> Layout:
+    """Find the columns of a file in its header or its first rows.
+
+    Args:
+        rows: The rows of the file, lists of cells or mappings.
+        where: The path of the file.
+        requested: The languages asked for; they come before those of the file's name.
+        columns: Columns to read; ``None``: see :func:`choose_columns`.
+        known: Pairs of names. With :data:`QUERY_NAMES`, lines without a header may have negatives behind a pair.
+        says_header: Whether to log that the first line is taken for a header.
+    Raises:
+        ParallelTextError, ValueError: If no columns fit, or the languages are those of the file's name in reverse.
+    """
+    named = resolve_pair(where, *requested, swapped_on_purpose=columns is not None)
+    options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
+    _, first = next(rows, (0, None))
+    if isinstance(first, Mapping):
+        check_columns(columns, where, by_name=True)
+        others = (row for _, row in rows if isinstance(row, Mapping))
+        return layout_of_names(((list(row), row) for row in (first, *others)), where, columns, options)
+    check_columns(columns, where)
+    return _delimited_layout(first or [], where, columns, options, says_header)
+
+
+def layout_of_names(
+    named: Iterable[tuple[Sequence[str], Mapping[str, Any]]],
+    where: str,
+    columns: Columns | None,
+    options: dict[str, Any],
+) -> Layout:
+    """Return the columns of the first names among which some fit.
+
+    Args:
+        named: Names of columns, and the value of each; of ``translation`` the keys count.
+        where: What is read, for messages.
+        columns: As :func:`choose_columns`.
+        options: Others of :func:`choose_columns`.
+    Raises:
+        ParallelTextError: If none fit.
+    """
+    first: Sequence[str] | None = None
+    for names, values in named:
+        keys = values.get("translation")
+        keys = list(keys) if isinstance(keys, (Mapping, list, tuple)) else []
+        if layout := choose_columns(names, where, columns=columns, translation_keys=keys, **options):
+            return layout
+        first = first or names
+    if first is not None:
+        known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
+        wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
+        faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(first) or 'none'}")
+        faults.finalize()
+    return Layout()  # nothing that can be read: reading says what is wrong
+
+
+def _delimited_layout(
+    first: list[str], where: str, columns: Columns | None, options: dict[str, Any], says_header: bool
+) -> Layout:
+    by_name = columns is not None and isinstance(columns[0], str)
+    layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
+    if layout and not by_name and not any(options["named"]) and all(len(str(key)) == 2 for key in layout.keys[:2]):
+        pair = ", ".join(first)
+        logger.warning("%s: the first line, %s, is read as a pair; if it is a header, name the languages", where, pair)
+        layout = None  # "no,si" may well be a pair
+    if layout is None and by_name:
+        raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
+    if layout is None:
+        languages = tuple(code or UNKNOWN for code in options["named"])
+        if columns is not None:
+            return Layout(tuple(columns), languages)
+        width = max(2, len(first)) if options["known"] is QUERY_NAMES else 2
+        return Layout(tuple(range(width)), languages, width=width)
+    escaped = is_scored_header(first)
+    if says_header and not escaped:
+        logger.warning("%s: the first line, %s, names the columns and is taken for no pair", where, ", ".join(first))
+    keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
+    says = tuple(None if name is None else first.index(name) for name in layout.language_keys)
+    return layout._replace(keys=keys, language_keys=says, header=first, width=len(first), escaped=escaped)

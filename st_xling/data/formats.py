@@ -1,0 +1,527 @@
+"""File formats of parallel text: one function each, in the table :data:`FORMATS`.
+
+A function takes the path, a fault log and the languages asked for, and yields numbered rows: lists of cells, or
+mappings of names to cells. Columns, languages, empty sides and batches are the caller's.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import chain, islice, zip_longest
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
+from st_xling.data.columns import Languages, Layout, Row
+from st_xling.data.squad_form import read_json, read_squad
+from st_xling.utils.languages import (
+    canonical_language,
+    is_code,
+    is_strict_code,
+    match_language,
+    pair_in_name,
+    resolve_pair,
+)
+from st_xling.utils.text import describe_missing, file_ending, open_bytes, unescape_cell, unpacked_name
+
+NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"}
+"""File endings that look like language codes but are not."""
+
+BATCH_ROWS = 1000
+
+_ENDED = "\n"  # no line holds it
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+_FLORES = re.compile(r"(.+)\.(?:dev|devtest)")
+
+
+def tsv_rows(
+    path: str | Path, faults: FaultLog, languages: Languages = (None, None)
+) -> Iterator[tuple[int, list[str]]]:
+    """Read tab-separated lines. Quotes and backslashes are text."""
+    return ((number, line.split("\t")) for number, line in numbered_lines(path, faults))
+
+
+def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
+    """Read the cells of tab-separated lines that have exactly so many."""
+    for number, row in tsv_rows(path, faults):
+        if len(row) == width:
+            yield number, row
+        else:
+            faults.add(path, number, "wrong columns", f"expected {width}, got {len(row)}")
+
+
+def csv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read comma-separated lines by RFC 4180, applied to each line on its own: an open quote swallows nothing."""
+    opened = 0  # the line of an open quote, until a later line with quotes has been seen
+    for number, line in numbered_lines(path, faults):
+        row = split_csv(line)
+        ends = bool(opened and row and line.count('"') % 2 and any(cell.endswith('"') for cell in row))
+        if row is None or ends:
+            detail = "a field begins with a quote that this line does not close"
+            faults.add(path, number, "unclosed quote", f"ends a field that line {opened} opened" if ends else detail)
+            opened = 0 if ends else number
+        else:
+            opened = 0 if '"' in line else opened
+            yield number, row
+
+
+def split_csv(line: str) -> list[str] | None:
+    """Return the fields of one CSV line, or ``None`` if a quoted field does not end before a comma or the line's end.
+
+    Example:
+        >>> split_csv('"a, b",5" pipe')
+        ['a, b', '5" pipe']
+    """
+    if '"' not in line:
+        return line.split(",")
+    try:
+        return next(csv.reader([line], strict=True))
+    except csv.Error:
+        return None
+
+
+def json_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read the objects of JSON lines."""
+    return json_objects(path, faults)
+
+
+def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
+    if file_ending(unpacked_name(path)) == ".json" and (rows := _json_array(path)) is not None:
+        numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
+    else:
+        numbered = _json_values(path, faults)
+    for number, value in numbered:
+        if isinstance(value, dict):
+            yield number, value
+        else:
+            faults.add(path, number, "bad JSON", f"expected an object, got {type(value).__name__}")
+
+
+def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]]:
+    for number, line in numbered_lines(path, faults):
+        try:
+            yield number, json.loads(line)
+        except (ValueError, RecursionError) as error:
+            faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
+
+
+def _json_array(path: str | Path) -> list[Any] | None:
+    """Return the rows of a JSON document, or ``None`` if the file has JSON lines."""
+    with open_bytes(path) as stream:
+        first_line = stream.readline()
+        try:
+            if isinstance(json.loads(first_line.decode("utf-8-sig")), dict) and stream.read(1):
+                return None
+        except (ValueError, RecursionError):
+            pass
+    content = read_json(path)
+    rows = content.get("data", [content]) if isinstance(content, dict) else content
+    if rows and isinstance(rows, list) and isinstance(rows[0], dict) and "paragraphs" in rows[0]:
+        raise ValueError(
+            f"{path} has questions in SQuAD's form: for its paragraphs and their translations name two such files, "
+            "FILE.de.json,FILE.en.json; for questions and paragraphs, xx=FILE"
+        )
+    return rows if isinstance(rows, list) else [rows]
+
+
+TEXT_KEYS = ("text", "contents")
+"""Keys of JSON lines that hold a text or passage of one language."""
+
+
+def titled_text(row: Mapping[str, Any]) -> str | None:
+    """Return the text of an object behind its title; ``None`` where it is missing or blank."""
+    text, title = next((row[key] for key in TEXT_KEYS if key in row), ""), row.get("title") or ""
+    return (f"{title.strip()} {text}".strip() or None) if isinstance(text, str) and isinstance(title, str) else None
+
+
+def named_cells(
+    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog, *, any_header: bool = False
+) -> Iterator[tuple[int, list[Any]]]:
+    """Read the cells of some columns of JSON lines, or of tab-separated lines under a header or none.
+
+    Args:
+        path: JSON lines if its name ends in ``.jsonl`` or ``.json``, perhaps packed.
+        names: Of each column those that it may have, the first for messages.
+        needed: How many of the columns must be there, and stand first where no header names them; of the others the
+            cell is ``None`` where there is none.
+        faults: Where lines without these columns are noted.
+        any_header: A first line that ends with the last needed column's name is a header too, however it calls those
+            before: where it does not matter which is which.
+    """
+    if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
+        for number, row in json_objects(path, faults):
+            cells = [next((row[name] for name in own if name in row), None) for own in names]
+            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+            if missing:
+                got = ", ".join(row) or "none"
+                faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            else:
+                yield number, cells
+        return
+    places: list[int | None] = []
+    for number, texts in tsv_rows(path, faults):
+        if not places:
+            places = [next((texts.index(name) for name in own if name in texts), None) for own in names]
+            with_header = None not in places[:needed]
+            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
+            places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
+            least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
+            if with_header or (any_header and len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
+                continue
+        if least <= len(texts) <= most:
+            yield number, [None if place is None else texts[place] for place in places]
+            continue
+        expected = f"{least} to {most}" if most > least else str(least)
+        columns = " TAB ".join(own[0] for own in names[:needed])
+        hint = "" if with_header else f" ({columns}), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(texts)}")
+
+
+def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read the rows of a Parquet file."""
+    with open_parquet(path) as file:
+        batches = (batch.to_pylist() for batch in file.iter_batches(BATCH_ROWS))
+        yield from enumerate(chain.from_iterable(batches), 1)
+
+
+@contextmanager
+def open_parquet(path: str | Path) -> Iterator[Any]:
+    """Open a ``pyarrow.parquet.ParquetFile``; errors say what is there instead."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if not Path(path).is_file():
+        raise FileNotFoundError(describe_missing(path))
+    try:
+        with pq.ParquetFile(path) as file:
+            yield file
+    except pa.ArrowInvalid as error:
+        raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
+
+
+def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read the translation units of a TMX file that have both languages, numbered from 1.
+
+    Languages are compared without region, unless units have several regions of one: ``en`` finds ``EN-US``. Of several
+    variants of a language the first counts. Inline tags are dropped, and their text is kept.
+
+    Args:
+        path: ``.tmx``, plain or packed; UTF-8 or UTF-16.
+        faults: Not used: what is wrong with XML is wrong with the whole file.
+        languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
+            the target.
+    Raises:
+        ParallelTextError: For malformed XML, with its line, and for entity declarations.
+    """
+    wanted = resolve_pair(path, *languages)
+    with open_bytes(path, any_encoding=True) as stream:
+        head = stream.peek(1 << 16).replace(b"\0", b"")
+        if b"<!ENTITY" in head.partition(b"<body")[0]:
+            raise ParallelTextError(f"{path}: expected TMX without entity declarations, got <!ENTITY; remove them")
+        units = ElementTree.iterparse(stream)
+        number = 0
+        try:
+            for _, element in units:
+                if element.tag != "tu":
+                    continue
+                number += 1
+                texts = _tmx_texts(element)
+                element.clear()
+                if None in wanted and len(texts) > 1:
+                    wanted = _tmx_pair(wanted, list(texts))
+                found = [code and match_language(code, texts) for code in wanted]
+                if all(found) and found[0] != found[1]:
+                    source, target = map(str, found)
+                    yield (
+                        number,
+                        {
+                            "source": texts[source],
+                            "target": texts[target],
+                            "source_language": wanted[0],
+                            "target_language": wanted[1],
+                        },
+                    )
+        except ElementTree.ParseError as error:
+            raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
+
+
+def _tmx_texts(unit: ElementTree.Element) -> dict[str, str]:
+    texts: dict[str, str] = {}
+    for variant in unit.iter("tuv"):
+        language, _, rest = (variant.get(_XML_LANG) or variant.get("lang") or "").partition("-")
+        code = "-".join([language.lower(), rest.upper() if len(rest) == 2 else rest]).rstrip("-")
+        segment = variant.find("seg")
+        texts.setdefault(code, "" if segment is None else " ".join("".join(segment.itertext()).split()))
+    return texts
+
+
+def _tmx_pair(wanted: Languages, codes: list[str]) -> Languages:
+    source, target = wanted
+    free = [code for code in codes if not any(match_language(each, [code]) for each in wanted if each)]
+    if source is None and target is None:
+        free.sort(key=lambda code: canonical_language(code) == "eng")  # English second
+        free = free[:1] + free[-1:] if canonical_language(free[-1]) == "eng" else free
+    others = iter(free)
+    return source or next(others, None), target or next(others, None)
+
+
+def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read lines of ``source ||| target``, as fast_align takes them."""
+    return ((number, line.split(" ||| ")) for number, line in numbered_lines(path, faults))
+
+
+FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
+    ".tsv": tsv_rows,
+    ".csv": csv_rows,
+    ".jsonl": json_rows,
+    ".json": json_rows,
+    ".parquet": parquet_rows,
+    ".tmx": tmx_rows,
+    "|||": bar_rows,
+}
+"""Ending of a file, without that of its compression, to the function that reads it."""
+
+
+def looks_like_bars(path: str | Path) -> bool:
+    """Return whether the first line of a file is ``source ||| target``."""
+    first = next(iter_lines(path, FaultLog(skip_bad_lines=True)), None)
+    return first is not None and first.count(" ||| ") == 1
+
+
+def moses_rows(
+    source_path: str | Path, target_path: str | Path, faults: FaultLog, languages: Languages = (None, None)
+) -> Iterator[Row]:
+    """Read two line-aligned files: line ``i`` of one translates line ``i`` of the other."""
+    sources, targets = iter_lines(source_path, faults), iter_lines(target_path, faults)
+    for number, (source, target) in enumerate(zip_longest(sources, targets, fillvalue=_ENDED), 1):
+        if _ENDED in (source, target):
+            rest = number + sum(1 for _ in (targets if source == _ENDED else sources))
+            counts = (number - 1, rest) if source == _ENDED else (rest, number - 1)
+            detail = f"{counts[0]} lines, but {target_path} has {counts[1]}"
+            faults.add_beyond_repair(source_path, "unequal line counts", detail)
+            return
+        if source is not None and target is not None:
+            yield number, [source, target]
+
+
+def paragraph_rows(
+    source_path: str | Path, target_path: str | Path, faults: FaultLog, languages: Languages = (None, None)
+) -> Iterator[Row]:
+    """Read paragraph ``i`` of a file in SQuAD's form with paragraph ``i`` of its translation, as XQuAD has them."""
+    sources, targets = (read_squad(path).paragraphs for path in (source_path, target_path))
+    if len(sources) != len(targets):
+        detail = f"{len(sources)} paragraphs, but {target_path} has {len(targets)}"
+        faults.add_beyond_repair(source_path, "unequal paragraph counts", detail)
+        return
+    yield from enumerate(map(list, zip(sources, targets)), 1)
+
+
+def pair_tables(
+    rows: Iterable[Row], layout: Layout, where: Sequence[str], faults: FaultLog, names: Sequence[str]
+) -> Iterator[Any]:
+    """Yield the pairs among rows as Arrow tables of a column ``line`` and ``names``, faulty rows left out.
+
+    Args:
+        rows: Numbered rows.
+        layout: Their columns.
+        where: The file of the sources, that of the targets.
+        faults: Where faults are noted.
+        names: The columns of parallel text, those of hard negatives last.
+    """
+    import pyarrow as pa
+
+    sentences = [*names[:2], *names[4:]]
+    places = [*where, *[where[-1]] * layout.negatives]
+    rows, is_first = iter(rows), True
+    while part := list(islice(rows, BATCH_ROWS)):
+        columns = _columns(part, layout, where[0], faults)
+        try:
+            arrays = [pa.array(column, pa.string()) for column in columns[1:]]
+        except (TypeError, ValueError):  # of what is no string, and of half surrogate pairs
+            columns = list(zip(*_strings(zip(*columns), sentences, where[0], faults))) or [()] * len(columns)
+            arrays = [pa.array(column, pa.string()) for column in columns[1:]]
+        ordered = [*arrays[2:4], *arrays[:2], *arrays[4:]]
+        table = pa.table([pa.array(columns[0], pa.int64()), *ordered], names=["line", *names])
+        yield check_sentences(table, sentences, places, faults, is_first=is_first)
+        is_first = False
+
+
+def _columns(part: Sequence[Row], layout: Layout, where: str, faults: FaultLog) -> list[Sequence[Any]]:
+    """Return lines, languages and sentences of the rows that have them."""
+    lines, rows = zip(*part)
+    if isinstance(rows[0], list) and layout.language_keys == (None, None) and not layout.escaped:
+        widths = set(map(len, rows))
+        if (widths == {layout.width} if layout.width else min(widths) >= layout.least) and layout.header not in rows:
+            cells = list(zip(*rows))  # the usual case, at the speed of C
+            return [lines, *([code] * len(lines) for code in layout.languages), *(cells[key] for key in layout.keys)]
+    return list(zip(*_cells(part, layout, where, faults))) or [()] * (len(layout.keys) + 3)
+
+
+def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) -> Iterator[tuple[Any, ...]]:
+    """Yield line, languages and sentences of each row that has them."""
+    keys, languages = layout.keys, layout.languages
+    width, least, says = layout.width, layout.least, any(key is not None for key in layout.language_keys)
+    for number, row in part:
+        cells: Any = row
+        if isinstance(row, list):
+            if len(row) != width if width else len(row) < least:
+                wanted = str(width or f"at least {least}")
+                faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
+                continue
+            if row == layout.header:
+                faults.add(where, number, "second header", ", ".join(row))
+                continue
+        else:
+            cells = row.get("translation") if layout.nested else row
+            if not isinstance(cells, Mapping) or any(key not in cells for key in keys):
+                wanted = " and ".join(map(repr, keys))
+                faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
+                continue
+        codes = languages
+        if says:
+            keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
+            own = (keyed.get(key) for key in layout.language_keys)
+            codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, languages))
+        texts = [cells[key] for key in keys]
+        if layout.escaped:
+            try:
+                texts = list(map(unescape_cell, texts))
+            except ValueError as error:
+                faults.add(where, number, "bad escape", str(error))
+                continue
+        yield (number, *codes, *texts)
+
+
+def _strings(
+    rows: Iterable[tuple[Any, ...]], names: Sequence[str], where: str, faults: FaultLog
+) -> Iterator[tuple[Any, ...]]:
+    for number, *codes_and_texts in rows:
+        bad = False
+        for name, text in zip(names, codes_and_texts[2:]):
+            if not isinstance(text, str):
+                kind = "null" if text is None else type(text).__name__
+                faults.add(where, number, "non-string value", f"{name} is {kind}")
+            elif not is_unicode(text):
+                faults.add(where, number, "bad JSON", f"{name} holds half a surrogate pair")
+            else:
+                continue
+            bad = True
+        if not bad:
+            yield (number, *codes_and_texts)
+
+
+def find_moses(
+    prefix: str | Path, source_language: str | None = None, target_language: str | None = None
+) -> tuple[Path, Path] | None:
+    """Find two files ``PREFIX.xx`` and ``PREFIX.yy``, plain or packed; ``None`` if there are no two such files.
+
+    WMT's ``PREFIX-src.xx`` and ``PREFIX-ref.yy`` count too. Of more than two files the languages must choose.
+    The source is the language asked for, else the first of a pair in the prefix (``data/de-en`` with ``de-en.de`` and
+    ``de-en.en``), else the one that is not English, else the first in the alphabet.
+
+    Raises:
+        ValueError: If there are three or more files and the languages do not choose two.
+    """
+    prefix = Path(prefix)
+    if not prefix.parent.is_dir() or not prefix.name:
+        return None
+    found: dict[str, Path] = {}
+    for path in sorted(prefix.parent.iterdir()):
+        code = language_ending(path)
+        names = (f"{prefix.name}.{code}", f"{prefix.name}-src.{code}", f"{prefix.name}-ref.{code}")  # WMT's have both
+        if code and unpacked_name(path) in names and path.is_file():
+            found.setdefault(code, path)
+    return _choose(found, prefix, source_language, target_language) if len(found) > 1 else None
+
+
+def zipped_moses(
+    path: str | Path, source_language: str | None = None, target_language: str | None = None
+) -> tuple[Path, Path]:
+    """Find the two files of a zip archive as OPUS publishes it, chosen as by :func:`find_moses`.
+
+    Of ``de-en.txt.zip`` with ``TED2020.de-en.de`` and ``TED2020.de-en.en`` in it these are
+    ``de-en.txt.zip/TED2020.de-en.de`` and the other one, as :func:`~st_xling.utils.text.open_bytes` takes them.
+
+    Raises:
+        ParallelTextError: If it is no archive, or has no two such files, or several pairs.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise ParallelTextError(f"{path}: expected a zip archive, got: {error}; fetch it again") from error
+    pairs: dict[str, dict[str, Path]] = {}
+    for name in sorted(names):
+        if code := language_ending(name):
+            pairs.setdefault(name[: -len(code)], {})[code] = Path(path) / name
+    whole = [(stem, found) for stem, found in pairs.items() if len(found) > 1]
+    if len(whole) != 1:
+        raise ParallelTextError(
+            f"{path}: expected one pair of files such as NAME.de-en.de and NAME.de-en.en in it, got {len(whole)} among "
+            f"{', '.join(names[:8])}; unpack it, and name the files"
+        )
+    return _choose(whole[0][1], Path(path) / whole[0][0].rstrip("."), source_language, target_language)
+
+
+def _choose(
+    found: dict[str, Path], prefix: Path, source_language: str | None, target_language: str | None
+) -> tuple[Path, Path]:
+    source_language, target_language = (_spelled(code, found) for code in (source_language, target_language))
+    named = pair_in_name(prefix)
+    source = source_language or (named[0] if target_language in (None, named[1]) else None)
+    target = target_language or (named[1] if source in (None, named[0]) else None)
+    if source in found and target in found:
+        return found[source], found[target]
+    if len(found) > 2 or {source_language, target_language} - {None} - found.keys():
+        raise ValueError(
+            f"{prefix}: expected two files, or source_language and target_language to choose two; got "
+            f"{source_language}-{target_language} for the endings {', '.join(found)}"
+        )
+    first, second = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
+    if source_language == second or target_language == first:
+        first, second = second, first
+    return found[first], found[second]
+
+
+def _spelled(language: str | None, endings: Iterable[str]) -> str | None:
+    """Return the ending of this language, such as ``zh_CN`` for ``zh``; the language itself if there is none."""
+    return (language and match_language(language, endings)) or language
+
+
+def language_ending(path: str | Path) -> str | None:
+    """Return the language that a file name ends with, or that FLORES puts before the split; ``None`` if there is none.
+
+    Example:
+        >>> [language_ending(name) for name in ("corpus.de.gz", "deu_Latn.devtest", "corpus.txt")]
+        ['de', 'deu_Latn', None]
+    """
+    name = unpacked_name(path)
+    if (match := _FLORES.fullmatch(name)) and is_strict_code(match[1]):
+        return match[1]
+    ending = Path(name).suffix.removeprefix(".")
+    return ending if is_code(ending) and ending not in NOT_LANGUAGES else None
+
+
+def flores_pair(folder: Path, languages: Languages) -> tuple[Path, Path] | None:
+    """Find the files of two languages in a folder of FLORES (``deu_Latn.devtest``); ``None`` if there are none.
+
+    Raises:
+        ValueError: If the languages are not two of those in the folder.
+    """
+    found = {str(language_ending(path)): path for path in sorted(folder.iterdir()) if _FLORES.fullmatch(path.name)}
+    if not found:
+        return None
+    codes = [code and match_language(code, found) for code in languages]
+    if None in codes or codes[0] == codes[1]:
+        raise ValueError(
+            f"{folder}: expected two of the languages {', '.join(found)}, got {languages[0]}-{languages[1]}; "
+            f"name them, as in deu_Latn-eng_Latn={folder}"
+        )
+    return found[str(codes[0])], found[str(codes[1])]

@@ -1,0 +1,518 @@
+"""Read parallel text of any kind, memory-mapped or as a stream, and the data specs that name it."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from st_xling._version import __version__
+from st_xling.data.check import FaultLog
+from st_xling.data.columns import (
+    PARALLEL_NAMES,
+    Columns,
+    Languages,
+    Layout,
+    Row,
+    check_columns,
+    find_layout,
+    layout_of_names,
+)
+from st_xling.data.formats import (
+    FORMATS,
+    find_moses,
+    flores_pair,
+    language_ending,
+    looks_like_bars,
+    moses_rows,
+    open_parquet,
+    pair_tables,
+    paragraph_rows,
+    zipped_moses,
+)
+from st_xling.data.orient import check_languages, language_pairs
+from st_xling.data.pairs import COLUMNS, head, no_rows, pair_columns, require_rows, text_features
+from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
+from st_xling.data.sample import Sample, no_length, sample_rows
+from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
+from st_xling.utils.languages import UNKNOWN, pair_in_name
+from st_xling.utils.text import PACKED, describe_missing, estimate_lines, file_ending, open_bytes, unpacked_name
+
+if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
+
+logger = logging.getLogger(__name__)
+
+FORMS = (
+    "PATH, xx-yy=PATH, PATH_SRC,PATH_TGT, HUB_ID?name=CONFIG&split=SPLIT, each also with ?size=8000&seed=0, "
+    "or phrasebook:de,fr?size=8000"
+)
+"""The forms of parallel text, for messages."""
+
+PAIR_OPTIONS = {name: OPTIONS[name] for name in ("columns", "name", "split")}
+HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
+
+Location = str | Path | tuple[str | Path, str | Path]
+
+
+def parse_data_spec(spec: str) -> DataSpec:
+    """Parse the spec of parallel text.
+
+    Args:
+        spec: As :mod:`st_xling.data.spec` describes. ``NAME`` is two languages. A single language is taken for the
+            beginning of a path.
+    Raises:
+        ValueError: If the spec is malformed, names one language twice (``en-en=…``) or more than two paths, or names
+            one language for a file that exists.
+    Example:
+        >>> parse_data_spec("de-en=corpus.de,corpus.en").paths
+        ('corpus.de', 'corpus.en')
+    """
+    parsed = parse_spec(spec, PAIR_OPTIONS, forms=FORMS)
+    if len(parsed.languages) == 1:
+        name, whole = parsed.languages[0], f"{spec.partition('=')[0]}={parsed.location}"
+        if parsed.is_phrasebook or (Path(parsed.location).exists() and not Path(whole).exists()):
+            raise ValueError(
+                f"expected the two languages of parallel text before =, got {name} in {spec!r}; name both, as in "
+                f"{name}-en={parsed.location}"
+            )
+        parsed = DataSpec(spec, whole, options=parsed.options)
+    if parsed.languages:
+        check_languages([(parsed.languages[0], parsed.languages[1])], spec)
+    if len(parsed.paths) > 2 or not all(path.strip() for path in parsed.paths):
+        raise ValueError(f"expected one path, or two joined by a comma, got {spec!r}; repeat --data for each corpus")
+    return parsed
+
+
+def load_data_specs(
+    specs: Iterable[str],
+    *,
+    split: str = "train",
+    skip_bad_lines: bool = False,
+    stream: bool = False,
+    identify: bool = False,
+) -> dict[str, Any]:
+    """Load all parallel text that the specs name.
+
+    Args:
+        specs: As ``parse_data_spec`` takes them; all are parsed before the first is read.
+        split: Split of a phrasebook whose spec names none; files have none.
+        skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
+        stream: Return streams, see ``load_pairs``; the phrasebook is in memory.
+        identify: Warn if a side is in another language than named: :func:`~st_xling.data.sides.check_sides`.
+    Returns:
+        The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
+        ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
+    Raises:
+        ValueError: If a spec is malformed or there is none; and as ``load_pairs``.
+    """
+    parsed = [parse_data_spec(spec) for spec in specs]
+    if not parsed:
+        raise ValueError(f"expected at least one data spec, got none; pass {FORMS}")
+    loaded: dict[str, Any] = {}
+    for spec in parsed:
+        found: list[Any]
+        if spec.is_phrasebook:
+            pairs = [spec.languages] if spec.languages else [(language, "en") for language in paired_languages(spec)]
+            parallel = [read_phrase_pairs(spec, *pair, split=split).select_columns(list(COLUMNS)) for pair in pairs]
+            found = [require_rows(dataset, spec.text) for dataset in parallel]
+        else:
+            languages: Any = spec.languages or (None, None)
+            source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
+            read = source.stream if stream else source.read
+            found = [read(skip_bad_lines, spec.sample)]
+        for dataset in found:
+            loaded[name := unique_name(_name(dataset, spec), loaded)] = dataset
+            if identify and not spec.is_phrasebook:
+                from st_xling.data.sides import check_sides
+
+                check_sides({name: dataset})
+    return loaded
+
+
+def _name(dataset: Any, spec: DataSpec) -> str:
+    pairs = language_pairs(require_rows(head(dataset, 1000), spec.text))
+    check_languages(pairs, spec.text)
+    if len(pairs) == 1 and UNKNOWN not in (pair := next(iter(pairs))):
+        return "-".join(pair)
+    path = Path(spec.paths[0])
+    return path.name.removesuffix(file_ending(path)) or UNKNOWN
+
+
+def load_pairs(
+    location: Location,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    columns: Columns | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    skip_bad_lines: bool = False,
+    stream: bool = False,
+    sample: Sample = Sample(),  # noqa: B008
+) -> Any:
+    """Load parallel text, in whatever format.
+
+    Text is read and checked once, and kept in the Arrow cache of ``datasets``, from which it is memory-mapped. A
+    changed file is read again.
+
+    Args:
+        location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
+            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
+            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
+            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub.
+        source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
+            ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
+        target_language: The same, of the target side.
+        columns: Columns of source and target, and of hard negatives behind them: positions counted from 0 (TSV, CSV) or
+            names. Otherwise columns called ``source``/``target``, ``src``/``tgt``, ``sentence1``/``sentence2``,
+            ``anchor``/``positive``, ``english``/``non_english`` (English is the target, unless the languages say
+            otherwise), the two languages (``de``, ``deu``, ``German``), or two languages and no other columns; also as
+            keys of ``translation``. Columns ``negative``, ``negative_1``, … are hard negatives. Of lines without such a
+            header the first two columns are read, and there must be no more. A warning names the columns not read.
+        name: Configuration of a data set on the Hub.
+        split: Split of a data set on the Hub or of a folder; by default ``train``, or the only one.
+        skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
+        stream: Return a stream instead: rows are read when they are asked for, and faults raise when their batch is
+            reached.
+        sample: Seeded sample of the rows. Streams of the Hub have none.
+    Returns:
+        A ``Dataset``, or an ``IterableDataset``, of ``source``, ``target``, ``source_language``, ``target_language``
+        and, with hard negatives, ``negative_1``, ``negative_2``, …, all strings, in the order of the file.
+    Raises:
+        ParallelTextError: For all faults of the text together, or if no pair is left.
+        FileNotFoundError: If there is no such file; the message names the nearest one.
+        ValueError: If the options do not fit what is read.
+    Example:
+        >>> load_pairs("de-en.tsv.gz").select_columns(["source", "target"])  # doctest: +SKIP
+    """
+    languages = (source_language, target_language)
+    source = find_source(location, languages, columns=columns, name=name, split=split, stream=stream)
+    return (source.stream if stream else source.read)(skip_bad_lines, sample)
+
+
+class Part(NamedTuple):
+    """One file, a pair of files or a data set, with its reader.
+
+    Attributes:
+        rows: Function that takes a fault log and yields numbered rows.
+        layout: Columns of the rows.
+        where: File of the source side, and of the target side.
+    """
+
+    rows: partial[Iterator[Row]]
+    layout: Layout
+    where: tuple[str, str]
+
+    def tables(self, faults: FaultLog, names: Sequence[str]) -> Iterator[Any]:
+        """Yield the pairs as Arrow tables with the number of each line."""
+        rows = self.rows(faults)
+        if self.layout.header is not None:
+            next(rows, None)
+        return pair_tables(rows, self.layout, self.where, faults, names)
+
+
+@dataclass(frozen=True)
+class Source:
+    """Pairs that have been found, and how to read them.
+
+    Attributes:
+        parts: Files with their readers, read in this order.
+        where: What is read, for messages.
+        files: The files; none of a data set of the Hub.
+        table: Data set or stream of the Hub.
+    """
+
+    parts: tuple[Part, ...]
+    where: str
+    files: tuple[Path, ...] = ()
+    table: Any = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns of the pairs."""
+        return pair_columns(self.parts[0].layout.negatives)
+
+    def read(self, skip_bad_lines: bool, sample: Sample = Sample()) -> Dataset:  # noqa: B008
+        """Read all pairs, or those of a sample, memory-mapped."""
+        from datasets.exceptions import DatasetGenerationError
+
+        builder = self._builder(skip_bad_lines, is_stream=False)
+        try:
+            builder.download_and_prepare()
+        except DatasetGenerationError as error:
+            raise error.__cause__ or error from None
+        if builder.info.description:
+            logger.warning("%s", builder.info.description)
+        if not builder.info.splits["train"].num_examples:
+            raise no_rows(self.where)
+        return sample_rows(builder.as_dataset("train"), sample.size, seed=sample.seed, where=self.where)
+
+    def stream(self, skip_bad_lines: bool, sample: Sample = Sample()) -> IterableDataset:  # noqa: B008
+        """Read the pairs when they are asked for. A sample is drawn from the memory-mapped whole."""
+        from datasets import SplitDict, SplitInfo
+
+        if not self.files and sample.size is not None:
+            raise no_length(self.where, sample.size)
+        if not self.files:
+            # With the shards of the table; faults raise, or warn, a thousand rows at a time.
+            return self.table.select_columns(self.parts[0].layout.column_names).map(
+                partial(_check_batch, skip_bad_lines=skip_bad_lines, where=self.where, layout=self.parts[0].layout),
+                batched=True,
+                with_indices=True,
+                remove_columns=self.parts[0].layout.column_names,
+                features=text_features(self.parts[0].layout.negatives),
+            )
+        if sample.size is not None:
+            rows = self.read(skip_bad_lines, sample)
+            stream, size = rows.to_iterable_dataset(), len(rows)
+        else:
+            stream, size = self._builder(skip_bad_lines, is_stream=True).as_streaming_dataset("train"), self._size()
+        stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
+        return stream
+
+    def _builder(self, skip_bad_lines: bool, *, is_stream: bool) -> Any:
+        from st_xling.data.builder import PairsBuilder
+
+        stats = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in map(_on_disk, self.files)]
+        table = self.table if self.table is None or is_stream else self.table._fingerprint
+        # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
+        readers = [(part.rows.func.__qualname__, part.rows.args if self.files else ()) for part in self.parts]
+        layouts = [(part.layout, part.where) for part in self.parts]
+        key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
+        features = text_features(self.parts[0].layout.negatives)
+        return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
+
+    def _size(self) -> int:
+        """Estimate the number of rows."""
+        if self.files[0].suffix == ".parquet":
+            with open_parquet(self.files[0]) as file:
+                return int(file.metadata.num_rows)
+        counted = self.files if len(self.parts) > 1 else self.files[:1]
+        for path in set(self.files) - set(counted):
+            with open_bytes(path):  # it is there
+                pass
+        return sum(map(estimate_lines, counted))
+
+
+def find_source(
+    location: Location,
+    languages: Languages = (None, None),
+    *,
+    columns: Columns | None = None,
+    name: str | None = None,
+    split: str | None = None,
+    stream: bool = False,
+    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
+    other: str | None = None,
+) -> Source:
+    """Find what a location names, without reading further than its columns; arguments as :func:`load_pairs`.
+
+    Args:
+        location, languages, columns, name, split: As :func:`load_pairs`.
+        stream: Whether a data set of the Hub is to be streamed.
+        known: Names of columns, see :func:`~st_xling.data.columns.choose_columns`.
+        other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
+    """
+    languages = (languages[0], languages[1])
+    if isinstance(location, (tuple, list)):
+        if len(location) != 2:
+            raise ValueError(f"expected two paths of a Moses pair, got {len(location)}; pass (source, target)")
+        _refuse("a Moses pair", columns=columns, name=name, split=split)
+        return _open_moses((location[0], location[1]), languages)
+    path = Path(location).expanduser()
+    if path.is_dir():
+        return _open_folder(path, languages, columns, name, split, known, stream=stream)
+    kind = file_ending(unpacked_name(path))
+    if kind in FORMATS or kind == ".zip":
+        if not path.is_file():
+            raise FileNotFoundError(describe_missing(path))
+        _refuse(f"the file {path}", name=name, split=split)
+        if kind == ".zip":
+            _refuse(f"the archive {path}", columns=columns)
+            return _open_moses(zipped_moses(path, *languages), languages)
+        return _open_files([path], kind, languages, columns, known)
+    if moses := find_moses(path, *languages):
+        _refuse(f"the Moses pair {path}", columns=columns, name=name, split=split)
+        return _open_moses(moses, languages)
+    if path.is_file():
+        _refuse(f"the file {path}", name=name, split=split)
+        kind = "|||" if looks_like_bars(path) else other or ""
+        if not kind:
+            raise ValueError(
+                f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "
+                f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
+                f"corpus.en), got {path}; rename it, or pass both paths of a pair"
+            )
+        return _open_files([path], kind, languages, columns, known)
+    if not HUB_ID.fullmatch(str(location)):
+        raise FileNotFoundError(describe_missing(path))
+    return _open_hub(str(location), languages, columns, name, split, known, stream=stream)
+
+
+def _open_files(
+    paths: Sequence[Path], kind: str, languages: Languages, columns: Columns | None, known: Iterable[tuple[str, str]]
+) -> Source:
+    parts = []
+    for path in paths:
+        reader = partial(_format_rows, str(path), kind, languages)
+        rows = reader(FaultLog(skip_bad_lines=True))
+        layout = find_layout(
+            *(rows, str(path)), requested=languages, columns=columns, known=known, says_header=kind == ".tsv"
+        )
+        parts.append(Part(reader, layout, (str(path), str(path))))
+    return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
+
+
+def _format_rows(path: str, kind: str, languages: Languages, faults: FaultLog) -> Iterator[Row]:
+    return FORMATS[kind](path, faults, languages)
+
+
+def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> Source:
+    source_path, target_path = (Path(path).expanduser() for path in paths)
+    endings = (language_ending(source_path), language_ending(target_path))
+    if endings[0] != endings[1] and None not in endings and (languages[0] == endings[1] or languages[1] == endings[0]):
+        raise ValueError(
+            f"expected source {endings[0]} and target {endings[1]}, as {source_path} and {target_path} end, got "
+            f"{languages[0]}-{languages[1]}; swap the languages or the files"
+        )
+    for path in (source_path, target_path):
+        if not _on_disk(path).is_file():
+            raise FileNotFoundError(describe_missing(path))
+    codes = (languages[0] or endings[0] or UNKNOWN, languages[1] or endings[1] or UNKNOWN)
+    squad = all(file_ending(unpacked_name(path)) == ".json" for path in (source_path, target_path))
+    where = (str(source_path), str(target_path))
+    reader = partial(paragraph_rows if squad else moses_rows, *where)
+    layout = Layout((0, 1), codes, width=2)
+    return Source((Part(reader, layout, where),), " and ".join(where), (source_path, target_path))
+
+
+def _open_folder(
+    folder: Path,
+    languages: Languages,
+    columns: Columns | None,
+    name: str | None,
+    split: str | None,
+    known: Iterable[tuple[str, str]],
+    *,
+    stream: bool,
+) -> Source:
+    if any(folder.glob("tatoeba.*-eng.*")):
+        raise ValueError(f"{folder} holds Tatoeba test sets; read them with read_tatoeba, or one by tatoeba.deu-eng")
+    if flores := flores_pair(folder, languages):
+        _refuse(f"the FLORES folder {folder}", columns=columns, name=name, split=split)
+        return _open_moses(flores, languages)
+    files = _text_files(folder, name, split)
+    kinds = {file_ending(unpacked_name(path)) for path in files}
+    if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
+        return _open_files(files, kinds.pop(), languages, columns, known)
+    return _open_hub(folder, languages, columns, name, split, known, stream=stream)
+
+
+def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]:
+    """Return the files of a split as ``datasets`` divides a folder; none if it finds no files by name."""
+    import datasets
+
+    if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
+        return []
+    try:
+        files = datasets.load_dataset_builder(str(folder), name).config.data_files
+    except Exception:  # datasets raises a dozen unrelated kinds; load_dataset says which
+        return []
+    by_split = {str(key): [Path(file) for file in paths] for key, paths in (files or {}).items()}
+    if split and split not in by_split:
+        return []
+    return by_split[split or _only_split(by_split, str(folder))] if by_split else []
+
+
+def _only_split(splits: Iterable[str], where: str) -> str:
+    splits = list(splits)
+    if "train" not in splits and len(splits) > 1:
+        raise ValueError(f"{where}: expected a split to choose, got none for {', '.join(splits)}; pass e.g. split=test")
+    return "train" if "train" in splits else splits[0]
+
+
+def _open_hub(
+    dataset_id: str | Path,
+    languages: Languages,
+    columns: Columns | None,
+    name: str | None,
+    split: str | None,
+    known: Iterable[tuple[str, str]],
+    *,
+    stream: bool = False,
+) -> Source:
+    where = f"{dataset_id}{f'/{name}' if name else ''}"
+    table = _load_table(dataset_id, name, split, where, stream=stream)
+    check_columns(columns, where, by_name=True)
+    pair = pair_in_name(name or "")
+    if pair[0] != pair[1] and pair[0] and (languages[0] == pair[1] or languages[1] == pair[0]):
+        pair = (pair[1], pair[0])  # the columns are chosen by language, so that either direction can be read
+    feature = table.features.get("translation")
+    keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
+    options = {"requested": languages, "named": (languages[0] or pair[0], languages[1] or pair[1]), "known": known}
+    layout = layout_of_names([(table.column_names, {"translation": keys})], where, columns, options)
+    part = Part(partial(_table_rows, table, layout.column_names), layout, (where, where))
+    return Source((part,), where, table=table)
+
+
+def _table_rows(table: Any, names: list[str], faults: FaultLog) -> Iterator[Row]:
+    batches = table.with_format(None).select_columns(names).iter(batch_size=1000)
+    rows: Iterator[Mapping[str, Any]] = (
+        dict(zip(batch, values)) for batch in batches for values in zip(*batch.values())
+    )
+    return enumerate(rows, 1)
+
+
+def _check_batch(
+    batch: dict[str, list[Any]], numbers: list[int], *, skip_bad_lines: bool, where: str, layout: Layout
+) -> dict[str, list[str]]:
+    faults, names = FaultLog(skip_bad_lines=skip_bad_lines), pair_columns(layout.negatives)
+    rows = ((number + 1, dict(zip(batch, values))) for number, values in zip(numbers, zip(*batch.values())))
+    tables = [table.to_pydict() for table in pair_tables(rows, layout, (where, where), faults, names)]
+    faults.finalize()
+    return {name: [text for table in tables for text in table[name]] for name in names}
+
+
+def _load_table(dataset_id: str | Path, name: str | None, split: str | None, where: str, *, stream: bool) -> Any:
+    """Load one split of a data set of the Hub or of a folder."""
+    import datasets
+
+    folder = Path(dataset_id)
+    try:
+        if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
+            loaded = datasets.load_from_disk(str(folder))
+            if split and isinstance(loaded, datasets.DatasetDict):
+                loaded = loaded[split]
+        else:
+            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream)
+    except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        reason = (str(error).splitlines() or [""])[0]
+        nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
+        raise ValueError(
+            f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {where}"
+            f"{f' with split {split}' if split else ''}; the Hub says: {type(error).__name__}: {reason}.{nearby} "
+            "Check the spelling, the network (HF_HUB_OFFLINE), and name= (the configuration) and split=."
+        ) from error
+    if not isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
+        loaded = loaded[_only_split(loaded, where)]
+    if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
+        loaded = loaded.to_iterable_dataset()
+    return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
+
+
+def _on_disk(path: Path) -> Path:
+    """Return the file itself, or the archive that a path leads into."""
+    return next((folder for folder in (path, *path.parents) if folder.is_file()), path)
+
+
+def _refuse(what: str, **options: object) -> None:
+    named = [f"{option}={value!r}" for option, value in options.items() if value is not None]
+    if named:
+        raise ValueError(f"{what} takes no {' and '.join(named)}; leave it out")

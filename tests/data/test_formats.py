@@ -1,0 +1,212 @@
+"""Files as people have them: a row for each format and each kind of fault, with the pairs or the error it gives."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+from pathlib import Path
+
+import pytest
+
+from st_xling.data import ParallelTextError, load_data_specs, load_pairs
+from st_xling.utils.text import SCORED_COLUMNS, escape_cell
+from tests.data.test_read import cells, codes
+
+HUND = [("Der Hund schläft.", "The dog sleeps."), ("Es regnet.", "It rains.")]
+GERMAN, ENGLISH = ("".join(f"{text}\n" for text in side) for side in zip(*HUND))
+TSV = "".join(f"{source}\t{target}\n" for source, target in HUND)
+SCORED = "".join(
+    "\t".join(line) + "\n"
+    for line in [
+        [*SCORED_COLUMNS, "margin"],
+        *(["1.06", "7", "3", *map(escape_cell, pair), "0.1"] for pair in [*HUND, ("C:\\neu\ta", "C:\\new")]),
+    ]
+)  # fmt: skip
+
+
+def tmx(*units: dict[str, str], head: str = "", attribute: str = "xml:lang") -> str:
+    """TMX with a unit for each mapping of language to XML text."""
+    variants = (
+        "".join(f'<tuv {attribute}="{code}"><seg>{text}</seg></tuv>' for code, text in unit.items()) for unit in units
+    )
+    body = "".join(f'<tu tuid="{n}"><prop type="x">p</prop>{unit}</tu>\n' for n, unit in enumerate(variants))
+    head = f'<?xml version="1.0" encoding="UTF-8"?>\n{head}<tmx version="1.4"><header srclang="en"/>\n'
+    return f"{head}<body>{body}</body></tmx>"
+
+
+UNITS = [{"en": target, "de": source} for source, target in HUND]
+REGIONS = [
+    {"EN-US": "The <bpt i='1'/>dog<ept i='1'/> sleeps.", "de-DE": "Der <ph>&lt;b&gt;</ph>Hund", "fr": "Le chien"},
+    {"fr": "Il pleut.", "en-us": "It rains."},
+    {"en-US": "A", "de-DE": "B\n  b"},
+]
+DOCTYPE = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
+BOMB = '<!DOCTYPE tmx [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]>\n'
+
+# What is written (name → content), the spec, its languages, and its pairs.
+READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[str, str]]]] = {
+    "JSON array": (
+        {"c.json": json.dumps([{"de": source, "en": target} for source, target in HUND], indent=1)},
+        "c.json", ("de", "en"), HUND,
+    ),
+    "JSON with data": (
+        {"c.json.gz": gzip.compress(json.dumps({"v": 1, "data": [{"src": s, "tgt": t} for s, t in HUND]}).encode())},
+        "de-en=c.json.gz", ("de", "en"), HUND,
+    ),
+    "JSON lines in .json": (
+        {"c.json": "".join(json.dumps({"de": source, "en": target}) + "\n" for source, target in HUND)},
+        "c.json", ("de", "en"), HUND,
+    ),
+    "one JSON object": ({"c.json": '{"de": "a", "en": "b"}'}, "c.json", ("de", "en"), [("a", "b")]),
+    "TMX": ({"c.tmx": tmx(*UNITS, head=DOCTYPE)}, "c.tmx", ("de", "en"), HUND),
+    "TMX, packed and named": (
+        {"en-de.tmx.gz": gzip.compress(tmx(*UNITS).encode())},
+        "en-de.tmx.gz", ("en", "de"), [pair[::-1] for pair in HUND],
+    ),
+    "TMX, UTF-16": ({"c.tmx": tmx(*UNITS).replace("UTF-8", "UTF-16").encode("utf-16")}, "c.tmx", ("de", "en"), HUND),
+    "TMX, lang": ({"c.tmx": tmx(*UNITS, attribute="lang")}, "de-en=c.tmx", ("de", "en"), HUND),
+    "TMX, regions": (
+        {"c.tmx": tmx(*REGIONS)}, "de-en=c.tmx", ("de", "en"), [("Der <b>Hund", "The dog sleeps."), ("B b", "A")],
+    ),
+    "TMX, another pair": (
+        {"c.tmx": tmx(*REGIONS)},
+        "fr-en=c.tmx", ("fr", "en"), [("Le chien", "The dog sleeps."), ("Il pleut.", "It rains.")],
+    ),
+    "fast_align": ({"corpus.txt": "".join(f"{s} ||| {t}\n" for s, t in HUND)}, "de-en=corpus.txt", ("de", "en"), HUND),
+    "FLORES files": (
+        {"deu_Latn.devtest": GERMAN, "eng_Latn.devtest": ENGLISH},
+        "deu_Latn.devtest,eng_Latn.devtest", ("deu_Latn", "eng_Latn"), HUND,
+    ),
+    "FLORES folder": (
+        {"f/deu_Latn.devtest": GERMAN, "f/eng_Latn.devtest": ENGLISH, "f/zho_Hans.devtest": "x\n"},
+        "de-eng_Latn=f", ("de", "eng_Latn"), HUND,
+    ),
+    "WMT": (
+        {"newstest2014-deen-src.de": GERMAN, "newstest2014-deen-ref.en": ENGLISH},
+        "newstest2014-deen", ("de", "en"), HUND,
+    ),
+    "scored pairs": ({"p.tsv": SCORED}, "de-en=p.tsv", ("de", "en"), [*HUND, ("C:\\neu\ta", "C:\\new")]),
+    "backslashes are text": ({"p.tsv": "C:\\neu\t\\n\n"}, "de-en=p.tsv", ("de", "en"), [("C:\\neu", "\\n")]),
+    "folder, quotes are text": (
+        {"f/train.tsv": '"Ja\tYes\nNein"\tNo\n' + TSV},
+        "de-en=f", ("de", "en"), [('"Ja', "Yes"), ('Nein"', "No"), *HUND],
+    ),
+    "folder, header": ({"f/train.tsv": "source\ttarget\n" + TSV}, "de-en=f", ("de", "en"), HUND),
+    "folder, several files": (
+        {"f/a.tsv": TSV, "f/b.tsv": "target\tsource\nb\ta\n"}, "de-en=f", ("de", "en"), [*HUND, ("a", "b")],
+    ),
+    "folder, a split": (
+        {"f/train.csv": "a,b\n", "f/test.csv": "c,d\n"}, "de-en=f?split=test", ("de", "en"), [("c", "d")],
+    ),
+    "header of names": ({"c.tsv": "German\tEnglish\n" + TSV}, "c.tsv", ("de", "en"), HUND),
+    "header of texts": ({"c.csv": "Source Text,Target_text\na,b\n"}, "c.csv", ("und", "und"), [("a", "b")]),
+    "header of named languages": ({"c.tsv": "de\ten\n" + TSV}, "de-en=c.tsv", ("de", "en"), HUND),
+    "line ends and marks": (
+        {"c.tsv": "\ufeffa\tb\r\r\n\ufeffc\td\r\n"}, "de-en=c.tsv", ("de", "en"), [("a", "b"), ("c", "d")],
+    ),
+    "numbers in few rows": ({"c.tsv": "1984\t1984\n"}, "de-en=c.tsv", ("de", "en"), [("1984", "1984")]),
+}  # fmt: skip
+
+
+def write(folder: Path, files: dict[str, str | bytes]) -> None:
+    for name, content in files.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("case", READ)
+def test_what_is_read(case: str, stream: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, spec, languages, pairs = READ[case]
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, files)
+    (loaded,) = load_data_specs([spec], stream=stream).values()
+    assert cells(loaded) == pairs and codes(loaded) == languages
+
+
+NUMBERS = "".join(f"1.{n:04}\t{n}\t{n}\tHund {n}\tdog {n}\n" for n in range(20))
+INVISIBLE = "\u200b\u00ad\u2060"
+
+# What is written, the spec, and what the error says.
+REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
+    "numbers as text": (
+        {"c.tsv": NUMBERS},
+        "c.tsv?columns=0,1", r"c.tsv: numbers \(expected sentences, got source 1.0000(.|\n)*columns=3,4",
+    ),
+    "scored pairs without header": ({"c.tsv": NUMBERS}, "c.tsv", "wrong column count(.|\n)*20 faults|got 20 faults"),
+    "invisible": (
+        {"c.tsv": f"a\t{INVISIBLE}\n{INVISIBLE}\tb\n"},
+        "c.tsv", r"c.tsv:1: empty side \(target\)\n.*:2: empty side \(source",
+    ),
+    "range of verses": ({"c.de": "a\n<range>\n", "c.en": "A\nB\n"}, "c", "c.de:2: empty side"),
+    "second header": ({"c.tsv": f"source\ttarget\n{TSV}source\ttarget\n"}, "c.tsv", "c.tsv:4: second header"),
+    "CR alone": ({"c.tsv": b"a\tb\rc\td\re\tf\r"}, "c.tsv", "lines that end in CR alone; convert it: tr"),
+    "Latin-1": (
+        {"c.tsv": "Küche\tkitchen\n".encode("latin-1")},
+        "c.tsv", r"c.tsv:1: invalid UTF-8 \(byte 0xfc(.|\n)*iconv.*latin1",
+    ),
+    "NumPy": ({"c.de": ENGLISH, "c.en": b"\x93NUMPY\x01\0"}, "c", "c.en: expected text, got a NumPy array"),
+    "SGM": (
+        {"n-src.de.sgm": '<srcset setid="n" srclang="any">\n', "n-ref.en.sgm": "<refset>\n"},
+        "de-en=n-src.de.sgm,n-ref.en.sgm", "n-src.de.sgm: .*looks like XML.*SGM",
+    ),
+    "XCES": (
+        {"c.de": '<?xml version="1.0"?>\n<cesAlign>\n', "c.en": "a\nb\n"},
+        "c", "c.de: .*looks like XML. Name a TMX file .tmx",
+    ),
+    "TMX, malformed": ({"c.tmx": tmx(*UNITS)[:-20]}, "c.tmx", "c.tmx:[4-6]: expected TMX, got malformed XML"),
+    "TMX, entities": ({"c.tmx": tmx(*UNITS, head=BOMB)}, "c.tmx", "without entity declarations"),
+    "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
+    "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
+    "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
+    "SQuAD alone": (
+        {"c.json": '{"data": [{"paragraphs": []}]}'},
+        "c.json", "questions in SQuAD's form: .*name two such files",
+    ),
+    "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
+    "FLORES, languages": (
+        {"f/deu_Latn.dev": "a\n", "f/eng_Latn.dev": "b\n"},
+        "f", "expected two of the languages deu_Latn, eng_Latn, got None-None",
+    ),
+    "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
+    "folder, columns": ({"f/train.tsv": "a\tb\tc\n"}, "f", "train.tsv:1: wrong column count"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files, spec, message = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, files)
+    for stream in (False, True):
+        with pytest.raises(ValueError) as caught:
+            (loaded,) = load_data_specs([spec], stream=stream).values()
+            list(loaded)
+        assert re.search(message, str(caught.value)), str(caught.value)
+
+
+def test_a_header_of_two_codes_is_a_pair_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, {"c.tsv": "de\ten\n" + TSV})
+    assert cells(load_pairs(tmp_path / "c.tsv")) == [("de", "en"), *HUND]
+    assert "if it is a header, name the languages" in caplog.text
+
+
+def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text(TSV, encoding="utf-8")
+    first, second = load_pairs(path), load_pairs(path)
+    assert first.cache_files == second.cache_files != []
+    path.write_text(TSV.replace("Hund", "Wolf"), encoding="utf-8")
+    assert load_pairs(path)[0]["source"] == "Der Wolf schläft."
+
+
+def test_skipped_lines_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "c.tsv").write_text(TSV + "one\n" * 30, encoding="utf-8")
+    with caplog.at_level(logging.WARNING):
+        assert cells(load_pairs(tmp_path / "c.tsv", skip_bad_lines=True)) == HUND
+    assert "dropped for faults in 30 lines: 30 wrong column count" in caplog.text
+    assert "c.tsv:3: wrong" in caplog.text and "c.tsv:22: wrong" in caplog.text and "and 10 more" in caplog.text
+    with pytest.raises(ParallelTextError, match="got 30 faults"):
+        load_pairs(tmp_path / "c.tsv")
