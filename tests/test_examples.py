@@ -40,7 +40,7 @@ SIGNATURE = r"(?m)^\w+\|.*\|st-xling:\S+$"
 SAYS = {
     "train": r"steps in .* the model (of layer \S+ )?is in my-",
     "evaluate": SIGNATURE,
-    "exam": SIGNATURE,
+    "compare": SIGNATURE,
     "transfer": SIGNATURE,
     "card": r"^the card is my-encoder/README.md\n",
     "leak": SIGNATURE,

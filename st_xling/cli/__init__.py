@@ -141,8 +141,8 @@ def build_parser() -> Parser:
     # Here, and not above, so that Ctrl-C while they are imported is answered as at any other time.
     from st_xling.cli import (
         align,
+        compare,
         evaluate,
-        exam,
         mine,
         publish,
         reproduce,
@@ -166,7 +166,7 @@ def build_parser() -> Parser:
         tools.demo,
         train.train,
         evaluate,
-        exam.exam,
+        compare.compare,
         transfer.transfer,
         publish.card,
         tools.leak,

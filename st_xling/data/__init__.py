@@ -24,7 +24,6 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 - ``reranking``: candidate pools and labelled pairs for cross-encoders
 - ``hard_translations``: sentences with one place changed, which say something else, for xsim++
-- ``perturbations``: sentences written otherwise, which say the same: typing errors, case, numerals
 
 Importing this package does not import ``datasets``; reading does.
 """
@@ -35,7 +34,6 @@ from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, ha
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.orient import OrientedData, orient
 from st_xling.data.pairs import COLUMNS, require_rows
-from st_xling.data.perturbations import PERTURBATIONS, perturb
 from st_xling.data.read import load_data_specs, load_pairs, parse_data_spec
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import DataSpec
@@ -44,7 +42,6 @@ from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 __all__ = [
     "COLUMNS",
     "HARD_CATEGORIES",
-    "PERTURBATIONS",
     "BuccCorpus",
     "DataSpec",
     "Fault",
@@ -62,7 +59,6 @@ __all__ = [
     "load_pairs",
     "orient",
     "parse_data_spec",
-    "perturb",
     "read_bucc",
     "read_tatoeba",
     "refuse_leaks",

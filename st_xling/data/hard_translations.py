@@ -140,20 +140,6 @@ def hard_translations(
     return result
 
 
-@cache
-def number_words(language: str) -> dict[int, str]:
-    """Small numbers in words; empty for a language without a lexicon, and for Chinese and Vietnamese, whose lexicons
-    leave out those that also mean something else.
-
-    Example:
-        >>> number_words("de")[12]
-        'zwölf'
-    """
-    code = _own_code(language)
-    # The first row of numbers begins with two.
-    return {} if code in (None, "vi", "zh") else dict(enumerate(_lexicon(code).groups["number"][:11], start=2))
-
-
 def _own_code(language: str) -> str | None:
     return {canonical_language(code): code for code in hard_languages()}.get(canonical_language(language))
 

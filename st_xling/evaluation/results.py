@@ -424,7 +424,7 @@ def _transfer(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
     return columns, rows
 
 
-def _exam(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
+def _compare(metrics: dict[str, Any], parts: dict[str, str]) -> Table:
     rows = [Row(label, [each["value"]], intervals=[[each["low"], each["high"]]]) for label, each in metrics.items()]
     return [Column("score", "score")], rows
 
@@ -436,7 +436,7 @@ _TABLES: dict[str, Callable[[dict[str, Any], dict[str, str]], Table]] = {
     "precision": _precision,
     "reranking": _reranking,
     "retrieval": _retrieval,
-    "exam": _exam,
+    "compare": _compare,
     **{f"transfer-{task}": _transfer for task in ("xnli", "pawsx", "pos", "panx")},
 }
 

@@ -20,7 +20,7 @@ from st_xling.cli.parser import Parser
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, postprocess, xsim_by_language
-from st_xling.evaluation.exam import examine
+from st_xling.evaluation.compare import compare_models
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.mining import encode, mine_texts, plan_mining, score_texts
 from st_xling.models.slim import slim_model
@@ -122,12 +122,12 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate xsim": [xsim_by_language],
     "evaluate reranking": [load_pool_specs],
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
-    "exam": [examine],
+    "compare": [compare_models],
 }
 BY_THEMSELVES = {
     "evaluate xsim": {"name"},
     "evaluate bucc": {"train_split"},
-    "exam": {"examinees"},
+    "compare": {"models"},
     "postprocess": {"evaluate_on"},
 }
 
@@ -148,7 +148,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
                 assert (action.help is not None and any(word in action.help for word in words)) or action.choices
 
 
-COMMANDS = "demo train evaluate exam transfer leak encode mine score rerank search slim card push reproduce"
+COMMANDS = "demo train evaluate compare transfer leak encode mine score rerank search slim card push reproduce"
 COMMANDS += " postprocess"
 HELPS = ["", *COMMANDS.split(" ")]
 HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]

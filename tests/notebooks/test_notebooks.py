@@ -129,10 +129,10 @@ def aligned(text: str) -> None:
 
 
 def chosen(text: str) -> None:
-    """The exam tells the models apart and says what it left out; centering helps, on text held out and in the exam."""
-    assert len(re.findall(r"^exam\|tasks:tatoeba,", text, re.M)) == 2
+    """The comparison tells the models apart; centering helps, on text held out and in the comparison."""
+    assert len(re.findall(r"^compare\|tasks:tatoeba,", text, re.M)) == 2
     assert re.search(r"^xsim\+\+: error .* whole > four layers$", text, re.M)
-    assert re.search(r"^not examined: Leak check: whole: it has no record", text, re.M)
+    assert re.search(r"^not compared: Leak check: whole: it has no record", text, re.M)
     before = every(r"^as it was .* ([\d.]+) +1,536$", text)
     [centered] = numbers(r"^centered .* ([\d.]+) +1,536$", text)
     assert len(before) == 3 and centered > before[0][0] + 3

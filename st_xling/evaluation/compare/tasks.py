@@ -1,27 +1,27 @@
-"""The tasks of an exam: what each notes of every item, and the measures made of that."""
+"""The tasks of a comparison: what each records of every item, and the measures computed from that."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data import PERTURBATIONS, hard_translations, leaks, load_data_specs, perturb
+from st_xling.data import hard_translations, leaks, load_data_specs
 from st_xling.data.sample import Sample
 from st_xling.data.test_sets import BuccCorpus
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
-from st_xling.evaluation.exam.compare import Cell, Measure
-from st_xling.evaluation.exam.data import DISTURBED, HARD_PAIRS, ExamData, english_free, work
+from st_xling.evaluation.compare.data import ComparisonData, english_free
+from st_xling.evaluation.compare.statistics import Cell, Measure
 from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba_data import english_columns
-from st_xling.evaluation.xsim import MISALIGNED, xsim_plus_plus
+from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import find_neighbors, mine
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
@@ -29,7 +29,7 @@ from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import canonical_language, pair_languages
-from st_xling.utils.nearest import nearest, translation_ranks
+from st_xling.utils.nearest import translation_ranks
 from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:
@@ -42,16 +42,16 @@ Cells = dict[str, Cell]
 #: Label of what has no languages.
 ALL = "all"
 
-#: Before the name of a column that is one kind of many, such as a category of errors; and of the items it could have.
-KIND, OF = "kind: ", "of: "
+#: Neighbors of margins and of hubness; passages of a ranking; pairs of each language whose English gets
+#: near-translations.
+K, HUB_K, DEPTH, HARD_PAIRS = 4, 10, 100, 300
 
-K, HUB_K, RECALL, DEPTH = 4, 10, 0.5, 100
+#: Rounds of the speed measurement, and texts of each.
+ROUNDS, ROUND_TEXTS = 8, 48
 
-ROUNDS, ROUND_TEXTS = 5, 64
 
-
-class NotExaminedError(ValueError):
-    """A model cannot be examined by a task, and why."""
+class NotComparedError(ValueError):
+    """A task cannot be done with a model; the message says why."""
 
 
 @dataclass
@@ -61,27 +61,23 @@ class Session:
     Attributes:
         model: The encoder.
         data: The texts.
-        folder: Of the model, or its id on the Hub.
-        name: Of the model, for messages.
-        batch_size: Most texts of a batch.
-        show_progress_bar: Whether to show one.
-        notes: What a task says besides.
+        folder: Folder of the model, or its id on the Hub.
+        batch_size: Maximum batch size; chosen for the device by default.
+        show_progress_bar: Whether to show a progress bar.
     """
 
     model: SentenceTransformer
-    data: ExamData
+    data: ComparisonData
     folder: str = ""
-    name: str = ""
     batch_size: int | None = None
     show_progress_bar: bool = False
-    notes: list[str] = field(default_factory=list)
 
     @cached_property
     def encoder(self) -> SignedEvaluator:
-        return SignedEvaluator("", name="exam", batch_size=self.batch_size, show_progress_bar=self.show_progress_bar)
+        return SignedEvaluator("", name="compare", batch_size=self.batch_size, show_progress_bar=self.show_progress_bar)
 
     def embed(self, columns: Sequence[Sequence[str]], languages: Sequence[str | None]) -> list[np.ndarray]:
-        """Embeddings of each column. *Shape:* ``(texts, dim)`` each"""
+        """Embed each column. *Shape:* ``(texts, dim)`` each"""
         return self.encoder.encode_columns(self.model, columns, languages)
 
     @cached_property
@@ -95,22 +91,20 @@ class Task(NamedTuple):
     """A task.
 
     Attributes:
-        title: For tables.
-        what: It measures, in a sentence.
+        title: Title in tables.
+        what: What it measures, in a sentence.
         needs: The part of the data, ``""`` for none.
-        measures: The first is the task's own; others explain it.
-        run: From a session to what was noted, by language.
-        parts: Of the signature.
-        depends: From a model's folder to what else its result depends on.
+        measures: The first sums the task up; others explain it.
+        run: Returns the results of a session by language; ``None`` for :func:`measure_speed`, which needs all models.
+        parts: Parts of the signature.
     """
 
     title: str
     what: str
     needs: str
     measures: tuple[Measure, ...]
-    run: Callable[[Session], Cells]
+    run: Callable[[Session], Cells] | None
     parts: Mapping[str, Any] = {}
-    depends: Callable[[str], str] | None = None
 
 
 def _tatoeba(session: Session) -> Cells:
@@ -133,9 +127,11 @@ def _xsim(session: Session) -> Cells:
 
 
 def _xsim_plus_plus(session: Session) -> Cells:
-    rows = {code: _some(session, code, HARD_PAIRS) for code in session.data.pairs}
+    rows, seed = {}, session.data.seed
+    for code, (source, _) in session.data.pairs.items():
+        rows[code] = np.array(Sample(min(HARD_PAIRS, len(source)), seed).places(len(source), code))
     hard = {
-        code: hard_translations([session.data.pairs[code][1][row] for row in own], seed=session.data.seed, most=2)
+        code: hard_translations([session.data.pairs[code][1][row] for row in own], seed=seed, most=2)
         for code, own in rows.items()
     }
     vectors = session.embed([[each.text for each in own] for own in hard.values()], ["eng"] * len(hard))
@@ -143,73 +139,22 @@ def _xsim_plus_plus(session: Session) -> Cells:
     for (code, own), negatives in zip(rows.items(), vectors):
         source, target = (side[own] for side in session.pairs[code])
         index, categories = [each.index for each in hard[code]], [each.category for each in hard[code]]
-        k = min(K, len(own))
-        result = xsim_plus_plus(source, target, negatives, index, categories, k=k)
-        columns: dict[str, Any] = {"wrong": result.is_error}
-        for category in sorted({*categories}):
-            columns[KIND + category] = [winner == category for winner in result.winners]
-            with_one = {row for row, kind in zip(index, categories) if kind == category}
-            columns[OF + category] = [row in with_one for row in range(len(own))]
-        columns[KIND + MISALIGNED] = [winner == MISALIGNED for winner in result.winners]
-        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
+        result = xsim_plus_plus(source, target, negatives, index, categories, k=min(K, len(own)))
+        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": result.is_error})
     return cells
-
-
-def _robustness(session: Session) -> Cells:
-    """Of sentences that are changed: one that a kind leaves as it is says nothing of it."""
-    rows = {code: _some(session, code, DISTURBED) for code in session.data.pairs}
-    changed: dict[tuple[str, str], dict[int, str]] = {}
-    for code, own in rows.items():
-        texts = [session.data.pairs[code][0][row] for row in own]
-        for kind in PERTURBATIONS:
-            try:
-                others = perturb(texts, kind, seed=session.data.seed, language=code)
-            except ValueError:  # a script that this kind is not for
-                continue
-            if differing := {row: other for row, (text, other) in enumerate(zip(texts, others)) if other != text}:
-                changed[code, kind] = differing
-    vectors = session.embed([list(each.values()) for each in changed.values()], [code for code, _ in changed])
-    disturbed = dict(zip(changed, vectors))
-    cells: Cells = {}
-    for code, own in rows.items():
-        source, target = session.pairs[code]
-        clean = np.equal(nearest(source[own], target), own)
-        columns: dict[str, Any] = {name: np.zeros(len(own)) for name in ("disturbed", "hits", "found", "lost")}
-        for kind in PERTURBATIONS:
-            if (code, kind) in changed:
-                places = list(changed[code, kind])
-                hits = np.equal(nearest(disturbed[code, kind], target), own[places])
-                columns[KIND + kind], columns[OF + kind] = np.zeros((2, len(own)))
-                columns[KIND + kind][places], columns[OF + kind][places] = hits, 1
-                columns["disturbed"][places] += 1
-                columns["hits"][places] += hits
-                columns["found"][places] += clean[places]
-                columns["lost"][places] += clean[places] & ~hits
-        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), columns)
-    return cells
-
-
-def _some(session: Session, code: str, most: int) -> np.ndarray:
-    """Rows of a seeded sample of a language's pairs."""
-    total = len(session.data.pairs[code][0])
-    return np.array(Sample(min(most, total), session.data.seed).places(total, code))
 
 
 def _mining(session: Session) -> Cells:
     cells: Cells = {}
     for pair, corpora in session.data.mining.items():
         (test, mined, scored), (_, _, training) = (_mined(session, pair, corpus) for corpus in corpora)
-        reached = [point for point in scored.curve() if point.recall >= RECALL]
-        limits = {"": training.best().threshold, f" at {RECALL}": -np.inf}
-        if reached:
-            limits[f" at {RECALL}"] = max(reached, key=lambda point: point.precision).threshold
-        columns = {"gold": np.bincount([one for one, _ in test.gold], minlength=len(test.source))}
-        for name, limit in limits.items():
-            selected = mined.scores >= limit
-            # A recall that is not reached has no precision: then nothing counts as right.
-            right = selected & scored.is_correct if not name or reached else np.zeros_like(selected)
-            columns[f"mined{name}"] = np.bincount(mined.source_indices[selected], minlength=len(test.source))
-            columns[f"correct{name}"] = np.bincount(mined.source_indices[right], minlength=len(test.source))
+        selected = mined.scores >= training.best().threshold
+        rows = {
+            "gold": [one for one, _ in test.gold],
+            "mined": mined.source_indices[selected],
+            "correct": mined.source_indices[selected & scored.is_correct],
+        }
+        columns = {name: np.bincount(own, minlength=len(test.source)) for name, own in rows.items()}
         label = english_free(pair)
         cells[pair if label in cells else label] = Cell(sha8(test.source), columns)
     return cells
@@ -238,7 +183,7 @@ def _pool(session: Session) -> Cells:
         queries = [query for query in pool.queries if query.language == language]
         rows = []
         for query in queries:
-            # Without a hit, or relevant passages of one language alone, a query says nothing of the bias.
+            # A query without a hit, or with relevant passages of one language only, does not count for the bias.
             bias = language_bias([query], rankings, pool.languages)
             counts = bias is not None and not bias.n_not_found
             rows.append((bias.own_share - bias.expected, bias.own_share, 1.0) if bias and counts else (0.0, 0.0, 0.0))
@@ -264,17 +209,35 @@ def _hubness(session: Session) -> Cells:
     return cells
 
 
-def _speed(session: Session) -> Cells:
-    texts = list(session.data.texts())
-    rows = np.random.default_rng(session.data.seed).permutation(len(texts))[: ROUNDS * ROUND_TEXTS]
+def measure_speed(
+    models: Mapping[str, SentenceTransformer], data: ComparisonData, *, batch_size: int | None = None
+) -> dict[str, Cell]:
+    """Measure how fast each model encodes, in rounds.
+
+    Every model encodes the texts of a round before the next round begins, and each round starts with another model, so
+    that a machine that becomes slower or faster meanwhile does so for all of them.
+
+    Args:
+        models: Name → model, all of them loaded.
+        data: Its texts are drawn from.
+        batch_size: Maximum batch size; chosen for the device by default.
+    Returns:
+        Name → the texts and seconds of each round.
+    """
+    texts = list(data.texts())
+    rows = np.random.default_rng(data.seed).permutation(len(texts))[: ROUNDS * ROUND_TEXTS]
     rounds = [[texts[row] for row in part] for part in np.array_split(rows, ROUNDS) if len(part)]
-    encode(session.model, rounds[0][:8], batch_size=session.batch_size)  # what is made once is not measured
-    seconds = []
-    for part in rounds:
-        start = time.perf_counter()
-        encode(session.model, part, batch_size=session.batch_size)
-        seconds.append(time.perf_counter() - start)
-    return {ALL: Cell(sha8(rounds), {"texts": [*map(len, rounds)], "work": [*map(work, rounds)], "seconds": seconds})}
+    seconds: dict[str, list[float]] = {name: [] for name in models}
+    for model in models.values():
+        encode(model, rounds[0], batch_size=batch_size)  # what is set up once is not measured
+    names = list(models)
+    for number, part in enumerate(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            start = time.perf_counter()
+            encode(models[name], part, batch_size=batch_size)
+            seconds[name].append(time.perf_counter() - start)
+    return {name: Cell(sha8(rounds), {"texts": [*map(len, rounds)], "seconds": own}) for name, own in seconds.items()}
 
 
 def _size(session: Session) -> Cells:
@@ -283,24 +246,20 @@ def _size(session: Session) -> Cells:
     return {ALL: Cell("0", {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]})}
 
 
-def _run_record(folder: str) -> Path:
-    return Path(folder) / "training" / "run.json"
-
-
-def _record_sha8(folder: str) -> str:
-    record = _run_record(folder)
-    return sha8(record.read_text(encoding="utf-8", errors="replace")) if folder and record.is_file() else ""
+def training_specs(folder: str) -> list[str]:
+    """Return the specs of the data that a model was trained on, by the record in its folder; none without one."""
+    sources = read_json_object(Path(folder) / "training" / "run.json").get("sources") or () if folder else ()
+    return [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
 
 
 def _leak(session: Session) -> Cells:
-    sources = read_json_object(_run_record(session.folder)).get("sources") or () if session.folder else ()
-    specs = [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
+    specs = training_specs(session.folder)
     if not specs:
-        raise NotExaminedError("it has no record of its training data (training/run.json, as st-xling train writes it)")
+        raise NotComparedError("it has no record of its training data (training/run.json, as st-xling train writes it)")
     try:
         train = load_data_specs(specs)
     except (OSError, ValueError) as error:
-        raise NotExaminedError(f"its training data cannot be read: {error}") from error
+        raise NotComparedError(f"its training data cannot be read: {error}") from error
     evaluation: dict[str, Texts] = {f"pairs {code}": columns for code, columns in session.data.pairs.items()}
     for pair, (test, _) in session.data.mining.items():
         evaluation |= {f"mining {pair}, source": test.source, f"mining {pair}, target": test.target}
@@ -309,7 +268,6 @@ def _leak(session: Session) -> Cells:
     report = leaks(train, evaluation, progress=session.show_progress_bar)
     rows = [max(side.leaked for side in sides.values()) for sides in report.sets.values()]
     totals = [next(iter(sides.values())).rows for sides in report.sets.values()]
-    session.notes += [f"{name}: {n:,} of {of:,}" for name, n, of in zip(report.sets, rows, totals) if n]
     return {ALL: Cell(sha8(list(report.sets)), {"leaked": rows, "rows": totals})}
 
 
@@ -320,7 +278,7 @@ _LOWER = partial(Measure, higher=False)
 TASKS: dict[str, Task] = {
     "tatoeba": Task(
         "Tatoeba",
-        "Does a sentence find its translation among all of the other language, by cosine, both ways?",
+        "Is the nearest sentence of the other language, by cosine, the translation? Both ways.",
         "pairs",
         (_BOTH("accuracy"), Measure("to English", ("to",)), Measure("from English", ("from",))),
         _tatoeba,
@@ -340,23 +298,11 @@ TASKS: dict[str, Task] = {
     ),
     "xsim++": Task(
         "xsim++",
-        "How often does a sentence prefer a wrong English one, where some differ from the right one in one place?",
+        "How often is a wrong English sentence the best match, where some differ from the translation in one place?",
         "pairs",
         (_LOWER("error", ("wrong",), tested=True),),
         _xsim_plus_plus,
         {"margin": "ratio", "k": K, "items": HARD_PAIRS},
-    ),
-    "robustness": Task(
-        "Robustness",
-        "Does a sentence with typing errors, other case, numerals or script still find its English translation?",
-        "pairs",
-        (
-            Measure("accuracy of disturbed text", ("hits",), ("disturbed",), tested=True),
-            Measure("of the same as it stands", ("found",), ("disturbed",)),
-            _LOWER("of those found, no longer found", ("lost",), ("found",)),
-        ),
-        _robustness,
-        {"kinds": PERTURBATIONS, "items": DISTURBED},
     ),
     "mining": Task(
         "Mining",
@@ -366,14 +312,13 @@ TASKS: dict[str, Task] = {
             Measure("F1", ("correct", "correct"), ("mined", "gold"), tested=True),
             Measure("precision", ("correct",), ("mined",)),
             Measure("recall", ("correct",), ("gold",)),
-            Measure(f"precision at {100 * RECALL:.0f} % recall", (f"correct at {RECALL}",), (f"mined at {RECALL}",)),
         ),
         _mining,
         {"margin": "ratio", "k": K, "retrieval": "max", "threshold": "training", "split": "test"},
     ),
     "pool": Task(
         "Mixed pool",
-        "Are passages that answer a question found in whatever language they are, when all are searched at once?",
+        "Are passages that answer a question found in any language, when all languages are searched at once?",
         "pool",
         (
             Measure("mAP", ("precision",), tested=True),
@@ -385,8 +330,8 @@ TASKS: dict[str, Task] = {
     ),
     "hubness": Task(
         "Hubness",
-        f"How unevenly English sentences come among the {HUB_K} nearest of others: their skewness, and the share that "
-        "is nobody's neighbor.",
+        f"How unevenly English sentences are among the {HUB_K} nearest neighbors of others: the skewness of their "
+        "counts, and the share that is nobody's neighbor.",
         "pairs",
         (_LOWER("skewness", ("times",), (), unit="", decimals=2), _LOWER("nobody's neighbor", ("never",))),
         _hubness,
@@ -394,28 +339,27 @@ TASKS: dict[str, Task] = {
     ),
     "speed": Task(
         "Speed",
-        "Sentences encoded in a second, on this machine, in this run.",
+        "Sentences encoded per second, on this machine, in this run: all models by turns.",
         "",
-        (Measure("sentences a second", ("texts",), ("seconds",), unit="", decimals=0),),
-        _speed,
+        (Measure("sentences per second", ("texts",), ("seconds",), unit="", decimals=0),),
+        None,
     ),
     "size": Task(
         "Size",
-        "Parameters, and what a vector takes as float32.",
+        "Number of parameters, and size of a vector as float32.",
         "",
         (
             _LOWER("parameters, millions", ("weights",), unit="", interval=False),
             _LOWER("dimensions", ("dimensions",), unit="", decimals=0, interval=False),
-            _LOWER("bytes a vector", ("bytes",), unit="", decimals=0, interval=False),
+            _LOWER("bytes per vector", ("bytes",), unit="", decimals=0, interval=False),
         ),
         _size,
     ),
     "leak": Task(
         "Leak check",
-        "Texts of this exam that the model's recorded training data hold, letter for letter.",
+        "Texts of this comparison that the model's recorded training data contain, letter for letter.",
         "",
         (_LOWER("texts seen in training", ("leaked",), ("rows",), decimals=2, interval=False),),
         _leak,
-        depends=_record_sha8,
     ),
 }

@@ -1,4 +1,4 @@
-"""An exam of tiny encoders: values are those of the evaluators, and what is done is not done again."""
+"""A comparison of tiny encoders: values are those of the evaluators, and finished tasks are not run again."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from st_xling.data import PERTURBATIONS, hard_translations, perturb
+from st_xling.data import hard_translations
 from st_xling.data.phrasebook import mining_phrases, parallel_phrases
 from st_xling.evaluation import (
     BuccEvaluator,
     RetrievalEvaluator,
     TatoebaEvaluator,
-    nearest,
     xsim_by_language,
     xsim_plus_plus,
 )
-from st_xling.evaluation.exam import (
-    Examinee,
-    ExamReport,
-    examine,
-    load_exam_data,
-    parse_examinees,
+from st_xling.evaluation.compare import (
+    ComparisonReport,
+    ModelSpec,
+    compare_models,
+    load_comparison_data,
+    parse_models,
     run,
     tasks,
 )
@@ -45,17 +44,17 @@ def models(tmp_path_factory):
     texts = [text for column in ("source", "target") for text in parallel_phrases("de", "en", size=50)[column]]
     for name, size in (("wide", 32), ("narrow", 8)):
         tiny_encoder(texts, vocabulary=300, hidden_size=size, layers=2, heads=2).save(str(folder / name))
-    return [Examinee(name, str(folder / name)) for name in ("wide", "narrow")]
+    return [ModelSpec(name, str(folder / name)) for name in ("wide", "narrow")]
 
 
 @pytest.fixture(scope="module")
 def data():
-    return load_exam_data([SPEC])
+    return load_comparison_data([SPEC])
 
 
 @pytest.fixture(scope="module")
 def report(models, data):
-    return examine(models, data, samples=100)
+    return compare_models(models, data, samples=100)
 
 
 def test_values_are_those_of_the_evaluators(models, data, report):
@@ -83,7 +82,7 @@ def test_values_are_those_of_the_evaluators(models, data, report):
         assert {code: value("pool", 0, code) for code in ("deu", "eng")} == pytest.approx(
             {"deu": pool.figures["de"]["MAP"], "eng": pool.figures["en"]["MAP"]}
         )
-        # xsim++ and robustness of one language, sentence by sentence.
+        # xsim++ of one language, sentence by sentence.
         german, english = data.pairs["deu"]
         hard = hard_translations(english, most=2)
         vectors = {text: model.encode(text) for text in {*german, *english, *(each.text for each in hard)}}
@@ -95,25 +94,6 @@ def test_values_are_those_of_the_evaluators(models, data, report):
             [each.category for each in hard],
         )
         assert value("xsim++", 0, "deu") == pytest.approx(result.error_rate)
-        kinds = {kind["name"]: kind["values"][each.name]["deu"][0] for kind in found["xsim++"]["kinds"]}
-        assert kinds == pytest.approx(result.by_category)
-        targets = np.array([vectors[text] for text in english])
-        hits = {text: nearest(vectors[text][None], targets)[0] for text in german}
-        rows: list[tuple[str, bool, bool]] = []  # of each changed sentence: kind, found as it stands, found still
-        for kind in PERTURBATIONS:
-            others = perturb(german, kind, language="de")
-            places = [row for row in range(len(german)) if others[row] != german[row]]
-            still = nearest(model.encode([others[row] for row in places]), targets) if places else []
-            rows += [(kind, hits[german[row]] == row, best == row) for row, best in zip(places, still)]
-        expected = [
-            np.mean([still for *_, still in rows]),
-            np.mean([before for _, before, _ in rows]),
-            np.mean([not still for _, before, still in rows if before] or [0]),
-        ]
-        assert [value("robustness", place, "deu") for place in range(3)] == pytest.approx(expected)
-        for kind in found["robustness"]["kinds"]:
-            own = [still for name, _, still in rows if name == kind["name"]]
-            assert kind["values"][each.name].get("deu", [np.mean(own or [0])])[0] == pytest.approx(np.mean(own or [0]))
     wide, narrow = (found["size"]["measures"][2]["values"][name]["all"][0] for name in ("wide", "narrow"))
     assert (wide, narrow) == (128, 32)
 
@@ -131,101 +111,74 @@ def test_the_report_says_what_was_compared(report):
     ]
     assert len(comparisons) == report.content["tests"]
     assert all(test["p"] <= test["p_corrected"] for test in comparisons)
-    assert {each["what"] for each in report.content["not_examined"]} == {"Leak check: wide", "Leak check: narrow"}
+    assert {each["what"] for each in report.content["not_compared"]} == {"Leak check: wide", "Leak check: narrow"}
     assert json.loads(json.dumps(report.as_dict(), allow_nan=False)) == json.loads(json.dumps(report.content))
     scores = report.scores("wide")["Tatoeba: accuracy"]
     assert scores["low"] <= scores["value"] <= scores["high"] and "Size: dimensions" not in report.scores("wide")
 
 
-def test_what_is_done_is_not_done_again(models, data, tmp_path, monkeypatch):
-    """Stopped in the midst, gone on with, and begun again for what has changed; unfinished and broken files count as
-    not there."""
+def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
+    """Interrupted, resumed, and run again for what has changed; incomplete files are ignored."""
     ran, stop = [], ["narrow xsim"]
     original = run._run
 
-    def counted(name, session):
-        step = f"{Path(session.folder).name} {name}"
+    def counted(task, name, session):
+        step = f"{name} {task}"
         if step in stop:
             raise KeyboardInterrupt
         ran.append(step)
-        return original(name, session)
+        return original(task, name, session)
 
     monkeypatch.setattr(run, "_run", counted)
     options = {"tasks": ["tatoeba", "xsim"], "out": tmp_path / "out", "samples": 20}
     with pytest.raises(KeyboardInterrupt):
-        examine(models, data, **options)
-    assert ran == ["wide tatoeba", "wide xsim", "narrow tatoeba"] and not (tmp_path / "out" / "exam.html").exists()
+        compare_models(models, data, **options)
+    assert ran == ["wide tatoeba", "wide xsim", "narrow tatoeba"] and not (tmp_path / "out" / "compare.html").exists()
     stop.clear()
-    first = examine(models, data, **options)
+    first = compare_models(models, data, **options)
     assert ran[3:] == ["narrow xsim"]
     (tmp_path / "out" / "results" / "wide.xsim.json").write_text('{"fingerprint": ')
-    again = examine([models[0], Examinee("narrow", models[1].model, {"layer": 1})], data, **options)
+    again = compare_models([models[0], ModelSpec("narrow", models[1].model, {"layer": 1})], data, **options)
     assert ran[4:] == ["wide xsim", "narrow tatoeba", "narrow xsim"]
     assert again.content["models"][1]["options"] == {"layer": "1"} and "layer '1'" in again.table()
     values = [each.content["tasks"]["tatoeba"]["measures"][0]["values"] for each in (first, again)]
     assert values[0]["wide"] == values[1]["wide"]
-    examine(models, load_exam_data(["phrasebook:de?size=60"]), **options)
+    compare_models(models, load_comparison_data(["phrasebook:de?size=60"]), **options)
     assert len(ran) == 11
-    assert (tmp_path / "out" / "exam.html").is_file()
+    assert (tmp_path / "out" / "compare.html").is_file()
 
 
-def test_a_budget_samples_the_same_items(models, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("st_xling.evaluation.exam.data.LEAST", {"pairs": 20, "mining": 30, "queries": 5})
-    whole = load_exam_data([SPEC])
-    options = {"tasks": ["tatoeba", "speed"], "budget": 1e-4, "samples": 20, "out": tmp_path}
-    report = examine(models, whole, **options)
-    assert "40 of 120 pairs; the same for all models" in report.content["sample"] and "sample: " in report.table()
-    assert "least sample takes longer than the budget" in caplog.text
-    assert report.content["tasks"]["tatoeba"]["measures"][0]["values"]["wide"]["deu"][3] == 20
-    share = json.loads((tmp_path / "sample.json").read_text())["share"]
-    monkeypatch.setattr(run, "_FOR_ENCODING", 1e9)  # a machine that is faster now examines no other sample
-    assert examine(models, whole, **options).content["sample"] == report.content["sample"] and share == 0
-    small = whole.sampled(0.5)
-    assert [len(texts[0]) for texts in small.pairs.values()] == [30, 30]
-    assert small.pairs["deu"] == whole.sampled(0.5).pairs["deu"] != whole.pairs["deu"]
-    assert [len(part.source) for part in small.mining["de-en"]] == [40, 40]
-    ids = [set(part.relevant) for part in small.pool]
-    assert ids[0] == ids[1] and len(ids[0]) == 6
-    assert all({*grades} <= {*part.passages.ids} for part in small.pool for grades in part.relevant.values())
-    assert small.sha8 != whole.sha8 and whole.sampled(1.0) is whole
-    few = load_exam_data(["phrasebook:de?size=20"]).only({"pairs"})
-    assert few.sampled(0.0) is few  # the least sample is all there is
-
-
-def test_a_task_that_fails_is_named_and_the_rest_goes_on(models, data, monkeypatch, caplog):
+def test_a_task_that_fails_is_reported_and_the_others_run(models, data, monkeypatch, caplog):
     def broken(session):
         raise ValueError("embeddings hold NaN.")
 
     monkeypatch.setitem(tasks.TASKS, "xsim", tasks.TASKS["xsim"]._replace(run=broken))
     with caplog.at_level(logging.WARNING, "st_xling"):
-        found = examine(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
-    assert {"what": "xsim: wide", "why": "embeddings hold NaN"} in found.content["not_examined"]
+        found = compare_models(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
+    assert {"what": "xsim: wide", "why": "embeddings hold NaN"} in found.content["not_compared"]
     assert list(found.content["tasks"]) == ["tatoeba"] and "wide: xsim failed" in caplog.text
     assert "xsim: no data" not in found.table() and "order" not in found.table()
     with pytest.raises(ValueError, match="xsim: wide: embeddings hold NaN"):
-        examine(models[:1], data, tasks=["xsim"], samples=20)
+        compare_models(models[:1], data, tasks=["xsim"], samples=20)
 
 
-def test_what_a_run_was_trained_on_is_looked_for(models, data, tmp_path):
+def test_texts_of_the_training_data_are_found(models, data, tmp_path):
     folder = Path(shutil.copytree(models[0].model, tmp_path / "trained"))
     (folder / "training").mkdir()
-    record = {"sources": [{"option": "data", "spec": "phrasebook:de?size=60&split=test", "names": ["de-en"]}]}
-    (folder / "training" / "run.json").write_text(json.dumps(record))
-    found = examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20).content["tasks"]["leak"]
-    assert found["measures"][0]["values"]["trained"]["all"][0] > 0.1
-    assert "pairs deu: 60 of 60" in found["notes"]["trained"]
+    record = {"sources": [{"option": "data", "names": ["de-en"]}]}
+    models = [ModelSpec("trained", str(folder))]
 
     def leaked(spec):
         record["sources"][0]["spec"] = spec
         (folder / "training" / "run.json").write_text(json.dumps(record))
-        found = examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20, out=tmp_path / "out")
+        found = compare_models(models, data, tasks=["leak"], samples=20, out=tmp_path / "out")
         return found.content["tasks"]["leak"]["measures"][0]["values"]["trained"]["all"][0]
 
-    assert leaked("phrasebook:de?size=60&split=test") > leaked("phrasebook:fr?size=5&split=test") > 0
+    assert leaked("phrasebook:de?size=60&split=test") > 0.1 > leaked("phrasebook:fr?size=5&split=test") > 0
     record["sources"][0]["spec"] = "de-en=gone.tsv"
     (folder / "training" / "run.json").write_text(json.dumps(record))
     with pytest.raises(ValueError, match="Leak check"):
-        examine([Examinee("trained", str(folder))], data, tasks=["leak"], samples=20)
+        compare_models(models, data, tasks=["leak"], samples=20)
 
 
 def write_layout(folder: Path) -> Path:
@@ -246,43 +199,50 @@ def write_layout(folder: Path) -> Path:
     return folder
 
 
-def test_a_folder_of_data(tmp_path):
+def test_folders_of_data(tmp_path):
     folder = write_layout(tmp_path / "data")
-    data = load_exam_data([str(folder)])
-    assert (list(data.pairs), list(data.mining), [part.language for part in data.pool]) == (
-        ["deu"],
-        ["fr-en"],
-        ["en", "zh"],
-    )
-    missing = {what: why for _, what, why in data.missing}
-    assert "training split" in missing["mining es-en"]
-    assert missing["translation pairs: cmn, fra"] == missing["passages: deu, fra"] == "no data"
-    some = load_exam_data([str(folder)], ["de", "sw"])
+    specs = [f"{folder}/{part}" for part in ("tatoeba", "mining", "xquad_r")]
+    data = load_comparison_data(specs)
+    languages = [part.language for part in data.pool]
+    assert (list(data.pairs), list(data.mining), languages) == (["deu"], ["fr-en"], ["en", "zh"])
+    assert [what for _, what, why in data.missing if "training split" in why] == ["mining es-en"]
+    some = load_comparison_data(specs, ["de", "sw"])
     assert (list(some.pairs), list(some.mining), some.pool) == (["deu"], [], [])
-    assert ("pairs", "translation pairs: swh", "no data") in some.missing
-    (folder / "retrieval" / "wiki-de").mkdir(parents=True)
-    whole = load_exam_data([str(folder)])
-    assert [part.language for part in whole.pool] == ["en", "zh"]
-    assert {what for _, what, _ in whole.missing} - {*missing} == {"passages of retrieval/wiki"}
-    assert [part.language for part in load_exam_data([str(folder / "xquad_r")]).pool] == ["en", "zh"]
-    joined = load_exam_data([str(folder / "tatoeba"), str(folder / "mining"), f"en={folder}/xquad_r/en.json"])
-    assert (list(joined.pairs), list(joined.mining), joined.pool) == (["deu"], ["fr-en"], [])
+    assert ("pool", "the mixed pool", "passages of en alone; it takes two languages") in some.missing
+    assert load_comparison_data([*specs[:2], f"en={folder}/xquad_r/en.json"]).pool == []
+
+
+def test_speed_is_measured_by_turns(data, monkeypatch):
+    """On a machine that slows down steadily, two equal models are equally fast, whichever comes first."""
+    clock, encoded = [0.0], []
+
+    def encode(model, texts, batch_size=None):
+        encoded.append(model)
+        clock[0] += (1 + 0.01 * len(encoded)) * len(texts) / 100
+        return np.zeros((len(texts), 2))
+
+    monkeypatch.setattr(tasks, "encode", encode)
+    monkeypatch.setattr(tasks.time, "perf_counter", lambda: clock[0])
+    cells = tasks.measure_speed({"a": "a", "b": "b"}, data)
+    totals = [sum(cells[name].columns["seconds"]) for name in "ab"]
+    assert totals[0] == pytest.approx(totals[1], rel=1e-3) and cells["a"].items == cells["b"].items
+    assert encoded[2:6] == ["a", "b", "b", "a"]
 
 
 @pytest.mark.parametrize(
     ("specs", "languages", "facts"),
     [
-        (["{0}"], ["sw"], "got none in .* of swh"),
-        (["{0}", "{0}/mining"], None, "fr-en again"),
+        (["{0}/tatoeba"], ["sw"], "got none in .* of swh"),
+        (["{0}/mining", "{0}/mining"], None, "fr-en again"),
         (["{0}/nothing.tsv"], None, "nothing.tsv"),
         (["{0}/empty"], None, "empty"),
     ],
 )
-def test_data_that_cannot_be(specs, languages, facts, tmp_path):
+def test_data_that_is_refused(specs, languages, facts, tmp_path):
     folder = write_layout(tmp_path / "data")
     (folder / "empty").mkdir()
     with pytest.raises((ValueError, FileNotFoundError), match=facts):
-        load_exam_data([spec.format(folder) for spec in specs], languages)
+        load_comparison_data([spec.format(folder) for spec in specs], languages)
 
 
 @pytest.mark.parametrize(
@@ -290,21 +250,20 @@ def test_data_that_cannot_be(specs, languages, facts, tmp_path):
     [
         ({"tasks": ["tatoebba"]}, "tatoeba, .*tatoebba"),
         ({"tasks": []}, "got none"),
-        ({"budget": 0.0}, "above 0: got 0"),
         ({"samples": 0}, "1 or more: got 0"),
-        ({"examinees": []}, "different names: got none"),
-        ({"examinees": [Examinee("a", "x"), Examinee("a", "y")]}, "different names: got a, a"),
-        ({"examinees": [Examinee("a", "no/such/folder")]}, "no/such/folder"),
+        ({"models": []}, "different names: got none"),
+        ({"models": [ModelSpec("a", "x"), ModelSpec("a", "y")]}, "different names: got a, a"),
+        ({"models": [ModelSpec("a", "no/such/folder")]}, "no/such/folder"),
     ],
 )
-def test_an_exam_that_cannot_be(options, facts, models, data):
+def test_comparisons_that_are_refused(options, facts, models, data):
     with pytest.raises(ValueError, match=facts):
-        examine(**{"examinees": models, "data": data, **options})
+        compare_models(**{"models": models, "data": data, **options})
 
 
 def test_models_with_options_of_their_own():
     specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine&prompt_name=query"]
-    first, second = parse_examinees(specs, prompt="passage: ", dtype="bfloat16")
+    first, second = parse_models(specs, prompt="passage: ", dtype="bfloat16")
     assert (first.name, first.model, first.options) == (
         "e5",
         "a/e5",
@@ -313,14 +272,14 @@ def test_models_with_options_of_their_own():
     assert (second.name, second.options) == ("mine", {"prompt_name": "query", "dtype": "bfloat16"})
     for spec, fact in (("a/e5?promt=x", "promt"), ("a/e5?layer=zero", "layer=7")):
         with pytest.raises(ValueError, match=fact):
-            parse_examinees([spec])
+            parse_models([spec])
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium here, in which the page would be opened")
-def test_the_page_fits_a_phone(report: ExamReport, tmp_path: Path) -> None:
+def test_the_page_fits_a_phone(report: ComparisonReport, tmp_path: Path) -> None:
     """Long names too; what is too wide scrolls in its own box."""
     content = json.loads(json.dumps(report.content).replace("narrow", "organisation/a-model-of-a-rather-long-name-v2"))
-    page = ExamReport(content).page()
+    page = ComparisonReport(content).page()
     assert "http" not in page.replace("https://", "http").split("</style>")[1] and "<script" not in page
     probe = "<script>document.title = document.documentElement.scrollWidth + ' of ' + innerWidth</script></body>"
     (tmp_path / "page.html").write_text(page.replace("</body>", probe))
@@ -335,14 +294,8 @@ def test_the_page_fits_a_phone(report: ExamReport, tmp_path: Path) -> None:
     assert 'data-title="390 of 390"' in shown.stdout, shown.stderr[-500:]
 
 
-def test_the_page_shows_kinds_of_one_language(models: list[Examinee]) -> None:
-    report = examine(models, load_exam_data(["phrasebook:de,zh?size=20"]), tasks=["robustness"], samples=20)
-    kinds = {kind["name"]: kind["labels"] for kind in report.content["tasks"]["robustness"]["kinds"]}
-    assert ["deu"] in kinds.values() and "(1 of 2 languages)" in report.page()
-
-
-def test_the_page_shows_names_as_text(report: ExamReport) -> None:
+def test_the_page_shows_names_as_text(report: ComparisonReport) -> None:
     content = json.loads(json.dumps(report.content).replace("narrow", "<img src=x>"))
-    page = ExamReport(content).page()
+    page = ComparisonReport(content).page()
     assert "<img" not in page and "&lt;img src=x&gt;" in page
     assert str(Path(report.content["models"][0]["model"]).parent) not in page  # it may be shown to others

@@ -1,0 +1,21 @@
+"""Comparison of encoders: which is better, for which language, by how much, and is the difference significant?
+
+- ``data``: the texts that all models are compared by, and samples of them
+- ``tasks``: what each task records of every item, and its measures
+- ``statistics``: intervals, paired tests, and the order that they allow
+- ``run``: :func:`compare_models`: all tasks of all models; a stopped comparison is resumed
+- ``report``: the result as a table, and as one page of HTML
+"""
+
+from st_xling.evaluation.compare.data import ComparisonData, load_comparison_data
+from st_xling.evaluation.compare.report import ComparisonReport
+from st_xling.evaluation.compare.run import ModelSpec, compare_models, parse_models
+
+__all__ = [
+    "ComparisonData",
+    "ComparisonReport",
+    "ModelSpec",
+    "compare_models",
+    "load_comparison_data",
+    "parse_models",
+]

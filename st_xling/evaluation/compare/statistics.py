@@ -1,0 +1,340 @@
+"""Values of all models with bootstrap intervals, paired permutation tests, and the order that the tests allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+MEAN = "mean"
+"""Label of the macro average over languages."""
+
+ALPHA = 0.05
+
+#: Numbers that are drawn at a time, to bound memory.
+_AT_ONCE = 2**22
+
+
+class Measure(NamedTuple):
+    """A ratio of two sums over items, so that shares, F1 and speeds are resampled alike; or the skewness of a column.
+
+    Attributes:
+        name: Name of the measure.
+        top: Columns whose sum is the numerator.
+        bottom: Columns whose sum is the denominator; ``"1"`` counts items. Without any: the skewness of ``top``.
+        higher: Whether higher is better.
+        unit: ``"%"``: fractions, shown in percent; otherwise ``""``.
+        decimals: Number of decimals shown.
+        tested: Whether models are tested by it.
+        interval: Whether the items are a sample, so that the value has an interval.
+    """
+
+    name: str
+    top: tuple[str, ...]
+    bottom: tuple[str, ...] = ("1",)
+    higher: bool = True
+    unit: str = "%"
+    decimals: int = 1
+    tested: bool = False
+    interval: bool = True
+
+    def table(self, cell: Cell) -> np.ndarray:
+        """Return the summands of each item. *Shape:* ``(items, 2)``, or ``(items, 4)`` for skewness"""
+        columns = {name: np.asarray(column, np.float64) for name, column in cell.columns.items()}
+        columns["1"] = np.ones(len(cell))
+        if not self.bottom:
+            return np.stack([columns[self.top[0]] ** power for power in range(4)], axis=1)
+        return np.stack([np.sum([columns[name] for name in part], axis=0) for part in (self.top, self.bottom)], axis=1)
+
+    def value(self, sums: np.ndarray) -> np.ndarray:
+        """Compute the measure from sums of :meth:`table` in the last axis; 0 where the denominator is 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.bottom:
+                values = sums[..., 0] / sums[..., 1]
+            else:
+                _, first, second, third = np.moveaxis(sums / sums[..., :1], -1, 0)
+                variance = second - first**2
+                values = (third - 3 * first * second + 2 * first**3) / np.maximum(variance, 1e-12) ** 1.5
+        return np.nan_to_num(values, posinf=0.0, neginf=0.0)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """Results of a model on the items of one language.
+
+    Attributes:
+        items: Digest of the items in their order. Cells of equal digests are resampled together, such as translations
+            of the same questions into several languages.
+        columns: Name → a number for each item.
+    """
+
+    items: str
+    columns: Mapping[str, ArrayLike]
+
+    def __len__(self) -> int:
+        return len(np.asarray(next(iter(self.columns.values()))))
+
+
+class Comparison(NamedTuple):
+    """One test of two models.
+
+    Attributes:
+        label: A language, or :data:`MEAN`.
+        first: Name of a model.
+        second: Name of the other.
+        difference: Value of the first less that of the second.
+        low: Lower end of its interval.
+        high: Upper end.
+        p: Two-sided p-value, not corrected.
+    """
+
+    label: str
+    first: str
+    second: str
+    difference: float
+    low: float
+    high: float
+    p: float
+
+
+class Values(NamedTuple):
+    """A measure of all models.
+
+    Attributes:
+        values: Model → label → value, lower and upper end of its interval, number of items.
+        comparisons: A test of each two models for each label.
+    """
+
+    values: dict[str, dict[str, tuple[float, float, float, int]]]
+    comparisons: list[Comparison]
+
+
+def compare_values(
+    measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
+) -> Values:
+    """Compute values with percentile bootstrap intervals over items, and paired permutation tests.
+
+    A test swaps the two models' results of each item at random, and counts how often the difference is then at least as
+    large as the measured one; all swaps are enumerated where there are no more than ``swaps``. The mean over languages
+    is tested by the mean of these differences.
+
+    Args:
+        measure: What is compared.
+        cells: Model → language → results; the same languages and items for all models.
+        seed: Seed of all draws.
+        samples: Samples of the bootstrap.
+        swaps: Random swaps of each test.
+    Source:
+        Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
+        Methods for Testing Hypotheses", chapter 2 (approximate randomization).
+    """
+    models = list(cells)
+    languages = cells[models[0]]
+    labels = [*languages, MEAN] if len(languages) > 1 else [*languages]
+    tables = {label: [measure.table(cells[model][label]) for model in models] for label in languages}
+    pairs = [*combinations(range(len(models)), 2)] if measure.tested else []
+
+    sums = {label: np.stack([table.sum(axis=0) for table in own]) for label, own in tables.items()}
+    values = _with_mean([measure.value(own) for own in sums.values()])
+    points = np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
+    low, high = points, points
+    if measure.interval:
+        low, high = _intervals(measure, tables, languages, pairs, points, seed=seed, samples=samples)
+    comparisons = []
+    for row, (one, other) in enumerate(pairs, len(models)):
+        both = {label: (own[one], own[other]) for label, own in tables.items()}
+        p_values = _permutation_p(measure, both, languages, seed=seed, swaps=swaps)
+        comparisons += [
+            Comparison(label, models[one], models[other], *(float(each) for each in numbers))
+            for label, *numbers in zip(labels, points[row], low[row], high[row], p_values)
+        ]
+    counts = [*map(len, languages.values()), sum(map(len, languages.values()))]
+    return Values(
+        {
+            model: {
+                label: (float(points[row, place]), float(low[row, place]), float(high[row, place]), counts[place])
+                for place, label in enumerate(labels)
+            }
+            for row, model in enumerate(models)
+        },
+        comparisons,
+    )
+
+
+def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:
+    """Stack the values of each language in the last axis, with their mean where there are several."""
+    stacked = np.stack(values, axis=-1)
+    mean = stacked.mean(axis=-1, keepdims=True)
+    return np.concatenate([stacked, mean], axis=-1) if len(values) > 1 else stacked
+
+
+def _intervals(
+    measure: Measure,
+    tables: Mapping[str, Sequence[np.ndarray]],
+    languages: Mapping[str, Cell],
+    pairs: Sequence[tuple[int, int]],
+    points: np.ndarray,
+    *,
+    seed: int,
+    samples: int,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of the intervals of all values and differences. *Shape:* ``(models + pairs, labels)`` each"""
+    from scipy.stats import bootstrap
+
+    # A language of one item has nothing to resample, and scipy takes no such sample.
+    sizes = {cell.items: len(cell) for cell in languages.values() if len(cell) > 1}
+    if not sizes:
+        return points, points
+
+    def statistic(*rows: np.ndarray, axis: int) -> np.ndarray:
+        times = {items: _times(drawn, size) for (items, size), drawn in zip(sizes.items(), rows)}
+        ones = np.ones((len(rows[0]), 1))
+        sums = [
+            [times.get(languages[label].items, ones) @ table for table in own]  # (samples, summands) for each model
+            for label, own in tables.items()
+        ]
+        values = _with_mean([measure.value(np.stack(own)) for own in sums])  # (models, samples, labels)
+        both = np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
+        return np.moveaxis(both, 1, -1)
+
+    ends = bootstrap(
+        [np.arange(size) for size in sizes.values()],
+        statistic,
+        n_resamples=samples,
+        batch=max(1, _AT_ONCE // sum(sizes.values())),
+        vectorized=True,
+        confidence_level=1 - ALPHA,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+    return ends.low, ends.high
+
+
+def _times(rows: np.ndarray, size: int) -> np.ndarray:
+    """Count how often each item was drawn in each sample. *Shape:* ``(samples, size)``"""
+    flat = rows + size * np.arange(len(rows))[:, None]
+    return np.bincount(flat.ravel(), minlength=size * len(rows)).reshape(len(rows), size).astype(np.float64)
+
+
+def _permutation_p(
+    measure: Measure,
+    tables: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    languages: Mapping[str, Cell],
+    *,
+    seed: int,
+    swaps: int,
+) -> np.ndarray:
+    """Return the two-sided p-value of each label. *Shape:* ``(labels,)``"""
+    from scipy.stats import permutation_test
+
+    # Swapping an item for which both models do the same changes nothing, so only the others are drawn.
+    differing = {cell.items: np.zeros(len(cell), dtype=bool) for cell in languages.values()}
+    for label, (first, second) in tables.items():
+        differing[languages[label].items] |= (first != second).any(axis=1)
+    starts = dict(zip(differing, np.cumsum([0, *(rows.sum() for rows in differing.values())]).tolist()))
+
+    def statistic(signs: np.ndarray, axis: int) -> np.ndarray:
+        gaps = []
+        for label, (first, second) in tables.items():
+            items = languages[label].items
+            rows = differing[items]
+            half = (first.sum(axis=0) + second.sum(axis=0)) / 2
+            # With sign 1 an item stays with its model, with -1 it is swapped.
+            moved = signs[..., starts[items] : starts[items] + rows.sum()] @ (first - second)[rows] / 2
+            gaps.append(measure.value(half + moved) - measure.value(half - moved))
+        # Rounded, so that differences that are equal but for the order of additions count as equal.
+        return np.round(np.abs(_with_mean(gaps)), 9)
+
+    total = sum(int(rows.sum()) for rows in differing.values())
+    if not total:
+        return np.ones(len(_with_mean([np.zeros(()) for _ in tables])))
+    return permutation_test(
+        [np.ones(total)],
+        statistic,
+        permutation_type="samples",
+        n_resamples=swaps,
+        batch=max(1, _AT_ONCE // total),
+        vectorized=True,
+        alternative="greater",
+        rng=np.random.default_rng([seed, 1]),
+    ).pvalue
+
+
+def holm(p_values: ArrayLike) -> np.ndarray:
+    """Correct the p-values of several tests, so that one false finding among all has at most the level's probability.
+
+    Args:
+        p_values: *Shape:* ``(tests,)``
+    Returns:
+        *Shape:* ``(tests,)``
+    Source:
+        Holm 1979, "A Simple Sequentially Rejective Multiple Test Procedure".
+    Example:
+        >>> holm([0.01, 0.04, 0.03]).tolist()
+        [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    corrected = np.empty(len(values))
+    corrected[order] = np.minimum(1.0, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
+    return corrected
+
+
+def rank_models(means: Mapping[str, float], better: set[tuple[str, str]], *, higher: bool = True) -> dict[str, Any]:
+    """Return the order of models that the tests allow.
+
+    Args:
+        means: Model → value.
+        better: ``(better model, worse model)`` for each significant test.
+        higher: Whether higher is better.
+    Returns:
+        ``groups``: lists of models, best first, each model of one better than each of the next; and ``text``.
+    Example:
+        >>> rank_models({"a": 0.9, "b": 0.8, "c": 0.7}, {("a", "b"), ("a", "c")})["text"]
+        'a > b = c'
+    """
+    order = sorted(means, key=lambda model: -means[model] if higher else means[model])
+    cuts = [
+        place
+        for place in range(1, len(order))
+        if all((one, other) in better for one in order[:place] for other in order[place:])
+    ]
+    groups = [order[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(order)])]
+    # Two models of a group may differ although a third lies between them.
+    loose = [f"{one} > {other}" for group in groups for one, other in combinations(group, 2) if (one, other) in better]
+    text = " > ".join(" = ".join(group) for group in groups)
+    if len(groups) == 1:
+        text = f"no order, but {', '.join(loose)}" if loose else "not distinguishable"
+    elif loose:
+        text += f" ({', '.join(loose)})"
+    return {"groups": groups, "text": text}
+
+
+def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
+    """Rank the models for one label of a measure; a bias below 0, against a language, is not better than one above.
+
+    Args:
+        measure: ``values``, ``comparisons`` with ``significant``, and ``higher``.
+        label: A language, or :data:`MEAN`.
+    Returns:
+        See :func:`rank_models`.
+    """
+    means = {model: values[label][0] for model, values in measure["values"].items()}
+    better, across = set(), []
+    for test in measure["comparisons"]:
+        pair = test["first"], test["second"]
+        if test["label"] != label or not test["significant"]:
+            continue
+        if not measure["higher"] and min(means[name] for name in pair) < 0:
+            across.append(" and ".join(pair))
+        else:
+            better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
+    order = rank_models(means, better, higher=measure["higher"])
+    if across:
+        note = f"{', '.join(across)} differ, but a value below 0 is not better"
+        order["text"] = note if order["text"] == "not distinguishable" else f"{order['text']}; {note}"
+    return order
