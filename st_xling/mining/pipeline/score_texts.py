@@ -5,20 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
 import re
-import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from st_xling.data.check import Fault, FaultLog
 from st_xling.data.columns import Layout, Row
@@ -53,21 +51,23 @@ from st_xling.mining.pipeline.work import (
 from st_xling.mining.score_pairs import PairScores
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
-from st_xling.mining.text import hash_sentence, tsv_cells, tsv_line
+from st_xling.mining.text import hash_sentence, tsv_line
 from st_xling.mining.vectors import vectors_from
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, work_path
-from st_xling.utils.text import ParallelTextError, raw_lines
+from st_xling.utils.resumable import Output, deliver, work_path
+from st_xling.utils.text import ParallelTextError
 
-_LINES_AT_ONCE, _CHUNK_BYTES = 8192, 1 << 20
+_LINES_AT_ONCE = 8192
 _SAMPLED_PAIRS = 400
 
-# Of the faults of a text from which no pair can be scored, so many are named.
+# Faulty lines that an error lists.
 _SHOWN = 20
+
+_SCHEMA = pa.schema({"line": pa.int64(), "source": pa.large_string(), "target": pa.large_string()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ def score_texts(
         pairs: A file of tab-separated lines, or any source of ``train --data`` (see
             :func:`~st_xling.data.load_data_specs`): other tables, Moses pairs, data sets of the Hub, and samples.
         out: A file, replaced if it exists, or a binary stream. Formats are those of ``mine_texts``; ids are line
-            numbers, unless ``pairs`` is a file that st-xling wrote. JSONL has ``null`` for minus infinity.
+            numbers. JSONL has ``null`` for minus infinity.
         columns: Columns of source and target: positions counted from 0, or names. By default they are found by name, or
             are the first two of tab-separated lines without a header.
         max_chars: Longest sentence that is scored.
@@ -221,28 +221,31 @@ def score_texts(
     )
     device = device or default_device()
     with ExitStack() as stack:
-        corpus = stack.enter_context(_Corpus(str(pairs), columns=columns, max_chars=max_chars, progress=progress))
+        temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="st-xling-")))
+        corpus = _read_corpus(str(pairs), temporary, columns=columns, max_chars=max_chars, progress=progress)
         if corpus.faulty and has_embeddings:
             raise ParallelTextError(
-                f"embeddings have a row a line, so that none can be left out: {corpus.first_faults()}\nMend these "
-                "lines, or embed with the model."
+                f"embeddings have a row for each line, so that none can be skipped:{_listed(corpus)}\nFix these lines, "
+                "or embed with the model."
             )
-        sha256 = corpus.sha256  # of all pairs, rejected or not
-        filters, stages = corpus.with_languages(filters or FilterOptions(disable=["all"])), Stages()
+        filters, stages = _name_languages(filters or FilterOptions(disable=["all"]), corpus.languages), Stages()
         languages = {"source": filters.source_language, "target": filters.target_language}
-        filters = corpus.identify_languages(filters)
+        table, sha256 = corpus.table, corpus.sha256  # the signature has the hash of all pairs, rejected or not
+        if "language" in filters.enabled:
+            some = table.take(np.arange(0, len(table), 1 + len(table) // _SAMPLED_PAIRS))
+            filters = identify_languages(filters, some["source"].to_pylist(), some["target"].to_pylist())
         first: dict[str, int] = {}
         if filter_first:
             early = PairFilters(replace(filters, disable=[*filters.disable, "hub"]))
-            corpus.leave_out(early)
+            table, sha256 = _filter_table(table, early, temporary)
             stages |= early.stages
             first = early.rejected
-        if not corpus:
-            raise corpus.unusable(f"expected at least one pair, got none in {pairs}", rejects)
+        if not len(table):
+            raise _unusable(f"expected at least one pair, got none in {pairs}", corpus, temporary, rejects)
         makers, _ = vectors_from(
             model,
             embeddings_given,
-            {"source": len(corpus), "target": len(corpus)},
+            dict.fromkeys(("source", "target"), len(table)),
             languages=languages,
             batch_size=batch_size,
             dtype=dtype,
@@ -250,12 +253,12 @@ def score_texts(
             device=device,
             engine=engine,
         )
-        texts = {name: _Side(corpus, side) for side, name in enumerate(("source", "target"))}
+        texts = {name: _Texts(table, name, str(pairs)) for name in ("source", "target")}
         distinct = {name: DistinctText(text, f"the {name} side of {pairs}") for name, text in texts.items()}
         try:
             check_k(k, len(distinct["source"]), len(distinct["target"]), kind="distinct ")
         except ValueError as error:
-            raise corpus.unusable(str(error), rejects) from None
+            raise _unusable(str(error), corpus, temporary, rejects) from None
         check_vectors({name: (text, distinct[name]) for name, text in texts.items()}, makers, k=k, method=method)
         folder = stack.enter_context(
             open_work(
@@ -264,7 +267,7 @@ def score_texts(
                 work,
                 command="score",
                 k=k,
-                hashes={"pairs": corpus.sha256},
+                hashes={"pairs": sha256},
                 makers=makers,
                 pairs=f"pairs.{format}",
                 keep_work=keep_work,
@@ -292,10 +295,10 @@ def score_texts(
         places = tuple(text.place_of for text in distinct.values())
         scores = PairScores(*embeddings, forward.means, backward.means, margin=margin)
         with atomic_writer(folder.path / f"pairs.{format}") as stream, RejectionLog(folder.path / REJECTS) as log:
-            corpus.copy_faults(log)
+            log.stream.write((temporary / REJECTS).read_bytes())
             with stages.timed("scoring and writing"):
                 kept, best = _write_scored(
-                    corpus,
+                    table,
                     scores,
                     places,
                     pair_filters,
@@ -310,10 +313,10 @@ def score_texts(
         rejected = first | pair_filters.rejected
         number = "none" if threshold is None else f"{threshold:g}"
         return ScoreReport(
-            pairs=len(corpus) + sum(first.values()),
-            faulty=dict(corpus.faulty),
+            pairs=len(table) + sum(first.values()),
+            faulty=corpus.faulty,
             kept=kept,
-            below=len(corpus) - kept - sum(pair_filters.rejected.values()),
+            below=len(table) - kept - sum(pair_filters.rejected.values()),
             best=best if threshold is not None and best < threshold and np.isfinite(best) else None,
             rejected=rejected,
             stages=stages,
@@ -327,13 +330,13 @@ def score_texts(
                 shard_rows=shard_rows,
                 threshold=number,
                 choice=[f"max_chars:{max_chars}", *(["filter_first"] if filter_first else [])],
-                texts=[f"pairs:{corpus.name}@{sha256[:8]}"],
+                texts=[f"pairs:{corpus.name}@{corpus.sha256[:8]}"],
             ),
         )
 
 
 def _write_scored(
-    corpus: _Corpus,
+    table: pa.Table,
     scores: PairScores,
     places: tuple[np.ndarray, ...],
     filters: PairFilters,
@@ -346,15 +349,13 @@ def _write_scored(
     progress: bool,
 ) -> tuple[int, float]:
     """Score the pairs in blocks, and write those that are kept; returns their number, and the best of all scores."""
-    written, best = 0, -math.inf
-    lines = corpus.lines()
+    written, start, best = 0, 0, -math.inf
     if format == "tsv" and header:
         stream.write(header_line())
-    with progress_bar(total=len(corpus), desc="writing", unit="pairs", show=progress) as bar:
-        for start in range(0, len(corpus), _LINES_AT_ONCE):
-            numbers, block = zip(*islice(lines, _LINES_AT_ONCE))
-            sources, targets = map(list, zip(*map(corpus.cells, block)))
-            rows = [column[start : start + len(block)] for column in places]
+    with progress_bar(total=len(table), desc="writing", unit="pairs", show=progress) as bar:
+        for lines, sources, targets in _blocks(table):
+            rows = [column[start : start + len(lines)] for column in places]
+            start += len(lines)
             found = MinedPairs(scores(*rows), *rows)
             best = max(best, float(found.scores.max()))
             stays = found.scores >= (-np.inf if threshold is None else threshold)
@@ -364,202 +365,175 @@ def _write_scored(
                 allowed, rejected = filters.check(CandidateBatch(found, sources, targets).select(candidates))
                 stays[candidates[~allowed]] = False
                 for row, pair in zip(candidates[~allowed].tolist(), rejected, strict=True):
-                    log.write(pair, [str(numbers[row])], [str(numbers[row])])
+                    log.write(pair, [str(lines[row])], [str(lines[row])])
             for row in np.flatnonzero(stays).tolist():
-                score, number = float(found.scores[row]), numbers[row]
+                score = float(found.scores[row])
                 if format == "tsv":
-                    line = tsv_line([repr(score), number, number, sources[row], targets[row]])
+                    line = tsv_line([repr(score), lines[row], lines[row], sources[row], targets[row]])
                 else:
                     finite = score if math.isfinite(score) else None
                     record = {"score": finite, "source": sources[row], "target": targets[row]}
                     line = json.dumps(record, ensure_ascii=False)
                 stream.write(line.encode("utf-8") + b"\n")
             written += int(stays.sum())
-            bar.update(len(block))
+            bar.update(len(lines))
     return written, best
 
 
-class _Corpus(ExitStack):
-    """The pairs of a corpus, copied to a temporary file as they are read; what is none is kept apart.
-
-    A context manager: it reads when it is entered.
+class _Corpus(NamedTuple):
+    """Pairs of a corpus, and what was skipped.
 
     Attributes:
-        name: Of the files, or of the data set.
+        table: Memory-mapped columns ``line``, ``source`` and ``target``.
+        name: Names of the files, or of the data set.
         sha256: Hash of the pairs.
-        faulty: Faulty lines by reason.
+        languages: Language pairs of the corpus.
+        faulty: Number of faulty lines per reason.
+        faults: The first of them.
     """
 
-    def __init__(self, spec: str, *, columns: Any, max_chars: int, progress: bool) -> None:
-        super().__init__()
-        self._spec, self._max_chars, self._progress = spec, max_chars, progress
-        source, self._sample = _open(spec, columns)
-        self.name = ",".join(Path(file).name for file in source.files) or source.where
-        self._source, layout = source, source.parts[0].layout
-        self._keys, self._escaped = layout.keys, layout.escaped
-        self._raw = source.files[0] if ".tsv" in source.parts[0].rows.args and len(source.files) == 1 else None
-        self.faulty: Counter[str] = Counter()
-        self._languages: set[tuple[str, ...]] = set()
-        self._first_faults: list[Fault] = []
-        self._pairs = 0
+    table: pa.Table
+    name: str
+    sha256: str
+    languages: set[tuple[str, str]]
+    faulty: dict[str, int]
+    faults: list[Fault]
 
-    def __enter__(self) -> _Corpus:
-        super().__enter__()
-        self._text = self.enter_context(tempfile.TemporaryFile())
-        self._rejects = self.enter_context(tempfile.TemporaryFile())
-        digest = hashlib.sha256()
-        rows, wanted = self._rows(self._fault), None
-        if self._sample.size is not None:  # of the sound pairs, as everywhere
-            total = sum(1 for _ in self._rows(lambda fault: None))
-            wanted = iter(self._sample.places(total, self._spec))
-        place = None if wanted is None else next(wanted, None)
-        raws = None if self._raw is None else enumerate(raw_lines(self._raw, any_length=True), 1)
-        bar = progress_bar(rows, desc="reading", unit="pairs", show=self._progress)
-        for count, (number, *texts, one, other) in enumerate(bar):
-            if wanted is not None:
-                if count != place:
-                    continue
-                place = next(wanted, None)
-            longest = max(map(len, texts))
-            if longest > self._max_chars:
-                self._fault(Fault(self._spec, number, "too long", f"{longest:,} characters"))
+
+def _read_corpus(
+    spec: str, folder: Path, *, columns: Sequence[int] | Sequence[str] | None, max_chars: int, progress: bool
+) -> _Corpus:
+    """Read a corpus into a memory-mapped table; faulty lines are written to the rejects in ``folder``."""
+    source, sample = _open(spec, columns)
+    name = ",".join(Path(file).name for file in source.files) or source.where
+    faulty, languages, digest = Counter[str](), set[tuple[str, str]](), hashlib.sha256()
+    first: list[Fault] = []
+
+    def report(fault: Fault) -> None:
+        reason = re.sub(r"\W+", "_", fault.kind.lower())
+        faulty[reason] += 1
+        if len(first) < _SHOWN:
+            first.append(fault)
+        limit = max_chars if reason == "too_long" else None
+        ids = [str(fault.line)]
+        log.write(RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None), ids, ids)
+
+    def sound() -> Iterator[tuple[int, str, str]]:
+        wanted = None
+        if sample.size is not None:  # of the sound pairs, as everywhere
+            total = sum(1 for _ in _numbered_pairs(source, lambda fault: None))
+            wanted = set(sample.places(total, spec))
+        rows = progress_bar(_numbered_pairs(source, report), desc="reading", unit="pairs", show=progress)
+        for place, (line, *texts, one, other) in enumerate(rows):
+            if wanted is not None and place not in wanted:
                 continue
-            line = tsv_line(texts).encode()
-            if raws is not None:
-                line = next(raw for at, raw in raws if at == number)
-            self._text.write(b"%d\t%b\n" % (number, line))
-            self._languages.add((one, other))
-            self._pairs += 1
+            longest = max(map(len, texts))
+            if longest > max_chars:
+                report(Fault(spec, line, "too long", f"{longest:,} characters"))
+                continue
+            languages.add((one, other))
             for text in texts:
                 hash_sentence(digest, text)
-        self._text.flush()
-        self.sha256 = digest.hexdigest()
-        return self
+            yield line, texts[0], texts[1]
 
-    def _rows(self, report: Callable[[Fault], object]) -> Iterator[tuple[Any, ...]]:
-        """Yield the line of each pair, and its cells; report the first fault of each other line."""
-        names = ["line", *COLUMNS]
-        for part in self._source.parts:
-            faults = FaultLog(skip_bad_lines=True)
-            for table in part.tables(faults, self._source.names):
-                faults.check()
-                for _, fault in sorted({fault.line: fault for fault in reversed(faults.faults)}.items()):
-                    report(fault)
-                faults.faults.clear()
-                yield from zip(*(table[name].to_pylist() for name in names))
+    with RejectionLog(folder / REJECTS) as log:
+        table = _write_table(sound(), folder / "pairs.arrow")
+    return _Corpus(table, name, digest.hexdigest(), languages, dict(faulty), first)
+
+
+def _numbered_pairs(source: Source, report: Callable[[Fault], object]) -> Iterator[tuple[int, str, str, str, str]]:
+    """Yield line, texts and languages of each pair; report the first fault of each other line."""
+    for part in source.parts:
+        faults = FaultLog(skip_bad_lines=True)
+        for table in part.tables(faults, source.names):
             faults.check()
+            for _, fault in sorted({fault.line: fault for fault in reversed(faults.faults)}.items()):
+                report(fault)
+            faults.faults.clear()
+            yield from zip(*(table[name].to_pylist() for name in ("line", *COLUMNS)))
+        faults.check()
 
-    def _fault(self, fault: Fault) -> None:
-        reason = re.sub(r"\W+", "_", fault.kind.lower())
-        self.faulty[reason] += 1
-        if len(self._first_faults) < _SHOWN:
-            self._first_faults.append(fault)
-        limit = self._max_chars if reason == "too_long" else None
-        ids = [str(fault.line)]
-        line = RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None)
-        self._rejects.write(line.as_json(ids, ids))
 
-    def leave_out(self, filters: PairFilters) -> None:
-        """Leave out the pairs that filters reject: they join the faulty lines among the rejects."""
-        text = self.enter_context(tempfile.TemporaryFile())  # noqa: SIM115
-        digest, row, lines = hashlib.sha256(), 0, self.lines()
-        while block := list(islice(lines, _LINES_AT_ONCE)):
-            sources, targets = map(list, zip(*(self.cells(line) for _, line in block)))
-            rows = np.arange(row, row + len(block))
+def _write_table(rows: Iterable[tuple[int, str, str]], path: Path) -> pa.Table:
+    """Write lines and texts to an Arrow file, and map it into memory."""
+    rows = iter(rows)
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
+        while block := list(islice(rows, _LINES_AT_ONCE)):
+            writer.write_batch(pa.record_batch(list(zip(*block)), schema=_SCHEMA))
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+
+
+def _blocks(table: pa.Table) -> Iterator[tuple[list[int], list[str], list[str]]]:
+    """Yield lines, sources and targets of some pairs at a time."""
+    for batch in table.to_batches():
+        lines, sources, targets = (column.to_pylist() for column in batch.columns)
+        yield lines, sources, targets
+
+
+def _filter_table(table: pa.Table, filters: PairFilters, folder: Path) -> tuple[pa.Table, str]:
+    """Remove the pairs that filters reject, which join the faulty lines; returns the rest and its hash."""
+    digest = hashlib.sha256()
+
+    def allowed_rows(log: IO[bytes]) -> Iterator[tuple[int, str, str]]:
+        for lines, sources, targets in _blocks(table):
+            rows = np.arange(len(lines))
             pairs = MinedPairs(np.full(len(rows), np.nan), rows, rows)
             allowed, rejected = filters.check(CandidateBatch(pairs, sources, targets))
             for pair in rejected:
-                ids = [str(block[pair.source_index - row][0])]
-                self._rejects.write(pair.as_json(ids, ids))
-            for place in np.flatnonzero(allowed).tolist():
-                number, line = block[place]
-                text.write(f"{number}\t{line}\n".encode())
-                hash_sentence(digest, sources[place])
-                hash_sentence(digest, targets[place])
-            self._pairs -= len(rejected)
-            row += len(block)
-        text.flush()
-        self._text, self.sha256 = text, digest.hexdigest()
+                ids = [str(lines[pair.source_index])]
+                log.write(pair.as_json(ids, ids))
+            for row in np.flatnonzero(allowed).tolist():
+                hash_sentence(digest, sources[row])
+                hash_sentence(digest, targets[row])
+                yield lines[row], sources[row], targets[row]
 
-    def unusable(self, fault: str, rejects: str | Path | None) -> ParallelTextError:
-        """The error that there is nothing to score; what was left out is written first, for it may be why."""
-        where = ""
-        if rejects is not None:
-            with RejectionLog(rejects) as log:
-                self.copy_faults(log)
-            where = f"\nWhat was left out is in {rejects}."
-        return ParallelTextError(f"{fault}{self.first_faults()}{where}")
+    with (folder / REJECTS).open("ab") as log:
+        kept = _write_table(allowed_rows(log), folder / "kept.arrow")
+    return kept, digest.hexdigest()
 
-    def first_faults(self) -> str:
-        """The first faults, one a line; empty without any."""
-        more = sum(self.faulty.values()) - len(self._first_faults)
-        lines = [str(fault) for fault in self._first_faults] + ([f"... and {more:,} more"] if more else [])
-        return "".join(f"\n  {line}" for line in lines)
 
-    def copy_faults(self, log: RejectionLog) -> None:
-        """Write the faulty lines to the log."""
-        self._rejects.seek(0)
-        shutil.copyfileobj(self._rejects, log.stream)
+def _unusable(fault: str, corpus: _Corpus, folder: Path, rejects: str | Path | None) -> ParallelTextError:
+    """Return the error that there is nothing to score; rejects are written first, since they may be the reason."""
+    where = ""
+    if rejects is not None:
+        deliver(folder / REJECTS, rejects)
+        where = f"\nThe skipped lines are in {rejects}."
+    return ParallelTextError(f"{fault}{_listed(corpus)}{where}")
 
-    def with_languages(self, filters: FilterOptions) -> FilterOptions:
-        """Set the languages that all pairs have, where no language is set."""
-        if len(self._languages) != 1 or filters.source_language or filters.target_language:
-            return filters
-        source, target = (None if code == UNKNOWN else code for code in next(iter(self._languages)))
-        return replace(filters, source_language=source, target_language=target)
 
-    def identify_languages(self, filters: FilterOptions) -> FilterOptions:
-        """Set the languages that pairs spread over all show, where no language is set."""
-        if "language" not in filters.enabled:
-            return filters
-        some = [self.cells(line) for _, line in islice(self.lines(), 0, None, 1 + len(self) // _SAMPLED_PAIRS)]
-        return identify_languages(filters, *([cells[side] for cells in some] for side in (0, 1)))
+def _listed(corpus: _Corpus) -> str:
+    """List the first faults, one a line; empty if there are none."""
+    more = sum(corpus.faulty.values()) - len(corpus.faults)
+    lines = [str(fault) for fault in corpus.faults] + ([f"... and {more:,} more"] if more else [])
+    return "".join(f"\n  {line}" for line in lines)
+
+
+def _name_languages(filters: FilterOptions, languages: set[tuple[str, str]]) -> FilterOptions:
+    """Set the languages that all pairs have, if no language is set."""
+    if len(languages) != 1 or filters.source_language or filters.target_language:
+        return filters
+    source, target = (None if code == UNKNOWN else code for code in next(iter(languages)))
+    return replace(filters, source_language=source, target_language=target)
+
+
+class _Texts(Sequence[str]):
+    """One side of the pairs, read from the memory map."""
+
+    def __init__(self, table: pa.Table, name: str, spec: str) -> None:
+        self._texts, self._lines, self._spec = table[name], table["line"], spec
 
     def __len__(self) -> int:
-        return self._pairs
-
-    def lines(self) -> Iterator[tuple[int, str]]:
-        """Number and text of each line with a pair."""
-        place, rest = 0, b""
-        while chunk := os.pread(self._text.fileno(), _CHUNK_BYTES, place):  # whoever else reads it meanwhile
-            place += len(chunk)
-            *lines, rest = (rest + chunk).split(b"\n")
-            for line in lines:
-                number, _, text = line.partition(b"\t")
-                yield int(number), text.decode("utf-8")
-
-    def cells(self, line: str) -> tuple[str, str]:
-        """Source and target of such a line."""
-        if self._raw is None:
-            source, target = tsv_cells(line)
-            return source, target
-        cells = tsv_cells(line) if self._escaped else line.split("\t")
-        return cells[self._keys[0]], cells[self._keys[1]]
-
-    def place(self, row: int) -> str:
-        """Where a pair stands."""
-        return f"{self._spec}:{next(islice(self.lines(), row, None))[0]}"
-
-
-def _split_tabs(line: str) -> list[str]:
-    return line.split("\t")
-
-
-class _Side(Sequence[str]):
-    """One side of a corpus, read front to back."""
-
-    def __init__(self, corpus: _Corpus, side: int) -> None:
-        self._corpus, self._side = corpus, side
-        self.place = corpus.place
-
-    def __len__(self) -> int:
-        return len(self._corpus)
+        return len(self._texts)
 
     def __iter__(self) -> Iterator[str]:
-        return (self._corpus.cells(line)[self._side] for _, line in self._corpus.lines())
+        return (text for chunk in self._texts.chunks for text in chunk.to_pylist())
 
     def __getitem__(self, row: Any) -> Any:
-        return next(islice(self, row, None))
+        return self._texts[row].as_py()
+
+    def place(self, row: int) -> str:
+        """Return corpus and line of a pair."""
+        return f"{self._spec}:{self._lines[row].as_py()}"
 
 
 def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Source, Sample]:

@@ -83,6 +83,15 @@ def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Pat
     assert "|source:news.de@" in report.signature and "|target:news.en@" in report.signature
 
 
+def test_the_best_score_is_reported_if_no_pair_reaches_the_threshold(
+    model: Any, texts: tuple[Path, Path], tmp_path: Path
+) -> None:
+    mine_texts(*texts, tmp_path / "all", model=model, filters=OFF, retrieval="forward")
+    report = mine_texts(*texts, tmp_path / "none", model=model, filters=OFF, retrieval="forward", threshold=9.0)
+    assert report.pairs == 0 and report.best == max(pair[0] for pair in read(tmp_path / "all"))
+    assert f"no pair reaches the threshold: the best score is {report.best:.4f}" in report.lines()
+
+
 def test_stores_and_arrays_give_what_the_model_gives(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """One side as a store, the other as a file or an array of numpy, then each with the model for the other side."""
     mine_texts(*texts, tmp_path / "model.tsv", model=model)

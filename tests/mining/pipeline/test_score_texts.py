@@ -6,16 +6,21 @@ import gzip
 import json
 import lzma
 import random
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import FilterOptions, score_pairs, score_texts, write_store
+from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_line, write_store
+from st_xling.mining.pipeline.score_texts import _read_corpus
+from st_xling.mining.pipeline.work import header_line
 from st_xling.models.encode import encode
 from tests.mining.pipeline.test_mine_texts import read_cells, write
 
@@ -94,6 +99,36 @@ def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
     score_texts(sample, tmp_path / "again", model=model)
     assert scores(tmp_path / "again") == scores(tmp_path / "o")
     assert score_texts("phrasebook:de?size=40", tmp_path / "o", model=model).pairs == 40
+
+
+SENTENCE = st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"a{text}b")
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=5))
+def test_writing_and_reading_are_inverse(pairs: list[tuple[str, str]]) -> None:
+    """Tabs, line ends and backslashes come back, whatever the format; a file without our header is read as it is."""
+    with tempfile.TemporaryDirectory() as folder:
+        path, lines = Path(folder), [tsv_line(["1.5", row, row, *pair]) for row, pair in enumerate(pairs)]
+        objects = [json.dumps({"score": 1.5, "source": one, "target": other}) for one, other in pairs]
+        (path / "p.tsv").write_bytes(header_line() + "\n".join(lines).encode())
+        (path / "p.jsonl").write_text("\n".join(objects), encoding="utf-8")
+        (path / "plain.tsv").write_bytes("\n".join(map("\t".join, (line.split("\t")[3:] for line in lines))).encode())
+        raw = [tuple(line.split("\t")[3:]) for line in lines]
+        for name, expected in (("p.tsv", pairs), ("p.jsonl", pairs), ("plain.tsv", raw)):
+            corpus = _read_corpus(str(path / name), path, columns=None, max_chars=10**6, progress=False)
+            assert list(zip(corpus.table["source"].to_pylist(), corpus.table["target"].to_pylist())) == expected
+
+
+def test_a_scored_file_is_scored_again(model: Any, tmp_path: Path) -> None:
+    pairs = [*PAIRS[:60], ("C:\\neu\\tab", "C:\\new\\tab")]
+    score_texts(write(tmp_path / "p.tsv", ["\t".join(pair) for pair in pairs]), tmp_path / "o.tsv", model=model)
+    score_texts(tmp_path / "o.tsv", tmp_path / "again.tsv", model=model)
+    assert texts(tmp_path / "again.tsv") == [list(pair) for pair in pairs]
+    assert scores(tmp_path / "again.tsv") == scores(tmp_path / "o.tsv")
+    report = score_texts(tmp_path / "o.tsv", tmp_path / "none.tsv", model=model, threshold=9.0)
+    assert report.kept == 0 and report.best == max(scores(tmp_path / "o.tsv"))
+    assert f"no pair reaches the threshold: the best score is {report.best:.4f}" in report.lines()
 
 
 def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
@@ -210,7 +245,7 @@ def test_stores_with_a_row_a_line(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="the text is not the one that was encoded"):
         score_texts(path, tmp_path / "p", columns=(1, 0), **options)
     path.write_text(path.read_text(encoding="utf-8") + "one\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"(?s)a row a line.*pairs\.tsv:151: wrong column count"):
+    with pytest.raises(ValueError, match=r"(?s)a row for each line.*pairs\.tsv:151: wrong column count"):
         score_texts(path, tmp_path / "p", **options)
 
 
