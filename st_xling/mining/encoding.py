@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import multiprocessing
 import os
 import signal
@@ -33,11 +34,14 @@ from st_xling.mining.text import (
 )
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
+from st_xling.models.encode import own_prompt
 from st_xling.models.load import name_of
 from st_xling.models.normalization import in_language, language_route
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
 from st_xling.utils.paths import check_outputs
+
+logger = logging.getLogger(__name__)
 
 #: Makes an encoder; its argument is called ``device``.
 Load = Callable[..., Any]
@@ -140,13 +144,33 @@ def encode(
             else:
                 pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
         with bar, closing(pairs):  # ends the processes, also when a shard cannot be written
+            truncated = encoded = 0
             for window, vectors in pairs:
+                truncated += count_truncated(encoder, window.sentences, prompt)
+                encoded += len(vectors)
                 start = sum(shard.rows for shard in writer.shards)
                 where = window.place if place is None else lambda row, start=start: place(start + row)
                 writer.write(vectors, place=where)
                 bar.update(start + len(vectors) - bar.n)
+        if truncated:
+            logger.warning(
+                "%s of %s sentences are longer than the model's maximum of %s tokens: their ends are not encoded.",
+                *(f"{truncated:,}", f"{encoded:,}", encoder.max_seq_length),
+            )
         writer.finish()
     return EmbeddingStore.open(out)
+
+
+def count_truncated(encoder: Any, sentences: Sequence[str], prompt: str | None) -> int:
+    """Count the sentences that are longer than the model's maximum length, with the prompt."""
+    limit, tokenizer = encoder.max_seq_length, getattr(encoder, "tokenizer", None)
+    if not limit or not callable(tokenizer):
+        return 0
+    prompt = own_prompt(encoder) if prompt is None else prompt
+    # A token has at least one byte, so most sentences need not be tokenized again.
+    long = [prompt + sentence for sentence in sentences if len((prompt + sentence).encode("utf-8")) > limit - 2]
+    ids = tokenizer(long, truncation=False, verbose=False, return_attention_mask=False)["input_ids"] if long else []
+    return sum(len(row) > limit for row in ids)
 
 
 @dataclass(frozen=True)

@@ -103,6 +103,14 @@ def test_two_processes_write_what_one_does(by_name: bool, model: Any, folder: Pa
     assert_same(two, one)
 
 
+def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "text").write_text("short\n" * 5 + "word " * 200 + "\n", encoding="utf-8")
+    for prompt, longer in ((None, 1), ("word " * 200, 6)):
+        caplog.clear()
+        encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
+        assert f"{longer} of 6 sentences are longer than the model's maximum of " in caplog.text
+
+
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     """The kernel refuses bytes of a shard, then of the manifest; then it has room, and the same call ends."""
     options: dict[str, Any] = {"shard_rows": 20, "batch_size": 16}

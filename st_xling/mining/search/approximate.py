@@ -26,7 +26,7 @@ from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors, ex
 from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path, locked
+from st_xling.utils.io import atomic_path, file_sha256, locked, read_json_object, write_json
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -126,9 +126,8 @@ def approximate_neighbors(
     Returns:
         Neighbors in both directions with the measured recall.
     Raises:
-        ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter,
-            ``index_folder`` contains an index of others under the fingerprint of these vectors, or ``recall_sample`` is
-            negative.
+        ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter, or
+            ``recall_sample`` is negative.
     Example:
         >>> found = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> found.forward.indices.ravel().tolist(), found.recall
@@ -277,10 +276,9 @@ class CandidateIndex:
     def prepare(
         self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
     ) -> None:
-        """Train the index and add all rows, or read it from the folder, where it is then kept.
+        """Train the index and add all rows, or read it from the folder, where it is kept.
 
-        Raises:
-            ValueError: If the file named for these vectors holds an index of others.
+        Next to an index lies a JSON file with its size and hash: an index that does not match it is made again.
         """
         options: dict[str, Any] = {"seed": seed, "memory_mib": memory_mib, "progress": progress}
         if folder is None:
@@ -292,30 +290,24 @@ class CandidateIndex:
         vectors = digest.hexdigest()[:16]
         path = folder / f"{name}-{vectors}-{made_by}.faiss"
         folder.mkdir(parents=True, exist_ok=True)
-        if self._read(path, matrix):
-            return
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
-            if not self._read(path, matrix):
+            if not self._read(path):
                 self._build(matrix, **options)
+                path.with_suffix(".json").unlink(missing_ok=True)
                 with atomic_path(path) as temporary:
                     self._faiss.write_index(self._index, str(temporary))
+                write_json(path.with_suffix(".json"), _size_and_hash(path))
 
-    def _read(self, path: Path, matrix: CorpusMatrix) -> bool:
-        """Whether there was such a file, and it is whole."""
+    def _read(self, path: Path) -> bool:
+        """Read the index, if there is one with the size and hash that were noted; returns whether there was."""
         if not path.exists():
             return False
-        try:
-            index = self._faiss.read_index(str(path))
-        except (RuntimeError, MemoryError) as error:
-            logger.warning("%s is damaged (%s): the index is made again.", path, _said(error))
+        noted = read_json_object(path.with_suffix(".json"), remedy="delete it")
+        if noted != _size_and_hash(path):
+            logger.warning("%s is damaged: the index is made again.", path)
             return False
-        if (index.ntotal, index.d) != (matrix.rows, matrix.dim):
-            raise ValueError(
-                f"expected an index of {matrix.rows:,} vectors of dim {matrix.dim}, as its file name says: got "
-                f"{index.ntotal:,} of dim {index.d} in {path}; delete it to have it made again."
-            )
-        self._index = index
+        self._index = self._faiss.read_index(str(path))
         self.set_parameters()
         return True
 
@@ -418,6 +410,10 @@ def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k
     # at most 4 better than its last candidate. So Flat is exact.
     cut = (last >= cosines_of(keys[:, -1]) - 4 * product_error(own.dim)) & (found.shape[1] < other.rows)
     return keys, cut | (keys[:, -1] == NO_CANDIDATE)
+
+
+def _size_and_hash(path: Path) -> dict[str, Any]:
+    return {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
 
 
 def _said(error: Exception) -> str:
