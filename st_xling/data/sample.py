@@ -43,7 +43,7 @@ def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str
 
     Args:
         dataset: In memory or on disk. Streams of files are sampled where they are read, with ``?size=N`` in their spec:
-            see :func:`~st_xling.data.stream_parallel`.
+            see :func:`~st_xling.data.load_pairs`.
         size: Rows to draw; ``None`` for all. If there are fewer, all are taken, with a warning.
         seed: Seed of the draw; samples of one seed are nested, see :meth:`Sample.places`.
         where: What is sampled, for messages.
