@@ -27,7 +27,7 @@ from st_xling.models.normalization import (
     language_tasks,
 )
 from st_xling.models.sidecar import card_terms
-from st_xling.models.slim.slim_model import SlimFolder
+from st_xling.models.slim.slim_model import model_folder, write_model
 from st_xling.models.view import model_options
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.signature import sha8, sign
@@ -123,7 +123,7 @@ def postprocess(
         ValueError: Text of unknown languages for means of each, too little text, a folder that may not be written to,
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.
     """
-    with SlimFolder(Path(out), model, overwrite=overwrite, key="postprocess") as folder:
+    with model_folder(out, model, overwrite=overwrite, key="postprocess") as folder:
         read = load_data_specs(data, skip_bad_lines=skip_bad_lines)
         if evaluate_on:
             held = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines)
@@ -204,7 +204,7 @@ def postprocess(
             if complete is not None:
                 complete(path)
 
-        folder.write(result, report.as_dict(), finish)
+        write_model(folder, result, model, report.as_dict(), finish)
         return report
 
 

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 #: Weights in formats that run code when they are read, or that other frameworks alone read.
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
-_WORK_FOLDERS = {"training", "eval", ".saving", ".cache", ".git"}
+_WORK_FOLDERS = {"training", "eval"}
 _OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store"}
 _STOCK = {
     "config.json": "shape of the encoder",
@@ -145,7 +145,8 @@ def _walk(folder: Path) -> Iterator[str]:
     """Paths below ``folder`` with forward slashes; of work folders, only files that may be published."""
     for place, folders, names in os.walk(folder):
         relative = Path(place).relative_to(folder)
-        inside_work = bool(relative.parts) and relative.parts[0] in _WORK_FOLDERS
+        top = relative.parts[0] if relative.parts else ""
+        inside_work = top in _WORK_FOLDERS or top.startswith(".")
         if inside_work:
             folders.clear()
         for name in names:

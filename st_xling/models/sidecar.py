@@ -24,6 +24,9 @@ logger = logging.getLogger(__name__)
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
+_PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
+#: What commands add to a model: true of its weights alone. ``card.json`` is the user's.
+OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 _WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
 # Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
 _SETTINGS = {

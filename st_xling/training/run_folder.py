@@ -5,8 +5,8 @@
 ``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: what the user says for it
 ``results.json``                       metrics, with their signatures
 ``mining.json``                        thresholds for mining, by pair of languages
-``training/run.json``                  recipe, data, command; ``files`` that the run wrote; ``finished`` once the model
-                                       stands
+``training/run.json``                  recipe, data, command; ``steps``: the files of the model; ``finished`` once it
+                                       is saved
 ``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``done.json``, by which it is
                                        recognised as complete
 ``training/log.jsonl``                 one line a logged step
@@ -18,36 +18,33 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable
-from pathlib import Path, PurePosixPath
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sentence_transformers.base.model import BaseModel
 
+from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.training.checkpoint import BASE, enough_room, forget_last_call, newest_checkpoint
 from st_xling.utils import distributed
-from st_xling.utils.io import TEMPORARY, file_sha256, read_json_object, write_json
-from st_xling.utils.lock import lock_folder
+from st_xling.utils.io import LOCK, TEMPORARY, file_sha256, locked, temporary_path
+from st_xling.utils.paths import existing_paths
+from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
 logger = logging.getLogger(__name__)
 
 Folder = TypeVar("Folder", bound="RunFolder")
 
 NEGATIVES = "negatives.parquet"
-#: What commands add to a model: true of its weights alone. ``card.json`` is the user's, and stays.
-_PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
-_OF_THE_MODEL = ("README.md", "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard, ``hub`` what is pushed while training.
 _OURS = re.compile(
-    r"run\.json|log\.jsonl|negatives\.parquet|base|start|eval|runs|hub|token_states\.safetensors|"
-    r"(checkpoint|stage)-\d+|\..*|.*\.tmp"
+    r"log\.jsonl|negatives\.parquet|base|start|eval|runs|hub|token_states\.safetensors|(checkpoint|stage)-\d+|\..*"
 )
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
@@ -65,54 +62,64 @@ class RunFolder:
 
     Args:
         path: Where the run lives.
-        resume: Go on from the last complete checkpoint, if there is a run.
+        resume: Resume from the last complete checkpoint, if there is a run.
         overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
+        inputs: What else the run reads: specs, paths, Hub ids, also nested in lists and dicts.
 
     Raises:
-        ValueError: On entering, or by :meth:`check`: the folder holds something else, or a run that may not be
-            overwritten; another process writes there; it is the start model's own.
+        ValueError: On entering, or by :meth:`check`: the folder contains something else, or a run that may not be
+            overwritten; another process writes there; an input is part of it.
     """
 
     def __init__(
-        self, path: str | Path, *, resume: bool = False, overwrite: bool = False, start: str | BaseModel | None = None
+        self,
+        path: str | Path,
+        *,
+        resume: bool = False,
+        overwrite: bool = False,
+        start: str | BaseModel | None = None,
+        inputs: Any = (),
     ) -> None:
         self.path = Path(path)
         self.training = self.path / "training"
-        self.manifest_path = self.training / "run.json"
         self.start = self.training / "start"
         self.base = self.training / BASE
-        self.saving = self.path / ".saving"
+        self._folder = ResumableFolder(self.path, name="--out", instead="choose another", record="training/run.json")
         self._resume, self._overwrite = resume, overwrite and not resume
         named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
         self._start_model = str(start) if named else None
-        self._lock: int | None = None
-        self._created = self._resumes = self._replaces = self._changed = False
+        self._inputs = [inputs, self._start_model]
+        self._entered = self._created = self._resumes = self._replaces = self._changed = False
 
     def check(self) -> None:
         """Raise ``ValueError`` where entering would: before data are read."""
         if not distributed.is_main():
             return
-        self._check_path()
         if self.path.is_dir():
-            os.close(self._locked())
+            with locked(self.path):
+                self._look()
+        elif os.path.lexists(self.path):
+            raise ValueError(f"--out must be a folder: {self.path} is a file or a broken link; choose another name.")
 
     def __enter__(self: Folder) -> Folder:
         distributed.run_on_main(self._open)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        if self._lock is None:
+        if not self._entered:
             return
+        self._entered = False
         try:
             if kind is not None and not self._resumes and not self._has_work():
                 self._undo()
         finally:
-            os.close(self._lock)
-            self._lock = None
+            self._folder.__exit__(None, None, None)
+            if kind is not None and self._created and not any(self.path.iterdir()):
+                self.path.rmdir()
 
     def claim(self, manifest: dict[str, Any], *, longer: bool = False) -> Path | None:
-        """The checkpoint to go on from, or ``None`` to start.
+        """The checkpoint to resume from, or ``None`` to start.
 
         Args:
             manifest: What identifies the run; a resumed run must agree with it.
@@ -133,58 +140,52 @@ class RunFolder:
         """
         shutil.rmtree(self.start, ignore_errors=True)
         if self._resumes:
-            written = self.read_manifest()
+            self._folder.remove_temporary()
             if self._changed:
-                commands = [*written.get("resumed_with", ()), manifest.get("command")]
-                changes = {"recipe": manifest["recipe"], "resumed_with": commands, "finished": False}
-                self.write_manifest({**written, **changes})
+                commands = [*self._folder.task.get("resumed_with", ()), manifest.get("command")]
+                self.update(recipe=manifest["recipe"], resumed_with=commands, finished=False)
             return
         if self._replaces:
             self._remove_earlier_run()
-        else:
-            shutil.rmtree(self.training, ignore_errors=True)
-        self.training.mkdir(exist_ok=True)
-        self.write_manifest({**self._with_start(manifest), "files": [], "finished": False})
+        self._folder.start({**self._with_start(manifest), "finished": False})
 
     def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
-        """Put a model on top, and remove what an earlier model of the run had there and this one has not.
+        """Save a model at the top of the folder, and remove what an earlier model of the run had there.
 
         Args:
             model: With ``save_pretrained``.
-            also: Other files of the run, relative to the folder: they go when the run is replaced.
+            also: Other files of the run, relative to the folder: they are removed when the run is replaced.
 
         Raises:
-            OSError: No room; the earlier model stands.
+            OSError: No room; the earlier model stays.
         """
-        # 1. Written beside, so that an error or a kill leaves the earlier model.
-        names = _save_beside(model, self.saving, self._last_stage())
-        manifest = self.read_manifest()
-        before, now = self._files(manifest.get("files")), sorted({*names, *also})
-        if manifest.get("finished"):  # resumed after its end: results stand with the model, which is the same
-            before = [name for name in before if name not in _OF_THE_MODEL]
-        self.write_manifest({**manifest, "files": sorted({*before, *now})})
-        # 2. Moved file by file; a run that is killed here is resumed, and moves them anew.
-        _move(names, self.saving, self.path)
-        # 3. What only the earlier model had.
-        for name in set(before) - set(names):
-            _remove(self.path, name)
-        self.write_manifest({**manifest, "files": now})
+        temporary = temporary_path(self.path / "model")
+        _save(model, temporary, self._last_stage())
+        # Resumed after its end, the model is the same, and its results stay with it.
+        stale = () if self.is_finished else OF_THE_WEIGHTS
+        if others := sorted(also):
+            self._folder.listed["others"] = {"files": others}
+        self._folder.install("model", temporary, also=stale)
 
-    def finish(self, **facts: Any) -> None:
+    def finish(self) -> None:
         """Mark the run as finished."""
-        self.write_manifest({**self.read_manifest(), **facts, "finished": True})
+        self.update(finished=True)
+
+    def update(self, **facts: Any) -> None:
+        """Add facts to ``run.json``."""
+        self._folder.load()
+        self._folder.task.update(facts)
+        self._folder.write_record()
 
     @property
     def is_finished(self) -> bool:
         return bool(self.read_manifest().get("finished"))
 
     def read_manifest(self) -> dict[str, Any]:
-        """What ``run.json`` says, or ``ValueError`` if it is damaged."""
-        remedy = "restore the file, or choose another --out"
-        return read_json_object(self.manifest_path, missing_ok=False, remedy=remedy)
-
-    def write_manifest(self, manifest: dict[str, Any]) -> None:
-        write_json(self.manifest_path, manifest)
+        """The facts in ``run.json``, or an error if it is damaged or missing."""
+        if not self._folder.load():
+            raise FileNotFoundError(f"{self._folder.record} is missing.")
+        return self._folder.task
 
     def last_checkpoint(self) -> Path | None:
         """The newest complete checkpoint."""
@@ -195,91 +196,71 @@ class RunFolder:
         return self.training
 
     def _open(self) -> None:
-        self._check_path()
+        self.check()
         self._created = not self.path.exists()
-        self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = self._locked()
-        earlier = self.manifest_path.is_file()
+        self._folder.__enter__()
+        self._entered = True
+        try:
+            earlier = self._look()
+        except BaseException:
+            self._entered = False
+            self._folder.__exit__(None, None, None)
+            raise
         self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
 
-    def _locked(self) -> int:
-        """The descriptor of the folder's lock, once it has been looked at."""
-        lock = lock_folder(self.path)
-        try:
-            self._look()
-        except BaseException:
-            os.close(lock)
-            raise
-        return lock
-
-    def _check_path(self) -> None:
-        if self.path.is_symlink() and not self.path.exists():
-            raise ValueError(f"--out must be a folder: {self.path} is a link that leads nowhere; choose another name.")
-        if self.path.exists() and not self.path.is_dir():
-            raise ValueError(f"--out must be a folder: {self.path} is a file; choose another name.")
-        if self._start_model is not None:
-            model, out = (Path(os.path.realpath(path)) for path in (self._start_model, self.path))
-            if model == out or out / self.training.name in {model, *model.parents}:
+    def _look(self) -> bool:
+        """Return whether there is an earlier run; raise ``ValueError`` unless the folder may be written in."""
+        earlier = self._folder.load()
+        self._check_inputs()
+        if not earlier:
+            if other := next(self._others(), None):
                 raise ValueError(
-                    f"the model to start from must lie outside --out: {self._start_model} is part of the run in "
-                    f"{self.path}; choose another --out."
+                    f"--out must be empty or a run of ours: {self.path} contains {other}; choose another folder."
                 )
-
-    def _look(self) -> None:
-        """Raise ``ValueError`` unless the folder may be written in; called under the lock."""
-        if not self.manifest_path.is_file():
-            if not self._is_free():
-                raise ValueError(
-                    f"--out must be empty or a run of ours: {self.path} holds something else; choose another folder."
-                )
-        elif self._overwrite:
-            self.read_manifest()
-            others = [path.name for path in sorted(self.training.iterdir()) if not _OURS.fullmatch(path.name)]
-            if others:
-                raise ValueError(
-                    f"--overwrite removes {self.training}, but {others[0]} there was written by no run; move it away."
-                )
-        elif not self._resume:
-            hint = "it is complete" if self.read_manifest().get("finished") else "it can be continued with --resume"
+        elif not self._overwrite and not self._resume:
+            hint = "it is complete" if self._folder.task.get("finished") else "it can be continued with --resume"
             raise ValueError(f"{self.path} holds an earlier run ({hint}); use --overwrite to replace it.")
+        return earlier
 
-    def _is_free(self) -> bool:
-        """Whether it holds nothing, or what a run leaves that was killed before it wrote its ``run.json``."""
-        ours = self.start, self.saving
-        files = (path for path in self.path.rglob("*") if not path.is_dir() or path.is_symlink())
-        return all(TEMPORARY.fullmatch(path.name) or any(parent in ours for parent in path.parents) for path in files)
+    def _others(self) -> Iterator[Path]:
+        """Files other than those of a run that was killed before it wrote its ``run.json``."""
+        for path in self.path.rglob("*"):
+            ours = path.name == LOCK or self.start in path.parents or any(map(TEMPORARY.fullmatch, path.parts))
+            if not ours and (not path.is_dir() or path.is_symlink()):
+                yield path.relative_to(self.path)
+
+    def _check_inputs(self) -> None:
+        """Raise ``ValueError`` if an input is the folder itself, or a file or folder that the run replaces in it."""
+        listed = [name for step in self._folder.listed.values() for name in step["files"]]
+        out, *ours = (os.path.realpath(self.path / name) for name in ("", "training", *listed))
+        for value in _texts(self._inputs):
+            for real, name in existing_paths(value).items():
+                if real == out or not {real, *map(str, Path(real).parents)}.isdisjoint(ours):
+                    raise ValueError(
+                        f"--out must not replace an input: {name} is part of the run in {self.path}; choose another "
+                        "--out."
+                    )
 
     def _has_work(self) -> bool:
         """Whether something would be lost with ``training``: a checkpoint, or a model."""
-        if not self.manifest_path.is_file():
-            return False
-        manifest = self.read_manifest()
-        return bool(manifest.get("finished") or manifest.get("files")) or self.last_checkpoint() is not None
+        work = self._folder.task.get("finished") or self._folder.listed
+        return self._folder.record.is_file() and (bool(work) or self.last_checkpoint() is not None)
 
     def _undo(self) -> None:
-        shutil.rmtree(self.saving, ignore_errors=True)
+        self._folder.remove_temporary()
         shutil.rmtree(self.start if self._replaces else self.training, ignore_errors=True)
-        if self._created:
-            with contextlib.suppress(OSError):  # something else is in it by now
-                self.path.rmdir()
 
     def _remove_earlier_run(self) -> None:
-        """Remove the files that ``run.json`` lists and all else in ``training``; ``run.json`` stays, to be replaced."""
-        manifest = self.read_manifest()
-        self.write_manifest({**manifest, "finished": False})
-        for name in self._files(manifest.get("files")):
-            _remove(self.path, name)
+        """Remove the files that ``run.json`` lists and what is ours in ``training``; ``run.json`` stays until then."""
+        self.update(finished=False)
+        self._folder.clear()
+        for name in OF_THE_WEIGHTS:
+            remove_file(self.path, name)
         for path in self.training.iterdir():
-            if path.is_dir() and not path.is_symlink():
+            if path.is_dir() and not path.is_symlink() and _OURS.fullmatch(path.name):
                 shutil.rmtree(path)
-            elif path != self.manifest_path:
+            elif _OURS.fullmatch(path.name):
                 path.unlink()
-
-    def _files(self, listed: Any) -> list[str]:
-        """Files on top that belong to the earlier run's model."""
-        paths = [PurePosixPath(name) for name in {*(listed or ()), *_OF_THE_MODEL} if isinstance(name, str)]
-        inside = (path for path in paths if not ({"..", "/"} & {*path.parts} or path.parts[:1] == ("training",)))
-        return sorted(str(path) for path in inside if (self.path / path).is_file())
 
     def _with_start(self, manifest: dict[str, Any]) -> dict[str, Any]:
         if self._start_model is None:
@@ -292,7 +273,7 @@ class RunFolder:
         # Facts of a start, which another start may tell differently.
         ignored = {"finished", "command", "version", "sources"}
         keys = [key for key in plain if key not in ignored]
-        values = [entry for key in keys for entry in _differences(written.get(key), plain[key], key)]
+        values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
         if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
@@ -312,39 +293,30 @@ def save_folder(model: Any, folder: Path) -> None:
     """
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    beside = folder.with_name(f".{folder.name}")
-    _save_beside(model, beside, folder.parent)
-    beside.rename(folder)
+    temporary = temporary_path(folder)
+    _save(model, temporary, folder.parent)
+    temporary.rename(folder)
 
 
-def _save_beside(model: Any, beside: Path, checkpoints: Path) -> list[str]:
-    shutil.rmtree(beside, ignore_errors=True)
+def _save(model: Any, folder: Path, checkpoints: Path) -> None:
     try:
-        with enough_room(beside.parent, checkpoints):
+        with enough_room(folder.parent, checkpoints):
             forget_last_call(model)
-            model.save_pretrained(str(beside))
-            for code in beside.glob("*/*.py"):  # ST leaves it beside its settings, and reads it here
-                shutil.copy(code, beside / code.name)
-    except OSError:
-        shutil.rmtree(beside, ignore_errors=True)
+            model.save_pretrained(str(folder))
+            for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
+                shutil.copy(code, folder / code.name)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
         raise
-    return sorted(path.relative_to(beside).as_posix() for path in beside.rglob("*") if path.is_file())
 
 
-def _move(names: Iterable[str], source: Path, goal: Path) -> None:
-    for name in names:
-        (goal / name).parent.mkdir(parents=True, exist_ok=True)
-        (source / name).replace(goal / name)
-    shutil.rmtree(source)
-
-
-def _remove(folder: Path, name: str) -> None:
-    path = folder / name
-    path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # not empty
-        while path.parent != folder:
-            path = path.parent
-            path.rmdir()
+def _texts(value: Any) -> Iterator[str]:
+    """All texts in nested lists and dicts."""
+    if isinstance(value, (str, Path)):
+        yield str(value)
+    elif isinstance(value, (dict, list, tuple)):
+        for part in value.values() if isinstance(value, dict) else value:
+            yield from _texts(part)
 
 
 def _model_files(folder: Path) -> str:
@@ -356,10 +328,3 @@ def _model_files(folder: Path) -> str:
         if own and path.is_file() and path.suffix != ".md" and name.as_posix() not in _NOT_THE_START:
             digest.update(f"{name.as_posix()}\n{file_sha256(path)}\n".encode())
     return digest.hexdigest()[:8]
-
-
-def _differences(left: Any, right: Any, name: str) -> list[tuple[str, Any, Any]]:
-    """Dotted name and both values of what two manifests do not agree on."""
-    if not (isinstance(left, dict) and isinstance(right, dict)):
-        return [] if left == right else [(name, left, right)]
-    return [part for key in {**left, **right} for part in _differences(left.get(key), right.get(key), f"{name}.{key}")]

@@ -19,7 +19,7 @@ import contextlib
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard, TypeVar
@@ -108,15 +108,14 @@ class ResumableFolder:
         task = json.loads(json.dumps(task))
         if self.load() and self.task and (self._is_begun() or self.task == task):
             if self.task == task:
-                self._remove_temporary()
+                self.remove_temporary()
                 return True
             if not overwrite:
                 raise ValueError(
                     f"{self.path} was begun for another task: {'; '.join(differences(self.task, task))}. Repeat the "
                     f"earlier command to resume it, delete the folder, or {self._instead}."
                 )
-        elif not self.record.is_file() and (other := next(self._contents(), None)) is not None:
-            raise ValueError(f"{self.path} contains {other.name}, which this command did not write; {self._instead}.")
+        self.check_free()
         self.clear()
         self.start(task)
         return False
@@ -141,6 +140,11 @@ class ResumableFolder:
         self.task = read_json_object(self.record, remedy="delete the folder")
         self.listed = self.task.pop("steps", {})
         return True
+
+    def check_free(self) -> None:
+        """Raise ``ValueError`` if the folder contains files and no record."""
+        if not self.record.is_file() and (other := next(self._contents(), None)) is not None:
+            raise ValueError(f"{self.path} contains {other.name}, which this command did not write; {self._instead}.")
 
     def start(self, task: Mapping[str, Any], steps: Mapping[str, dict[str, Any]] | None = None) -> None:
         """Write a new record."""
@@ -168,18 +172,19 @@ class ResumableFolder:
             self.listed[step] = {"files": [file], **facts}
             self.write_record()
 
-    def install(self, step: str, folder: Path) -> None:
+    def install(self, step: str, folder: Path, *, also: Iterable[str] = ()) -> None:
         """Move the files of a finished folder here, and remove those that the step had before and has no longer.
 
         Args:
             step: Name of the step.
             folder: A temporary folder in this one, which is removed.
+            also: Files that others may have added, and which are removed, too.
         """
         now = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        before = self.listed.get(step, {"files": []})["files"]
-        self.listed[step] = {"files": sorted({*before, *now})}
+        before = {*self.listed.get(step, {"files": []})["files"], *also}
+        self.listed[step] = {"files": sorted(before.union(now))}
         self.write_record()
-        for name in (*_ENTRIES, *sorted(set(before) - set(now))):
+        for name in (*_ENTRIES, *sorted(before.difference(now))):
             remove_file(self.path, name)
         for name in sorted(now, key=lambda name: name in _ENTRIES):
             (self.path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -193,7 +198,7 @@ class ResumableFolder:
         for step in self.listed.values():
             for name in step["files"]:
                 remove_file(self.path, name)
-        self._remove_temporary()
+        self.remove_temporary()
         for path in self._contents() if self._whole else ():
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
@@ -220,10 +225,13 @@ class ResumableFolder:
         files = (path for path in self.path.rglob("*") if path.is_file()) if self._whole else ()
         return bool(self.steps) or any(path.suffix not in _CHEAP for path in files)
 
-    def _remove_temporary(self) -> None:
-        for path in self.path.rglob("*") if self._whole else self.path.glob("*"):
+    def remove_temporary(self) -> None:
+        """Remove what a killed process left half-written."""
+        # Folders of others may lie in this one, with files that they are writing.
+        own = self.path if self._whole else self.record.parent
+        for path in [*self.path.glob("*"), *own.rglob("*")]:
             if TEMPORARY.fullmatch(path.name):
-                shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
 
 
 def remove_file(folder: Path, name: str) -> None:

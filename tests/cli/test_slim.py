@@ -123,12 +123,12 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
         assert told in fails([*words, "--out", str(goal)], capsys)
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years", encoding="utf-8")
-    assert "holds something else" in fails([*words, "--out", str(tmp_path / "mine"), "--overwrite"], capsys)
+    assert "did not write" in fails([*words, "--out", str(tmp_path / "mine"), "--overwrite"], capsys)
     assert "is a file" in fails([*words, "--out", str(tmp_path / "mine" / "thesis.txt")], capsys)
     out = tmp_path / "small"
     out.mkdir()
     assert main(["slim", *words, "--out", str(out)]) == 0
-    (out / "old.txt").write_text("stays behind", encoding="utf-8")
+    (out / "notes.txt").write_text("mine", encoding="utf-8")
     kept = files(out)
     capsys.readouterr()
     assert "use --overwrite to replace it" in fails([*words, "--out", str(out)], capsys)
@@ -136,4 +136,4 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
     assert "got none of fr" in fails(bad, capsys)
     assert files(out) == kept
     assert main(["slim", *words, "--out", str(out), "--overwrite"]) == 0
-    assert not (out / "old.txt").exists() and (out / "model.safetensors").is_file()
+    assert (out / "notes.txt").exists() and (out / "model.safetensors").is_file()

@@ -18,6 +18,7 @@ from safetensors.numpy import load
 from st_xling.data.phrasebook import mining_phrases, parallel_phrases
 from st_xling.mining import write_store
 from st_xling.models import tiny_encoder
+from st_xling.utils.io import LOCK, TEMPORARY
 from tests.crash.kill import run
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import json_lines, lines
@@ -190,6 +191,8 @@ def contents(folder: Path, job: Job) -> dict[str, Any]:
     """Name → content of each file and folder; of training, weights and logs are compared, and all names."""
     found: dict[str, Any] = {}
     for path in sorted(folder.rglob("*")):
+        if path.name == LOCK or any(map(TEMPORARY.fullmatch, path.parts)):
+            continue
         read = path.is_file() and (not job.trains or path.suffix == ".safetensors" or path.name == "log.jsonl")
         found[str(path.relative_to(folder))] = _content(path) if read else None
     return found

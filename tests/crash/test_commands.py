@@ -1,4 +1,4 @@
-"""Every command that writes, killed at six points and run again, ends as if it had not been, and damages nothing."""
+"""Every command that writes, killed after a step and run again, ends as if it had not been, and damages nothing."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ def test_killed_and_run_again(name: str, inputs: Path, tmp_path: Path) -> None:
     lay_out(job, inputs, before)
     shutil.copytree(before, folder)
     start = contents(folder, job)
-    whole, changes = run(words, folder)
+    whole, steps = run(words, folder)
     assert whole.status == 0, whole.stderr
     end, faults = contents(folder, job), []
-    for point in spread(changes):
+    for point in spread(steps):
         shutil.rmtree(folder)
         shutil.copytree(before, folder)
         killed, made = run(words, folder, point)
         assert killed.status == -9 and len(made) == point, killed.stderr
-        faults += [f"{made[-1]}: {name} is damaged" for name in damaged(job, contents(folder, job), start, end)]
+        faults += [f"before {made[-1]}: {name} is damaged" for name in damaged(job, contents(folder, job), start, end)]
         again, _ = run([*words, *shlex.split(job.again)], folder)
         if again.status != 0:
-            faults.append(f"{made[-1]}: run again, it fails: {again.stderr.strip().splitlines()[-1:]}")
+            faults.append(f"before {made[-1]}: run again, it fails: {again.stderr.strip().splitlines()[-1:]}")
         else:
-            faults += [f"{made[-1]}: run again, {name} differs" for name in unlike(contents(folder, job), end)]
+            faults += [f"before {made[-1]}: run again, {name} differs" for name in unlike(contents(folder, job), end)]
     assert not faults, "\n".join(faults)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from st_xling.cli import main
-from st_xling.training import NotFiniteError, train
+from st_xling.training import NotFiniteError, load_recipe, train
 from st_xling.training.checkpoint import is_complete, mark_complete, newest_checkpoint, remove_earlier
 from st_xling.training.run_folder import RunFolder, save_folder
 from st_xling.training.saving import write_log
@@ -57,7 +57,7 @@ def test_what_overwriting_removes(tmp_path: Path) -> None:
         assert model(out) == ("old", True)  # nothing is removed before data, model and options were looked at
         folder.begin({"recipe": "new"})
         names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-        assert names - {".lock"} == {"notes.txt", "2_Dense/notes.txt", "card.json", "training/run.json"}
+        assert names - {".st-xling.lock"} == {"notes.txt", "2_Dense/notes.txt", "card.json", "training/run.json"}
     run(out, "new", resume=True)  # as if it had been killed there
     assert model(out) == ("new", True) and RunFolder(out).is_finished
     assert RunFolder(out).read_manifest()["recipe"] == "new"
@@ -99,7 +99,7 @@ def test_a_model_that_is_not_moved_whole_is_moved_anew(tmp_path: Path, monkeypat
             run(out, "new", dense=True)
     assert not RunFolder(out).is_finished
     run(out, "new", dense=True, resume=True)
-    assert model(out) == ("new", True) and RunFolder(out).is_finished and not (out / ".saving").exists()
+    assert model(out) == ("new", True) and RunFolder(out).is_finished
 
 
 def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
@@ -117,17 +117,37 @@ def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> 
 
 
 def test_files_of_others_are_not_removed(tmp_path: Path) -> None:
-    out, outside = tmp_path / "run", tmp_path / "outside.txt"
-    outside.write_text("mine")
+    out = tmp_path / "run"
     run(out, "old")
-    folder = RunFolder(out)
-    folder.write_manifest({**folder.read_manifest(), "files": ["../outside.txt", str(outside), "model.txt", 7, None]})
     (out / "training" / "data.tsv").write_text("a\tb\n")
-    with pytest.raises(ValueError, match=r"data\.tsv there was written by no run"):
-        run(out, "new", overwrite=True)
-    (out / "training" / "data.tsv").unlink()
     run(out, "new", overwrite=True)
-    assert outside.read_text() == "mine" and model(out) == ("new", False)
+    assert (out / "training" / "data.tsv").exists() and model(out) == ("new", False)
+
+
+@pytest.mark.parametrize("where", ["teacher", "start", "data", "checkpoint", "link"])
+def test_an_output_never_replaces_an_input(where: str, tmp_path: Path) -> None:
+    """Wherever it is named: as the start, in a recipe, or as data."""
+    out = tmp_path / "run"
+    run(out, "old")
+    checkpoint(out / "training", 1)
+    (tmp_path / "link").symlink_to(out)
+    before = snapshot(out)
+    options: dict[str, Any] = {
+        "teacher": {"inputs": {"teacher": {"model": str(out)}}},
+        "start": {"start": str(out)},
+        "data": {"inputs": [f"de-en={out / 'model.txt'}?size=3"]},
+        "checkpoint": {"start": str(out / "training" / "checkpoint-1")},
+        "link": {"inputs": [str(tmp_path / "link")]},
+    }[where]
+    for overwrite in ({"overwrite": True}, {"resume": True}):
+        with pytest.raises(ValueError, match="--out must not replace an input: .* is part of the run"):
+            RunFolder(out, **options, **overwrite).check()
+        with pytest.raises(ValueError, match="--out must not replace an input"), RunFolder(out, **options, **overwrite):
+            pass
+    assert snapshot(out) == before
+    (out / "pairs.tsv").write_text("mine")
+    run(out, "new", overwrite=True, inputs=[f"de-en={out / 'pairs.tsv'}", "tiny"])
+    assert (out / "pairs.tsv").exists()
 
 
 def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> None:
@@ -180,14 +200,13 @@ def test_a_run_that_was_evaluated_is_replaced(recipe: str, data: list[str], tmp_
     assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["training"]["learning_rate"] == 2e-3
 
 
-def test_the_start_model_lies_elsewhere(data: Any, tmp_path: Path) -> None:
+def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train(short(), data, out, model="tiny", tiny=TINY)
     before = snapshot(out)
-    (tmp_path / "link").symlink_to(out)
-    for start in (out, tmp_path / "link", out / "training" / "checkpoint-1"):
-        with pytest.raises(ValueError, match="start from must lie outside --out: .* is part of the run"):
-            train(short(), data, out, model=str(start), overwrite=True)
+    recipe = load_recipe("distill", tiny=True, overrides={"teacher.model": str(out)})
+    with pytest.raises(ValueError, match="--out must not replace an input: .* is part of the run"):
+        train(recipe, data, out, model="tiny", tiny=TINY, overwrite=True)
     assert snapshot(out) == before
 
 
@@ -216,7 +235,7 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
 def test_links(tmp_path: Path) -> None:
     for name, goal in (("dangling", "nowhere"), ("itself", "itself")):
         (tmp_path / name).symlink_to(tmp_path / goal)
-        with pytest.raises(ValueError, match=f"--out must be a folder: .*{name} is a link that leads nowhere"):
+        with pytest.raises(ValueError, match=f"--out must be a folder: .*{name} is a file or a broken link"):
             RunFolder(tmp_path / name).check()
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")

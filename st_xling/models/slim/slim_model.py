@@ -11,6 +11,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,13 +23,13 @@ from st_xling.data.language_texts import LanguageTexts, Row, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.load import in_its_dtype
-from st_xling.models.sidecar import card_terms
+from st_xling.models.sidecar import OF_THE_WEIGHTS, card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
 from st_xling.models.view import model_options
-from st_xling.utils.io import naming_full_disk, read_json_object, write_json
+from st_xling.utils.io import naming_full_disk, read_json_object, temporary_path, write_json
 from st_xling.utils.languages import canonical_code, match_language
-from st_xling.utils.lock import LockedFolder
+from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
@@ -190,7 +191,7 @@ def slim_model(
     """
     if parity_rows < 1:
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
-    with SlimFolder(Path(out), model, overwrite=overwrite) as folder:
+    with model_folder(out, model, overwrite=overwrite) as folder:
         clock = _Clock()
         encoder = in_its_dtype(load_encoder(model, **options))
         clock.step("loading")
@@ -236,7 +237,7 @@ def slim_model(
             command=command,
         )
         result.model.model_card_data.base_model = None if is_folder else model
-        folder.write(result.model, report.as_dict(), complete)
+        write_model(folder, result.model, model, report.as_dict(), complete)
         return report
 
 
@@ -361,101 +362,68 @@ def _compare(
     return parity(before, after, texts, pairs=aligned, **options) if rows else None
 
 
-class SlimFolder(LockedFolder):
-    """The folder of a model that is made from another, such as a slim one, while it is made.
-
-    No other process makes it meanwhile, and what a killed run left is cleared.
-
-    Beside ``out`` stands a work folder with a fixed name: in it ``NAME`` is what is being saved, ``NAME.old`` what was
-    at ``out`` before. They are exchanged by two renames, old away, new in; a process that is killed in between leaves
-    no ``out``, and the next run puts the old one back. The work folder goes when the block ends.
+@contextmanager
+def model_folder(out: str | Path, source: str, *, overwrite: bool = False, key: str = KEY) -> Iterator[ResumableFolder]:
+    """Yield the folder of a model that is made from another, such as a slim one; no other process makes it meanwhile.
 
     Args:
-        out: The folder to be.
+        out: The folder of the new model.
         source: Hub id or folder of the model that it is made from.
         overwrite: Replace an earlier model of the kind.
-        key: Of ``results.json``, under which the report stands, and by which an earlier one is known.
+        key: Key of ``results.json`` for the report, which names the kind.
     Raises:
-        ValueError: On entering: such a model may not be written to ``out``, or another process writes it.
+        ValueError: If such a model may not be written to ``out``, or another process writes it.
     """
-
-    def __init__(self, out: Path, source: str, *, overwrite: bool = False, key: str = KEY) -> None:
-        out = Path(out)
-        super().__init__(work_folder(out), what=f"the work folder of {key}", instead="remove it")
-        self.out, self._source, self._overwrite, self._key = out, source, overwrite, key
-        self._old = self.path / f"{out.name}.old"
-
-    def __enter__(self) -> SlimFolder:
-        out, source = self.out, self._source
-        if out.exists() and not out.is_dir():
-            raise ValueError(f"--out must be a folder: {out} is a file; choose another name.")
-        if not out.name:
-            raise ValueError(f"--out must be a folder with a name of its own: got {out}; choose another name.")
-        if Path(source).is_dir():
-            there, goal = Path(source).resolve(), out.resolve()
-            if there == goal or there in goal.parents or goal in there.parents:
-                raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
-        return super().__enter__()
-
-    def __exit__(self, *exception: object) -> None:
-        if self._lock is not None and (self.out.exists() or not self._old.exists()):
-            shutil.rmtree(self.path, ignore_errors=True)
-        super().__exit__(*exception)
-
-    def _prepare(self) -> None:
-        free = not self.out.exists() or (self.out.is_dir() and not any(self.out.iterdir()))
-        if self._old.is_dir() and free:  # killed between the two renames
-            self._old.replace(self.out)
-        elif self._old.is_dir() and self._key not in read_json_object(self.out / "results.json"):
-            raise ValueError(
-                f"{self._old} is the model that was at {self.out}, where something else is now: move one of them away."
-            )
-        for rest in self.path.iterdir():
-            shutil.rmtree(rest)
-        if self.out.is_dir() and any(self.out.iterdir()):
-            if self._key not in read_json_object(self.out / "results.json"):
-                raise ValueError(
-                    f"--out must be empty or an earlier model of {self._key}: {self.out} holds something else; choose "
-                    "another."
-                )
-            if not self._overwrite:
-                raise ValueError(f"{self.out} holds an earlier model of {self._key}; use --overwrite to replace it.")
-
-    def write(
-        self, model: SentenceTransformer, report: dict[str, Any], complete: Callable[[Path], object] | None = None
-    ) -> None:
-        """Save model and report in the work folder, then put them in place.
-
-        Args:
-            model: The new one.
-            report: For ``results.json``. The manifest of the source's training is copied as well.
-            complete: Called with the folder before it takes its place, such as to write the card.
-        Raises:
-            OSError: When it cannot be written; an earlier model then stands.
-        """
-        new, old = self.path / self.out.name, self._old  # the card is called by the folder's name
-        manifest = Path(self._source) / "training" / "run.json"
-        with naming_full_disk(self.out):
-            try:
-                model.save_pretrained(str(new))
-                if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
-                    for path in new.rglob("sentence_bert_config.json"):
-                        write_json(path, {**read_json_object(path), "do_lower_case": True})
-                write_json(new / "results.json", {self._key: json.loads(json.dumps(report))})
-                if manifest.is_file():
-                    (new / "training").mkdir()
-                    shutil.copyfile(manifest, new / "training" / "run.json")
-                if complete is not None:
-                    complete(new)
-                if self.out.exists():
-                    self.out.replace(old)
-                new.replace(self.out)
-            except BaseException:
-                if old.exists() and not self.out.exists():
-                    old.replace(self.out)
-                raise
+    out = Path(out)
+    if Path(source).is_dir():
+        there, goal = Path(source).resolve(), out.resolve()
+        if there == goal or there in goal.parents or goal in there.parents:
+            raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
+    with ResumableFolder(out, name="--out", instead="choose another --out", record="training/done.json") as folder:
+        folder.check_free()
+        if folder.load() and folder.task != {"command": key}:
+            raise ValueError(f"{out} contains an earlier model of {folder.task.get('command')}; choose another --out.")
+        if "model" in folder.steps and not overwrite:
+            raise ValueError(f"{out} contains an earlier model of {key}; use --overwrite to replace it.")
+        folder.task = {"command": key}
+        yield folder
 
 
-def work_folder(out: Path) -> Path:
-    """Where the slim model for ``out`` is made."""
-    return out.with_name(f".{out.name}.slim")
+def write_model(
+    folder: ResumableFolder,
+    model: SentenceTransformer,
+    source: str,
+    report: dict[str, Any],
+    complete: Callable[[Path], object] | None = None,
+) -> None:
+    """Save a model and its report, in a temporary folder first.
+
+    Args:
+        folder: From :func:`model_folder`.
+        model: The new model.
+        source: What it was made from; the manifest of its training is copied.
+        report: For ``results.json``.
+        complete: Called with the temporary folder before its files are moved, such as to write the card.
+    Raises:
+        OSError: When it cannot be written; an earlier model then stays.
+    """
+    folder.remove_temporary()
+    temporary = temporary_path(folder.path / "model")
+    new = temporary / folder.path.resolve().name  # the card is called by the folder's name
+    manifest = Path(source) / "training" / "run.json"
+    try:
+        with naming_full_disk(folder.path):
+            new.parent.mkdir()
+            model.save_pretrained(str(new))
+            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
+                for path in new.rglob("sentence_bert_config.json"):
+                    write_json(path, {**read_json_object(path), "do_lower_case": True})
+            write_json(new / "results.json", {folder.task["command"]: json.loads(json.dumps(report))})
+            if manifest.is_file():
+                (new / "training").mkdir()
+                shutil.copyfile(manifest, new / "training" / "run.json")
+            if complete is not None:
+                complete(new)
+            folder.install("model", new, also=OF_THE_WEIGHTS)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)

@@ -139,7 +139,7 @@ def transfer(
                 for language in data.test:  # predictions of another model
                     _predictions(folder.path, language).unlink(missing_ok=True)
                 trained = _train(model, data, options, folder, checkpoint)
-                folder.write_manifest({**folder.read_manifest(), "trained": trained})
+                folder.update(trained=trained)
             else:
                 model = kind.load(folder.path)
             languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}

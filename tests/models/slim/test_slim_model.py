@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from sentence_transformers import SentenceTransformer
 
-from st_xling.models.slim.slim_model import SlimFolder
+from st_xling.models.slim.slim_model import model_folder, write_model
 from tests.models.slim.encoders import encoder
 
 
 def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = True) -> None:
-    with SlimFolder(out, "big", overwrite=overwrite) as folder:
-        folder.write(model, figures)
+    with model_folder(out, "big", overwrite=overwrite) as folder:
+        write_model(folder, model, "big", figures)
 
 
 def test_lower_case_is_kept(tmp_path: Path) -> None:
@@ -54,7 +54,22 @@ def test_a_failure_leaves_the_earlier_model(error: Exception, tmp_path: Path) ->
         with pytest.raises(OSError, match=f"No space left.*{goal} could.*Make room"):
             write(Saved("new", error), goal, {})
     assert words(out) == {"old"}
-    assert list(tmp_path.iterdir()) == [out]
+    assert list(tmp_path.iterdir()) == [out] and not list(out.glob(".*"))
+
+
+def test_overwriting_leaves_the_users_files_and_removes_what_was_of_the_weights(tmp_path: Path) -> None:
+    out = tmp_path / "small"
+    write(Saved("old"), out, {"source": "big"})
+    with pytest.raises(ValueError, match="earlier model of slim; use --overwrite"):
+        write(Saved("new"), out, {}, overwrite=False)
+    for name in ("notes.txt", "mining.json"):
+        (out / name).write_text("mine")
+    write(Saved("new"), out, {"source": "big"})
+    assert words(out) == {"new"} and (out / "notes.txt").exists() and not (out / "mining.json").exists()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "notes.txt").write_text("mine")
+    with pytest.raises(ValueError, match="contains notes.txt, which this command did not write"):
+        write(Saved("new"), tmp_path / "other", {})
 
 
 def test_figures_that_json_cannot_hold_leave_nothing(tmp_path: Path) -> None:
@@ -65,6 +80,6 @@ def test_figures_that_json_cannot_hold_leave_nothing(tmp_path: Path) -> None:
 
 def test_two_at_once(tmp_path: Path) -> None:
     out = tmp_path / "small"
-    with SlimFolder(out, "big"), pytest.raises(ValueError, match="another process is writing"), SlimFolder(out, "big"):
-        pass
-    assert list(tmp_path.iterdir()) == []
+    with model_folder(out, "big"), pytest.raises(ValueError, match="another process is writing"):
+        write(Saved("new"), out, {})
+    assert list(tmp_path.iterdir()) == [out]
