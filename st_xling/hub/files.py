@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import LOCK, read_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
 _WORK_FOLDERS = {"training", "eval"}
-_OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store"}
+_OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store", LOCK}
 _STOCK = {
     "config.json": "shape of the encoder",
     "config_sentence_transformers.json": "settings of sentence-transformers: kind of model, prompts, similarity",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
@@ -74,12 +74,10 @@ class StoreWriter:
         self._dim: int | None = None
 
     def __enter__(self) -> StoreWriter:
-        self._folder.__enter__()
-        try:
+        with ExitStack() as stack:
+            stack.enter_context(self._folder)
             self._prepare()
-        except BaseException:
-            self._folder.__exit__(*sys.exc_info())
-            raise
+            self._entered = stack.pop_all()
         return self
 
     def __exit__(
@@ -87,7 +85,7 @@ class StoreWriter:
     ) -> None:
         if isinstance(error, Exception) and self.finished is None and not self.resume:
             self._folder.remove()  # nothing stays that would be in the way of a corrected call
-        self._folder.__exit__(kind, error, trace)
+        self._entered.__exit__(kind, error, trace)
 
     @property
     def shards(self) -> tuple[Shard, ...]:

@@ -18,6 +18,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import logging
@@ -90,7 +91,8 @@ class RunFolder:
         named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
         self._start_model = str(start) if named else None
         self._inputs = [inputs, self._start_model]
-        self._entered = self._created = self._resumes = self._replaces = self._changed = False
+        self._lock: contextlib.ExitStack | None = None
+        self._resumes = self._replaces = self._changed = False
 
     def check(self) -> None:
         """Raise ``ValueError`` where entering would: before data are read."""
@@ -107,16 +109,14 @@ class RunFolder:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
-        if not self._entered:
+        if self._lock is None:
             return
-        self._entered = False
         try:
             if kind is not None and not self._resumes and not self._has_work():
                 self._undo()
         finally:
-            self._folder.__exit__(None, None, None)
-            if kind is not None and self._created and not any(self.path.iterdir()):
-                self.path.rmdir()
+            self._lock.__exit__(kind, None, None)
+            self._lock = None
 
     def claim(self, manifest: dict[str, Any], *, longer: bool = False) -> Path | None:
         """The checkpoint to resume from, or ``None`` to start.
@@ -197,15 +197,10 @@ class RunFolder:
 
     def _open(self) -> None:
         self.check()
-        self._created = not self.path.exists()
-        self._folder.__enter__()
-        self._entered = True
-        try:
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._folder)
             earlier = self._look()
-        except BaseException:
-            self._entered = False
-            self._folder.__exit__(None, None, None)
-            raise
+            self._lock = stack.pop_all()
         self._resumes, self._replaces = earlier and self._resume, earlier and self._overwrite
 
     def _look(self) -> bool:

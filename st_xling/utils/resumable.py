@@ -138,7 +138,9 @@ class ResumableFolder:
         if not self.record.is_file():
             return False
         self.task = read_json_object(self.record, remedy="delete the folder")
-        self.listed = self.task.pop("steps", {})
+        self.listed = self.task.pop("steps", None)
+        if not isinstance(self.listed, dict):
+            raise ValueError(f"{self.record} was written by something else; {self._instead}.")
         return True
 
     def check_free(self) -> None:

@@ -88,6 +88,10 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is a file; choose another"):
         begin(tmp_path / "mine.txt", TASK)
     assert names(tmp_path) == ["mine.txt"]
+    (tmp_path / "done.json").write_text("{}")
+    with pytest.raises(ValueError, match="done.json was written by something else"), work_folder("o", tmp_path, TASK):
+        pass
+    assert names(tmp_path) == ["done.json", "mine.txt"]
 
 
 def test_overwriting_removes_what_the_record_lists(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, precisions
-from st_xling.mining.search.search_state import SearchState
+from st_xling.mining.search.search_state import SearchState, search_state
 from st_xling.mining.search.top_k import (
     MAX_ROWS,
     NO_CANDIDATE,
@@ -128,7 +128,7 @@ def exact_neighbors(
     source = CorpusMatrix(source_embeddings, "source_embeddings", device)
     target = CorpusMatrix(target_embeddings, "target_embeddings", device)
     folder = None if state_folder is None else Path(state_folder)
-    with SearchState(source, target, k=k, folder=folder, save_seconds=save_seconds) as state:
+    with search_state(source, target, k=k, folder=folder, save_seconds=save_seconds) as state:
         forward, backward = _search(source, target, k=k, blocks=blocks, state=state, progress=progress)
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
@@ -146,8 +146,8 @@ def exact_rows(
     at = torch.from_numpy(rows).to(own.embeddings.device) if isinstance(own.embeddings, Tensor) else rows
     selected = CorpusMatrix(own.embeddings[at], "rows", own.device)
     blocks = block_sizes(len(rows), other.rows, own.dim, memory_mib=memory_mib, device=own.device.type)
-    state = SearchState(selected, other, k=k, folder=None, save_seconds=0.0)
-    return _search(selected, other, k=k, blocks=blocks, state=state, progress=progress)[0]
+    with search_state(selected, other, k=k, folder=None, save_seconds=0.0) as state:
+        return _search(selected, other, k=k, blocks=blocks, state=state, progress=progress)[0]
 
 
 def nearest_rows(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -23,11 +23,20 @@ _FILE = "search.safetensors"
 _SAVE_SHARE = 20
 
 
-class SearchState:
-    """Finished source rows, and the best of the targets among them; or the best of both among finished tasks.
+@contextmanager
+def search_state(
+    source: CorpusMatrix,
+    target: CorpusMatrix,
+    *,
+    k: int,
+    folder: Path | None,
+    save_seconds: float,
+    tasks: int = 0,
+    search: str = "exact",
+) -> Iterator[SearchState]:
+    """Yield the state of a search, as an earlier process saved it, and keep other processes out of its folder.
 
-    Neither depends on the blocks of the search, so it can resume with other blocks, threads or device. Use it as a
-    context manager, which keeps other processes out of its folder and loads what an earlier one saved there.
+    It does not depend on the blocks of the search, which can resume with other blocks, threads or device.
 
     Args:
         source: Its rows are finished in order.
@@ -38,7 +47,23 @@ class SearchState:
         tasks: Number of tasks, for a search in tasks.
         search: What else their results depend on.
     Raises:
-        ValueError: On entering: the folder contains the state of another search, or another process uses it.
+        ValueError: If the folder contains the state of another search, or another process uses it.
+    """
+    rows, columns = (torch.full((matrix.rows, k), NO_CANDIDATE) for matrix in (source, target))
+    if folder is None:
+        yield SearchState(rows, columns, tasks, None, save_seconds)
+        return
+    with ResumableFolder(folder, name="state_folder", instead="name another folder") as saved:
+        digests = {"source": _digest(source), "target": _digest(target)}
+        saved.begin({"command": "search", "k": k, "search": search, **digests})
+        state = SearchState(rows, columns, tasks, saved, save_seconds)
+        if _FILE in saved.steps:
+            state.load(saved.path / _FILE)
+        yield state
+
+
+class SearchState:
+    """Finished source rows, and the best of the targets among them; or the best of both among finished tasks.
 
     Attributes:
         done: Finished source rows.
@@ -48,44 +73,12 @@ class SearchState:
     """
 
     def __init__(
-        self,
-        source: CorpusMatrix,
-        target: CorpusMatrix,
-        *,
-        k: int,
-        folder: Path | None,
-        save_seconds: float,
-        tasks: int = 0,
-        search: str = "exact",
+        self, source_keys: Tensor, target_keys: Tensor, tasks: int, folder: ResumableFolder | None, save_seconds: float
     ) -> None:
-        self._folder = None
-        if folder is not None:
-            self._folder = ResumableFolder(folder, name="state_folder", instead="name another folder")
-            digests = {"source": _digest(source), "target": _digest(target)}
-            self._task = {"command": "search", "k": k, "search": search, **digests}
-        self._save_seconds, self._cost = save_seconds, 0.0
-        self._saved_at = time.monotonic()
         self.done, self.tasks = 0, torch.zeros(tasks, dtype=torch.bool)
-        self.source_keys = torch.full((source.rows, k), NO_CANDIDATE)
-        self.target_keys = torch.full((target.rows, k), NO_CANDIDATE)
-
-    def __enter__(self) -> SearchState:
-        if self._folder is not None:
-            self._folder.__enter__()
-            try:
-                self._folder.begin(self._task)
-                if _FILE in self._folder.steps:
-                    self._load(self._folder.path / _FILE)
-            except BaseException:
-                self._folder.__exit__(*sys.exc_info())
-                raise
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._folder is not None:
-            self._folder.__exit__(kind, error, trace)
+        self.source_keys, self.target_keys = source_keys, target_keys
+        self._folder, self._save_seconds, self._cost = folder, save_seconds, 0.0
+        self._saved_at = time.monotonic()
 
     def is_due(self) -> bool:
         least = min(self._save_seconds, _SAVE_SHARE * self._cost) if len(self.tasks) else self._save_seconds
@@ -109,7 +102,8 @@ class SearchState:
         self._saved_at = time.monotonic()
         self._cost = self._saved_at - started
 
-    def _load(self, path: Path) -> None:
+    def load(self, path: Path) -> None:
+        """Read what was saved."""
         try:
             with safe_open(path, framework="pt") as saved:
                 rows = saved.get_tensor("source")

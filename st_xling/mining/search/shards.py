@@ -22,7 +22,7 @@ from torch import Tensor
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbors, check_k
-from st_xling.mining.search.search_state import SearchState
+from st_xling.mining.search.search_state import search_state
 from st_xling.mining.search.top_k import distinct_best, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
@@ -119,11 +119,11 @@ def sharded_neighbors(
     both = check_shapes(source_embeddings, target_embeddings, *names)
     matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
     folder = None if state_folder is None else Path(state_folder)
-    state = SearchState(
+    saved = search_state(
         *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f"{name}, {tasks[-1]}"
     )
     del matrices
-    with state:
+    with saved as state:
         todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
         done = len(tasks) - len(todo)
         best = state.source_keys, state.target_keys
