@@ -84,24 +84,6 @@ def test_killed_while_the_earlier_run_is_removed(tmp_path: Path, monkeypatch: py
     assert model(out) == ("new", False)
 
 
-def test_a_model_that_is_not_moved_whole_is_moved_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out, replace, seen = tmp_path / "run", Path.replace, []
-
-    def killed(self: Path, goal: Path) -> Any:
-        seen.append(goal)
-        if self.name == "model.txt" and len(seen) > 1:
-            raise KeyboardInterrupt
-        return replace(self, goal)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Path, "replace", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(out, "new", dense=True)
-    assert not RunFolder(out).is_finished
-    run(out, "new", dense=True, resume=True)
-    assert model(out) == ("new", True) and RunFolder(out).is_finished
-
-
 def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
     class Killed(TwoFiles):
         def save_pretrained(self, path: str) -> None:

@@ -14,6 +14,7 @@ RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
     "model": "tiny",
     "data": {"de-en": {"rows": 3}},
+    "load_options": {"revision": "v1"},
 }
 TINY = {"hidden_size": 32, "layers": 1, "vocabulary": 300}
 
@@ -79,6 +80,7 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
         ),
         ({"model": "xlm-roberta-base"}, "model differ"),
         ({"dev": "other pairs"}, "dev differ"),
+        ({"load_options": {}}, "load_options.revision differ"),
     ],
 )
 def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named: str, tmp_path: Path) -> None:
@@ -90,12 +92,6 @@ def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named:
     ):
         begin(out, {**RUN, **changes}, resume=True)
     assert snapshot(out) == before
-
-
-def test_resuming_without_an_option_of_loading(tmp_path: Path) -> None:
-    begin(tmp_path / "run", {**RUN, "load_options": {"revision": "v1"}})
-    with pytest.raises(ValueError, match="load_options.revision"):
-        begin(tmp_path / "run", {**RUN, "load_options": {}}, resume=True)
 
 
 def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) -> None:
