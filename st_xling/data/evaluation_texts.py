@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.language_texts import read_texts
+from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.spec import split_spec, unique_name
 from st_xling.data.test_sets import read_bucc, read_tatoeba
-from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
+from st_xling.utils.text import file_ending, is_blank, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
@@ -48,9 +48,12 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
                 for code, queries in retrieval.queries.items()
             }
         elif file_ending(unpacked_name(path)) == ".txt" and "," not in spec:
-            found = {Path(unpacked_name(path)).stem: (sentences := list(read_texts(path)))}
+            faults = FaultLog(can_skip=False, what="text")
+            sentences = [line for _, line in numbered_lines(path, faults) if not is_blank(line)]
+            faults.finalize()
             if not sentences:
-                raise ValueError(f"{path} holds no sentences; leave it out.")
+                raise ValueError(f"{path} has no sentences; leave it out.")
+            found = {Path(unpacked_name(path)).stem: sentences}
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():

@@ -47,7 +47,8 @@ def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
 
 def stream_rows(dataset: Any) -> int | None:
     """Return the number of rows of a stream, as its ``info`` says or estimates; ``None`` if it is unknown."""
-    splits, split = dataset.info.splits or {}, str(dataset.split)
+    splits = dataset.info.splits or {}
+    split = str(dataset.split or next(iter(splits), None))
     return int(splits[split].num_examples or 0) or None if split in splits else None
 
 

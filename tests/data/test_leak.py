@@ -254,5 +254,5 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
     assert report.sets["de-en.test gold"]["pair"].leaked == 1
     with pytest.raises(FileNotFoundError):
         load_evaluation_specs([str(tmp_path / "absent.txt")])
-    with pytest.raises(ValueError, match="holds no sentences"):
+    with pytest.raises(ValueError, match="has no sentences"):
         load_evaluation_specs([str(tmp_path / "empty.txt")])

@@ -155,9 +155,7 @@ def test_streams_and_single_sentences_are_refused(text: Path) -> None:
     stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1))
     with pytest.raises(ValueError, match="got a stream"):
         add_mono(stream, read_all_others([f"de={text}"]))
-    with pytest.raises(
-        ValueError, match="'de:text.de?size=1' must have at least 2 sentences: got 1".replace("?", r"\?")
-    ):
+    with pytest.raises(ValueError, match="'de:text.de' must have at least 2 sentences: got 1"):
         add_mono(prepare(data, TrainingOptions()), read_all_others([f"de={text}?size=1"]))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import QUERY_NAMES, Layout, Row
 from st_xling.data.formats import FORMATS
-from st_xling.data.language_texts import one_language
+from st_xling.data.language_texts import load_texts
 from st_xling.data.pairs import pair_dataset, require_rows
 from st_xling.data.read import HUB_ID, Part, Source, find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
@@ -182,36 +182,34 @@ def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
             yield row, [question.text, file.paragraphs[question.paragraph]]
 
 
-def read_others(path: str | Path, *, language: str, skip_bad_lines: bool = False) -> Dataset:
-    """Texts as a data set with the columns of parallel text, whose source and target are alike.
+def read_others(spec: str, *, skip_bad_lines: bool = False) -> Dataset:
+    """Read ``LANGUAGE=LOCATION`` as a data set with the columns of parallel text, whose source and target are alike.
 
     Args:
-        path: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
-            are left out; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
+        spec: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
+            are skipped; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
             ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
-        language: Of the text.
-        skip_bad_lines: Leave faulty lines out, with a warning.
+        skip_bad_lines: Skip faulty lines, with a warning.
     Raises:
-        FileNotFoundError, ParallelTextError: No such file; faulty lines.
-        ValueError: A file without text; an unknown language or option of the phrasebook.
+        FileNotFoundError, ParallelTextError: If there is no such file, or it has faulty lines or no text.
+        ValueError: For an unknown language or option.
     """
-    texts = one_language(f"{language}={path}", skip_bad_lines=skip_bad_lines)
-    return require_rows(pair_dataset((text, text, language, language) for ((_, text),) in texts), str(path))
+    return require_rows(load_texts(spec, skip_bad_lines=skip_bad_lines), spec)
 
 
 def read_all_others(
     specs: Iterable[str], *, option: str = "--mono", skip_bad_lines: bool = False
 ) -> dict[str, Dataset]:
-    """Each of several ``XX=PATH``, by a name of its own; see :func:`read_others`.
+    """Read each of several ``XX=PATH``, under a name of its own; see :func:`read_others`.
 
     Raises:
-        ValueError: A spec of another form, which is said to be of ``option``; as :func:`read_others`.
+        ValueError: For a spec of another form, which is said to be of ``option``; as :func:`read_others`.
     """
     datasets: dict[str, Dataset] = {}
     for spec in specs:
-        languages, path = split_spec(spec).languages, spec.partition("=")[2]
-        if len(languages) != 1 or not path:
+        parts = split_spec(spec)
+        if len(parts.languages) != 1 or not parts.location:
             raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = unique_name(f"{languages[0]}:{Path(path).name}", datasets)
-        datasets[name] = read_others(path, language=languages[0], skip_bad_lines=skip_bad_lines)
+        name = unique_name(f"{parts.languages[0]}:{Path(parts.location).name}", datasets)
+        datasets[name] = read_others(spec, skip_bad_lines=skip_bad_lines)
     return datasets

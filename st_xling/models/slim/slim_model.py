@@ -19,7 +19,7 @@ from typing import Any
 from sentence_transformers import SentenceTransformer
 
 from st_xling._version import __version__
-from st_xling.data.language_texts import LanguageTexts, Row, language_texts
+from st_xling.data.language_texts import LanguageTexts, Texts, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.load import in_its_dtype
@@ -284,8 +284,8 @@ class _Text:
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.others: set[str] = set()
-        self.samples: list[Row] = []
-        self.held_out: list[Row] = []
+        self.samples: list[Texts] = []
+        self.held_out: list[Texts] = []
         if all(source.languages for source in self._sources):  # else only the rows name them
             self._check({code for source in self._sources for code in source.languages})
 
@@ -301,8 +301,8 @@ class _Text:
 
     def __iter__(self) -> Iterator[str]:
         for seed, source in enumerate(self._sources, start=self._seed):
-            sample: list[Row] = []
-            held: list[Row] = []
+            sample: list[Texts] = []
+            held: list[Texts] = []
             rows = set_apart(self._rows(source), self._hold_out, held, seed=seed, most=self._each)
             for row in sampled(rows, self._each, sample, seed=seed):
                 for language, text in row:
@@ -318,7 +318,7 @@ class _Text:
             )
         self._check(set(self.counts))
 
-    def _rows(self, source: LanguageTexts) -> Iterator[Row]:
+    def _rows(self, source: LanguageTexts) -> Iterator[Texts]:
         known: dict[str, str | None] = {}  # code → as the user spells it; None: another language
         for row in source:
             for code, _ in row:
@@ -347,7 +347,7 @@ class _Text:
 
 
 def _compare(
-    before: SentenceTransformer, after: SentenceTransformer, rows: list[Row], *, pairs: bool, **options: Any
+    before: SentenceTransformer, after: SentenceTransformer, rows: list[Texts], *, pairs: bool, **options: Any
 ) -> Parity | None:
     """Parity on rows; with ``pairs``, those of two languages are translations. Nothing where there are no rows."""
     aligned: dict[str, tuple[list[str], list[str]]] = {}

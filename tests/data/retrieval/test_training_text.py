@@ -145,13 +145,13 @@ def test_training_queries() -> None:
 
 
 def test_other_text_is_not_that_of_parallel_text() -> None:
-    others = read_others("phrasebook?size=200", language="fr")
+    others = read_others("fr=phrasebook?size=200")
     assert len(others) == 200 and others["source"][:] == others["target"][:]
     parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
     assert len(set(others["source"]) & set(parallel)) < 10
-    assert read_others("phrasebook?size=200&seed=0", language="fr")["source"][:] == parallel[:200]
+    assert read_others("fr=phrasebook?size=200&seed=0")["source"][:] == parallel[:200]
     with pytest.raises(ValueError, match="one language a spec"):
-        read_others("phrasebook:de", language="fr")
+        read_others("fr=phrasebook:de")
 
 
 def test_query_passage_specs(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages
     assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
     (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
     assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
-    others = read_others(f"{tmp_path}/corpus.jsonl?size=3&seed=1", language="sw")
+    others = read_others(f"sw={tmp_path}/corpus.jsonl?size=3&seed=1")
     assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
     for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
         with pytest.raises(ValueError, match=r"size=|seed="):
