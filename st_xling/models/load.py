@@ -17,6 +17,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
+from st_xling.models.lora import adapters_on_own_base
 from st_xling.utils.loaded import Loaded, loaded
 from st_xling.utils.loaded import name_of as name_of  # for those who load
 
@@ -87,7 +88,8 @@ def st_model(
         if is_folder and kind is SentenceTransformer and not (Path(name_or_path) / "modules.json").exists():
             model = _bare(name_or_path, **options)
         else:
-            model = kind(name_or_path, **options)
+            with adapters_on_own_base(name_or_path) as path:
+                model = kind(path, **options)
         if not isinstance(model.max_seq_length, (int, float, type(None))):  # all else in files is used by now
             raise ValueError(f"max_seq_length must be a number: got {model.max_seq_length!r}.")
         _check_vocabulary(model)

@@ -1,20 +1,23 @@
-"""Training by adapters (LoRA): added before training, saved with every checkpoint, merged into the weights at the end.
+"""Train adapters (LoRA): added before training, saved with every checkpoint, merged into the weights at the end.
 
-Adapters lie in the run's folder beside the model that they change:
+The folder of a run contains adapters next to the model that they change:
 
 ======================================  ====================================================================
 ``training/base/``                      the model before training
 ``training/checkpoint-N/``              adapters, modules after the transformer, ``loss.safetensors``
-``adapter_model.safetensors`` on top    with ``merge: false``; otherwise the merged model stands there as usual
+``adapter_model.safetensors`` on top    with ``merge: false``; otherwise the merged model as usual
 ======================================  ====================================================================
 """
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import math
+import re
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,9 +29,11 @@ from sentence_transformers.base.model import BaseModel
 from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
+from st_xling.utils.io import read_json_object
 
 ALL_LINEAR = "all-linear"
 NAME = "default"
+CONFIG_NAME = "adapter_config.json"
 WEIGHTS_NAME = "adapter_model.safetensors"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
 M = TypeVar("M", bound=nn.Module)
@@ -42,8 +47,8 @@ class LoraOptions:
         rank: Rows of ``A``.
         alpha: Scale of the adapters, as a multiple of ``1 / rank``.
         dropout: Of the adapters' input, in [0, 1).
-        target_modules: Names of the layers to adapt (ends of dotted names), or ``"all-linear"``: every linear layer of
-            attention and feed-forward, which for BERT and XLM-R are ``query``, ``key``, ``value`` and ``dense``.
+        target_modules: Names of the layers to adapt (last parts of dotted names), or ``"all-linear"``: every linear
+            layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
         merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
 
     Source:
@@ -58,67 +63,68 @@ class LoraOptions:
 
 
 def check_lora(options: LoraOptions) -> LoraOptions:
-    """The options as they came, or ``ValueError`` with the one that is out of range."""
+    """Return the options, or raise ``ValueError`` for one that is out of range."""
     targets = options.target_modules
     named = isinstance(targets, (list, tuple)) and bool(targets) and all(isinstance(name, str) for name in targets)
-    wrong = {
-        "rank": options.rank < 1,
-        "alpha": not 0 < options.alpha < math.inf,
-        "dropout": not 0 <= options.dropout < 1,
-        "target_modules": not (targets == ALL_LINEAR or named),
-    }
-    for key, bad in wrong.items():
-        if bad:
-            hint = f" ('{ALL_LINEAR}', or a list such as [query, value])" if key == "target_modules" else ""
-            raise ValueError(f"training.lora.{key} is out of range{hint}: got {getattr(options, key)!r}.")
+    hint = f" ('{ALL_LINEAR}', or a list such as [query, value])"
+    for key, is_right, what in (
+        ("rank", options.rank >= 1, ""),
+        ("alpha", 0 < options.alpha < math.inf, ""),
+        ("dropout", 0 <= options.dropout < 1, ""),
+        ("target_modules", targets == ALL_LINEAR or named, hint),
+    ):
+        if not is_right:
+            raise ValueError(f"training.lora.{key} is out of range{what}: got {getattr(options, key)!r}.")
     return options
 
 
 def has_adapters(module: nn.Module) -> bool:
-    """Whether peft has wrapped any layer of ``module``."""
+    """Return whether peft has wrapped any layer of ``module``."""
     return next(_adapted(module), None) is not None
 
 
 def merge_adapters(module: M) -> M:
-    """Fold the active adapters into the layers they wrap and take them out, in place; values stay as they were.
+    """Merge the active adapters into the layers they wrap, in place, and remove them.
 
     Args:
-        module: Anything that contains wrapped layers. Layers whose adapters are switched off are unwrapped alone.
+        module: Anything that contains wrapped layers. Layers whose adapters are disabled are only unwrapped.
 
     Returns:
-        ``module``, without a trace of peft. Its weights are as trainable as they were, usually frozen.
+        ``module``, without peft. Its weights are as trainable as they were, usually frozen.
 
     Raises:
         ValueError: Merging would give weights that are not finite.
     """
     for _, name, layer in list(_adapted(module)):
-        if hasattr(layer, "modules_to_save"):  # a head that is trained in full: its trained copy takes its place
+        if hasattr(layer, "modules_to_save"):  # a head that is trained in full: its trained copy replaces it
             layer.original_module = layer.modules_to_save[layer.active_adapter]
         elif not layer.disable_adapters and not layer.merged:
             try:
                 layer.merge(safe_merge=True)
             except ValueError as error:
                 raise ValueError(f"the adapters of {name} cannot be merged: {error}") from error
-    return _take_out(module)
+    return _unwrap_layers(module)
+
+
+def merge_lora(model: BaseModel) -> None:
+    """Merge the adapters of a model and make all its weights trainable."""
+    merge_adapters(model)
+    token_encoder(model).requires_grad_(True)
 
 
 def without_adapters(model: M) -> M:
-    """The base model below the adapters: another module, of the very same weights, for saving.
-
-    Args:
-        model: A ``SentenceTransformer`` whose adapters are not merged.
-    """
+    """Return the base model below adapters that are not merged, which shares its weights with ``model``."""
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     card = getattr(model, "model_card_data", None)  # it knows the trainer
-    return _take_out(copy.deepcopy(model, {**shared, id(card): card}))
+    return _unwrap_layers(copy.deepcopy(model, {**shared, id(card): card}))
 
 
 def plain_copy(layer: M) -> M:
-    """A trainable copy that computes what ``layer`` does, without adapters and sharing nothing with it."""
+    """Return a trainable copy that computes what ``layer`` does, without adapters and sharing nothing with it."""
     return merge_adapters(copy.deepcopy(layer)).requires_grad_(True)
 
 
-def _take_out(module: M) -> M:
+def _unwrap_layers(module: M) -> M:
     for parent, name, layer in list(_adapted(module)):
         below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
         setattr(parent, name, below)
@@ -130,7 +136,7 @@ def _take_out(module: M) -> M:
 
 
 def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
-    """Wrapped layers with their parents and their names there; not those inside another wrapped layer."""
+    """Wrapped layers with their parents and names; not those inside another wrapped layer."""
     if sys.modules.get("peft") is None:  # nobody can have wrapped anything
         return
     from peft.tuners.tuners_utils import BaseTunerLayer
@@ -144,15 +150,15 @@ def _adapted(module: nn.Module) -> Iterator[tuple[nn.Module, str, Any]]:
 
 
 def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -> None:
-    """Merge the adapters that a model to start from brings along: training goes on from what it computes.
+    """Merge the adapters that a model to start from already has.
 
     Args:
-        model: What a name or a folder gave, or a model that was ``given`` ready-made.
-        options: Which adapters it will get, if any.
-        given: Ready-made models are not changed behind their owner's back.
+        model: A model that was loaded, or was ``given`` ready-made.
+        options: Adapters that it will get, if any.
+        given: A ready-made model belongs to the caller, and is not changed.
 
     Raises:
-        ValueError: A ready-made model with adapters; adapters to be kept apart, over others that are merged.
+        ValueError: A ready-made model with adapters; adapters to be kept, over others that are merged.
     """
     if not has_adapters(model):
         return
@@ -170,56 +176,49 @@ def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -
 
 
 def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 0) -> None:
-    """Freeze the transformer inside ``model`` and put fresh adapters, which change nothing yet, beside its layers.
+    """Freeze the transformer inside ``model`` and add new adapters, which change nothing yet, to its layers.
 
-    Losses that copy layers are built before: they copy plain ones. Modules after the transformer stay as trainable as
-    they are, and so does what the losses own.
+    Losses that copy layers have to be built before: they copy plain ones. Modules after the transformer, and what the
+    losses own, stay as trainable as they are.
 
     Args:
         model: A plain ``SentenceTransformer`` or ``CrossEncoder``.
-        options: Which adapters.
-        base: Where the model is kept as it is now, for checkpoints to name; nothing is written there.
-        seed: Of ``A``; ``B`` starts at zero. Other randomness is left alone.
+        options: Shape of the adapters.
+        base: Folder in which the model is saved as it is now, for checkpoints to name; nothing is written there.
+        seed: Of ``A``; ``B`` starts at zero. The global random state is not changed.
 
     Raises:
-        ValueError: No layer or the word embeddings are called so, the model has adapters already, or peft is
-            too old for transformers.
+        ValueError: The model has adapters already, or names of layers that it lacks or that are embeddings.
     """
     transformer = token_encoder(model)
     if has_adapters(model):
         raise ValueError("the model has adapters already: merge them, or leave out training.lora.")
     from peft import LoraConfig
 
+    targets = options.target_modules if isinstance(options.target_modules, str) else list(options.target_modules)
+    linear = [
+        name
+        for name, part in transformer.named_modules()
+        if type(part) is nn.Linear and not re.fullmatch(_POOLER, name)
+    ]
+    if targets != ALL_LINEAR and not all(any(f".{name}".endswith(f".{each}") for name in linear) for each in targets):
+        raise ValueError(
+            f"training.lora.target_modules={targets!r} must name linear layers of {type(transformer).__name__}: it has "
+            f"{', '.join(sorted({name.rpartition('.')[2] for name in linear})) or 'none'}."
+        )
     heads = classification_heads(transformer)
-    targets = options.target_modules
     config = LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,  # type: ignore[arg-type]
         lora_dropout=options.dropout,
-        target_modules=targets if isinstance(targets, str) else list(targets),
+        target_modules=targets,
         exclude_modules=_POOLER,
         modules_to_save=heads or None,
         task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
     )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        try:
-            model.add_adapter(config, NAME)
-        except ValueError as error:
-            transformer._hf_peft_config_loaded = False  # type: ignore[assignment]
-            if "target" not in str(error).lower():  # versions that do not fit each other, for one
-                raise
-            linear = {name.rpartition(".")[2] for name, part in transformer.named_modules() if type(part) is nn.Linear}
-            raise ValueError(
-                f"training.lora.target_modules={options.target_modules!r} fits no layer of "
-                f"{type(transformer).__name__}: its linear layers are called {', '.join(sorted(linear)) or 'nothing'}."
-            ) from error
-    if any("embedding" in name and name.endswith("base_layer") for name, _ in transformer.named_modules()):
-        merge_lora(model)  # as it came: fresh adapters change nothing
-        raise ValueError(
-            "training.lora.target_modules must leave the embeddings alone, which the losses' heads read: got "
-            f"{options.target_modules!r}; name layers of attention and feed-forward."
-        )
+        model.add_adapter(config, NAME)
     name_base(model, str(base.resolve()))
 
 
@@ -229,13 +228,13 @@ def name_base(model: BaseModel, name: str) -> None:
 
 
 def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) -> None:
-    """What is published: the merged model, or adapters that name their base.
+    """Merge the adapters, or name their base where they are published by themselves.
 
     Args:
         model: The trained model.
         options: Whether to merge.
-        start: What training started from; a Hub id is named as the base.
-        base: The folder with that model, named otherwise: adapters stay usable as long as it stays where it is.
+        start: What training started from; a Hub id becomes the base.
+        base: The folder with that model, which is the base otherwise.
     """
     if options.merge:
         merge_lora(model)
@@ -243,45 +242,60 @@ def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) 
         name_base(model, str(base.resolve()) if start == "tiny" or Path(start).exists() else start)
 
 
-def merge_lora(model: BaseModel) -> None:
-    """Fold the adapters into the weights: a plain, trainable model that computes the same."""
-    merge_adapters(model)
-    token_encoder(model).requires_grad_(True)
+@contextlib.contextmanager
+def adapters_on_own_base(folder: str) -> Iterator[str]:
+    """Within it, load ``folder`` from the path that is yielded: adapters then find the base inside their folder.
+
+    ``adapter_config.json`` names where the base was when it was saved, which a copy of the folder no longer reaches.
+
+    Args:
+        folder: Any model's; without adapters, or without the training that made them, it is yielded as it is.
+    """
+    path = Path(folder).resolve()
+    bases = [*path.glob("training/base"), *sorted(path.glob("training/stage-*/base"), reverse=True)]
+    if not bases or not (path / CONFIG_NAME).is_file():
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as view:
+        for each in path.iterdir():
+            if each.name != CONFIG_NAME:
+                (Path(view) / each.name).symlink_to(each)
+        config = {**read_json_object(path / CONFIG_NAME), "base_model_name_or_path": str(bases[0])}
+        (Path(view) / CONFIG_NAME).write_text(json.dumps(config), encoding="utf-8")
+        yield view
 
 
 def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
-    """Restore what a checkpoint holds of a model with adapters: these, and the modules after the transformer.
+    """Load the adapters of a checkpoint, and its modules after the transformer, into a model with adapters.
 
-    The base model is not looked for: ``model`` has it, wherever the checkpoint's folder was moved to.
+    The base model is not read: ``model`` has it, wherever the checkpoint's folder was moved to.
 
     Raises:
-        ValueError: The checkpoint holds no adapters, or other ones than the model.
+        ValueError: The checkpoint has no adapters, or other ones than the model.
     """
     from peft import get_peft_model_state_dict, set_peft_model_state_dict
 
     transformer: Any = token_encoder(model)
-    name = transformer.active_adapters()[0]
     entries = json.loads((Path(checkpoint) / "modules.json").read_text(encoding="utf-8"))
-    for entry, module in zip(entries, model):
-        if module is not model[0]:
-            kind: Any = type(module)
-            saved = kind.load(str(checkpoint), subfolder=entry["path"], local_files_only=True)
-            module.load_state_dict(saved.state_dict())
+    for entry, module in list(zip(entries, model))[1:]:
+        kind: Any = type(module)
+        saved = kind.load(str(checkpoint), subfolder=entry["path"], local_files_only=True)
+        module.load_state_dict(saved.state_dict())
     path = Path(checkpoint) / entries[0]["path"] / WEIGHTS_NAME
     if not path.is_file():
         raise ValueError(f"expected adapters in {path}: it is missing; resume with the recipe that wrote it.")
     state = {key.removeprefix("base_model.model."): value for key, value in load_file(path).items()}
-    own = get_peft_model_state_dict(transformer, adapter_name=name)
+    own = get_peft_model_state_dict(transformer, adapter_name=NAME)
     if unlike := unlike_tensors(own, state):
         raise ValueError(
             f"{path} does not fit this model's adapters: {', '.join(unlike[:3])} are missing, unknown or of another "
             "shape; resume with the recipe that wrote it."
         )
-    set_peft_model_state_dict(transformer, state, adapter_name=name)
+    set_peft_model_state_dict(transformer, state, adapter_name=NAME)
 
 
 def unlike_tensors(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[str]:
-    """Names that only one of the two has, or whose shapes differ."""
+    """Return names that only one of the two has, or whose shapes differ."""
     return sorted(
         name
         for name in own.keys() | saved.keys()
@@ -290,14 +304,14 @@ def unlike_tensors(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> li
 
 
 def trained_share(model: nn.Module) -> str:
-    """How much of ``model`` is trained, for people: ``"123,456 of 9,876,543 weights (1.2 %)"``."""
+    """Describe how much of ``model`` is trained: ``"123,456 of 9,876,543 weights (1.2 %)"``."""
     sizes = [(part.numel(), part.requires_grad) for part in model.parameters()]
     trained, total = sum(size for size, learns in sizes if learns), sum(size for size, _ in sizes)
     return f"{trained:,} of {total:,} weights ({100 * trained / total:.1f} %)"
 
 
 def classification_heads(transformer: nn.Module) -> list[str]:
-    """Names of what a sequence-classification model has after its encoder's layers: trained in full, saved in full."""
+    """Return what a sequence-classification model has after its encoder's layers, to be trained in full."""
     base = getattr(transformer, "base_model", transformer)
     if base is transformer:
         return []
