@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
+    from st_xling.evaluation.results import EvaluationResult
+
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
 
 
@@ -54,6 +56,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.data import load_data_specs
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
+    from st_xling.evaluation.results import SavedResults
     from st_xling.hub.card import CardOptions, write_card
     from st_xling.hub.card_facts import PHRASEBOOK_LICENCE
     from st_xling.training import load_recipe, train
@@ -65,7 +68,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
     evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
-    before, picture = evaluator(model), TrainingPicture(test, "DAP")
+    before, picture = evaluator.evaluate(model), TrainingPicture(test, "DAP")
     result = train(
         recipe,
         data,
@@ -77,18 +80,18 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         begin=picture.begin,
     )
     cosines, _ = picture.end(result.model, out)
-    after, mining = evaluator(result.model), mine_phrases(result.model, size, seed=seed)
+    after, mining = evaluator.evaluate(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
         "tatoeba": {
-            "before": _by_language(before, evaluator.name),
-            "after": _by_language(after, evaluator.name),
+            "before": _by_language(before),
+            "after": _by_language(after),
             "signature": evaluator.signature,
         },
         "mining": mining,
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
-            _saved("tatoeba", after, evaluator.signature, seed),
-            _saved("bucc", _mining_metrics(mining), mining["signature"], seed),
+            asdict(SavedResults.of("tatoeba", after, _command(seed))),
+            asdict(SavedResults.of("bucc", _mining_result(mining), _command(seed))),
         ],
         "picture": cosines.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
@@ -102,19 +105,16 @@ def _command(seed: int) -> str:
     return f"st-xling demo --seed {seed}" if seed else "st-xling demo"
 
 
-def _saved(task: str, metrics: dict[str, Any], signature: str, seed: int) -> dict[str, Any]:
-    from st_xling.evaluation.results import KeptFigures
+def _mining_result(mining: dict[str, Any]) -> EvaluationResult:
+    """Return the results as a BUCC evaluator does; the threshold is the same for all languages."""
+    from st_xling.evaluation.bucc import mining_rows
+    from st_xling.evaluation.results import EvaluationResult
 
-    return asdict(KeptFigures(task, metrics, signature, _command(seed)))
-
-
-def _mining_metrics(mining: dict[str, Any]) -> dict[str, Any]:
-    """As an evaluation in BUCC's manner has them; the threshold is one for all languages."""
-    flat: dict[str, Any] = {f"mining_{key}": mining[key] for key in ("precision", "recall", "f1")}
-    for language, metrics in mining["languages"].items():
-        row = {**metrics, "threshold": mining["threshold"]}
-        flat |= {f"mining_{language}-en_{key}": value for key, value in row.items()}
-    return flat
+    means = {key: mining[key] for key in ("precision", "recall", "f1")}
+    values = {f"{code}-en": {**own, "threshold": mining["threshold"]} for code, own in mining["languages"].items()}
+    flat = {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
+    metrics = {**{f"mining_{key}": value for key, value in means.items()}, **flat}
+    return EvaluationResult(metrics, *mining_rows(values, means, "dev"), mining["signature"])
 
 
 def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
@@ -191,15 +191,11 @@ def _mine(
     return np.asarray(pairs.scores), np.asarray(hits, dtype=bool)
 
 
-def _by_language(metrics: dict[str, float], name: str) -> dict[str, dict[str, float]]:
+def _by_language(result: EvaluationResult) -> dict[str, dict[str, float | None]]:
     from st_xling.evaluation.tatoeba_data import resolve_languages
 
-    return {
-        language: {
-            way: metrics[f"{name}_{resolve_languages([language])[0]}_{way}_accuracy"] for way in ("to_en", "from_en")
-        }
-        for language in LANGUAGES
-    }
+    values = {row.label: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows}
+    return {language: values[resolve_languages([language])[0]] for language in LANGUAGES}
 
 
 def demo_table(results: dict[str, Any]) -> str:

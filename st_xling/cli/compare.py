@@ -59,4 +59,4 @@ def compare(arguments: argparse.Namespace) -> None:
         print(f"page: {Path(arguments.out) / 'compare.html'}", file=sys.stderr)
     write_results(arguments, {"compare": report.as_dict(), "signature": report.signature})
     for model in report.content["models"] if arguments.keep else ():
-        keep_in(arguments, Path(model["model"]), "compare", report.scores(model["name"]), model["signature"])
+        keep_in(arguments, Path(model["model"]), "compare", report.result(model["name"]))

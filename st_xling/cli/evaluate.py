@@ -25,6 +25,7 @@ from st_xling.cli.options import JSON, KEEP, Command, Options, command, print_re
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 
@@ -53,10 +54,10 @@ def _model(arguments: argparse.Namespace, *, publishes: bool = False) -> Sentenc
     return load_model(arguments)
 
 
-def _report(arguments: argparse.Namespace, task: str, metrics: Any, signature: str, table: str) -> None:
-    """Print what came out, write it, and save it with the model."""
-    print_results(arguments, task, metrics, signature, table)
-    keep(arguments, task, metrics, signature)
+def _report(arguments: argparse.Namespace, task: str, result: EvaluationResult, table: str) -> None:
+    """Print the results, write them, and save them with the model."""
+    print_results(arguments, task, result.metrics, result.signature, table)
+    keep(arguments, task, result)
 
 
 @command("tatoeba", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -75,7 +76,7 @@ def tatoeba(arguments: argparse.Namespace) -> None:
 
     The phrasebook needs no files; its test split is read unless ?split= says otherwise.
     """
-    from st_xling.evaluation import TatoebaEvaluator, tatoeba_table
+    from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     model = _model(arguments)
@@ -84,8 +85,8 @@ def tatoeba(arguments: argparse.Namespace) -> None:
         text.pairs, data_name=text.name, batch_size=arguments.batch_size, show_progress_bar=True, write_csv=False
     )
     model = centered(model, arguments, *english_columns(evaluator.pairs), batch_size=arguments.batch_size)
-    metrics = evaluator(model)
-    _report(arguments, "tatoeba", metrics, evaluator.signature, tatoeba_table(metrics, name=evaluator.name))
+    result = evaluator.evaluate(model)
+    _report(arguments, "tatoeba", result, result.table())
 
 
 @command("precision", BATCH, JSON, VIEW, KEEP, at={"default": [1, 5]})
@@ -120,8 +121,8 @@ def precision(arguments: argparse.Namespace) -> None:
         write_csv=False,
     )
     model = centered(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
-    metrics = evaluator(model)
-    _report(arguments, "precision", metrics, evaluator.signature, evaluator.table(metrics))
+    result = evaluator.evaluate(model)
+    _report(arguments, "precision", result, result.table("pair"))
 
 
 @command("bucc", BATCH, JSON, VIEW, KEEP, threshold={"type": _bucc_threshold})
@@ -151,7 +152,7 @@ def bucc(arguments: argparse.Namespace) -> None:
     sentences a side, for each language with English or for --pairs; the development split gives the threshold.
     """
     from st_xling.data.spec import is_phrasebook
-    from st_xling.evaluation import BuccEvaluator, bucc_table
+    from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.base import SignedEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
@@ -166,18 +167,17 @@ def bucc(arguments: argparse.Namespace) -> None:
     options.pop("truncate_dim", None)  # the model's
     evaluator = make(arguments.data, **(options | {"pairs": arguments.pairs}))
     model = centered(model, arguments, *evaluator.columns(), batch_size=arguments.batch_size)
-    metrics = evaluator(model)
-    # JSON knows no infinity, the threshold where nothing is correct.
-    finite = {key: value if math.isfinite(value) else None for key, value in metrics.items()}
+    result = evaluator.evaluate(model)
+    # JSON has no infinity, the threshold where nothing is correct.
+    metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # the card draws them
-    table = bucc_table(metrics, name=evaluator.name)
-    print_results(arguments, "bucc", finite, evaluator.signature, table)
+    print_results(arguments, "bucc", metrics, result.signature, result.table("pair"))
     if arguments.keep:  # the thresholds that mean something elsewhere go into the model's mining.json
-        thresholds, left_out = publishable_thresholds(evaluator, metrics)
+        thresholds, left_out = publishable_thresholds(evaluator, result)
         for pair, why in left_out.items():
             logger.warning("the threshold of %s is not published: %s", pair, why)
         publish(Path(arguments.model), thresholds)
-    keep(arguments, "bucc", {**finite, "histograms": histograms}, evaluator.signature)
+    keep(arguments, "bucc", replace(result, metrics={**metrics, "histograms": histograms}))
 
 
 @command("xsim", ENGLISH_PAIRS, BATCH, JSON, VIEW, KEEP)
@@ -208,7 +208,7 @@ def xsim(arguments: argparse.Namespace) -> None:
     options = set_options(arguments, xsim_by_language) | {"show_progress_bar": True}
     model = centered(model, arguments, *english_columns(text.pairs), batch_size=arguments.batch_size)
     report = xsim_by_language(**(options | {"model": model, "pairs": text.pairs, "name": text.name}))
-    _report(arguments, "xsim", report.as_dict()["xsim"], report.signature, report.table())
+    _report(arguments, "xsim", report.result(), report.table())
 
 
 @command("reranking", JSON, MODEL, KEEP)
@@ -249,7 +249,7 @@ def reranking(arguments: argparse.Namespace) -> None:
     """
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.reranking.specs import load_pool_specs
-    from st_xling.evaluation import RerankingEvaluator
+    from st_xling.evaluation import EvaluationResult, RerankingEvaluator
 
     check_keep(arguments)
     model = load_cross_encoder(arguments)
@@ -264,7 +264,8 @@ def reranking(arguments: argparse.Namespace) -> None:
     report = evaluator.report(model)
     print_results(arguments, "reranking", report.as_dict(), evaluator.signature, report.table())
     # Passages of the examples stay at home: what is kept goes to the Hub with the model.
-    keep(arguments, "reranking", replace(report, examples={}).as_dict(), evaluator.signature)
+    metrics = replace(report, examples={}).as_dict()
+    keep(arguments, "reranking", EvaluationResult(metrics, *report.rows(), evaluator.signature))
 
 
 @command("retrieval", JSON, VIEW_OF_PASSAGES, KEEP)
@@ -303,7 +304,9 @@ def retrieval(arguments: argparse.Namespace) -> None:
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.evaluation.base import SignedEvaluator
+    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
+    from st_xling.evaluation.retrieval.evaluator import retrieval_rows
     from st_xling.models import load_encoder
 
     if arguments.keep and arguments.model == BM25:
@@ -332,7 +335,8 @@ def retrieval(arguments: argparse.Namespace) -> None:
     if arguments.bm25 and evaluator.signature != of_bm25:
         table += f"\nBM25: {of_bm25}"
     metrics = {name: report.as_dict() for name, report in reports.items()}
-    _report(arguments, "retrieval", metrics, evaluator.signature, table)
+    result = EvaluationResult(metrics, *retrieval_rows(reports), evaluator.signature)
+    _report(arguments, "retrieval", result, table)
     if arguments.runs is not None:
         _write_runs(Path(arguments.runs), evaluator, reports)
 

@@ -8,9 +8,10 @@ import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from st_xling.evaluation.results import EvaluationResult
     from st_xling.mining.thresholds import PublishedThreshold
 
 
@@ -27,35 +28,34 @@ def check_keep(arguments: argparse.Namespace, *, publishes: bool = False) -> Non
         ValueError: If the model is no local folder, nothing can be written there, or what it has so far is broken.
     """
     if arguments.keep:
-        from st_xling.evaluation.results import read_kept_figures
+        from st_xling.evaluation.results import read_saved_results
         from st_xling.mining.thresholds import load_published_thresholds
 
         folder = Path(arguments.model)
         check_folder(folder, "--keep")
-        read_kept_figures(folder)
+        read_saved_results(folder)
         if publishes:
             load_published_thresholds(folder)
 
 
-def keep(arguments: argparse.Namespace, task: str, metrics: dict[str, Any], signature: str) -> None:
+def keep(arguments: argparse.Namespace, task: str, result: EvaluationResult) -> None:
     """Save results with the model, as :func:`check_keep` has found possible; nothing without ``--keep``.
 
     Args:
         arguments: With the command line.
         task: One of :data:`~st_xling.evaluation.results.TASKS`.
-        metrics: What ``--json`` writes of it.
-        signature: Of the metrics.
+        result: Metrics, rows and signature.
     """
     if arguments.keep:
-        keep_in(arguments, Path(arguments.model), task, metrics, signature)
+        keep_in(arguments, Path(arguments.model), task, result)
 
 
-def keep_in(arguments: argparse.Namespace, folder: Path, task: str, metrics: dict[str, Any], signature: str) -> None:
+def keep_in(arguments: argparse.Namespace, folder: Path, task: str, result: EvaluationResult) -> None:
     """The same for the folder of one of several models."""
-    from st_xling.evaluation.results import KeptFigures, keep_figures
+    from st_xling.evaluation.results import SavedResults, save_results
     from st_xling.hub.card import shown_command
 
-    path = keep_figures(folder, KeptFigures(task, metrics, signature, shown_command(arguments.command_line)))
+    path = save_results(folder, SavedResults.of(task, result, shown_command(arguments.command_line)))
     print(f"kept: {path}", file=sys.stderr)
     renew_card(folder)
 

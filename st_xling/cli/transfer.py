@@ -66,6 +66,7 @@ def transfer(arguments: argparse.Namespace) -> None:
 
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
     """
+    from st_xling.evaluation.results import EvaluationResult
     from st_xling.models import load_encoder
     from st_xling.models.load import in_its_dtype
     from st_xling.training.run_folder import RunFolder
@@ -103,4 +104,5 @@ def transfer(arguments: argparse.Namespace) -> None:
         command=arguments.command_line,
     )
     print_results(arguments, "transfer", report.as_dict(), report.signature, report.table())
-    keep(arguments, f"transfer-{arguments.task}", report.as_dict(), report.signature)
+    result = EvaluationResult(report.as_dict(), *report.rows(), report.signature)
+    keep(arguments, f"transfer-{arguments.task}", result)

@@ -10,7 +10,7 @@
 - ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
-- ``results``: evaluations saved in a model's folder, their rows and tables
+- ``results``: :class:`EvaluationResult`: metrics, rows and signature; saved in a model's folder
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores
 - ``base``: what evaluators share: encoding, signature, CSV, card
@@ -44,13 +44,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.ranking import relevant_ranks as relevant_ranks
     from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator
     from st_xling.evaluation.reranking import RerankingReport as RerankingReport
-    from st_xling.evaluation.results import KeptFigures as KeptFigures
-    from st_xling.evaluation.results import TatoebaResult as TatoebaResult
-    from st_xling.evaluation.results import bucc_table as bucc_table
-    from st_xling.evaluation.results import keep_figures as keep_figures
-    from st_xling.evaluation.results import read_kept_figures as read_kept_figures
-    from st_xling.evaluation.results import tatoeba_results as tatoeba_results
-    from st_xling.evaluation.results import tatoeba_table as tatoeba_table
+    from st_xling.evaluation.results import EvaluationResult as EvaluationResult
+    from st_xling.evaluation.results import SavedResults as SavedResults
+    from st_xling.evaluation.results import read_saved_results as read_saved_results
+    from st_xling.evaluation.results import save_results as save_results
     from st_xling.evaluation.retrieval import RetrievalEvaluator as RetrievalEvaluator
     from st_xling.evaluation.retrieval import RetrievalReport as RetrievalReport
     from st_xling.evaluation.retrieval import retrieval_table as retrieval_table

@@ -1,20 +1,23 @@
-"""What the evaluators share: how they are called, how text is encoded, what metrics are signed with."""
+"""Base class of the evaluators: calls, encoding, signatures."""
 
 from __future__ import annotations
 
 import csv
 import logging
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.encode import Role
 from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sign
+from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -22,18 +25,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Metrics(NamedTuple):
-    """What an evaluator measured.
+class Measured(NamedTuple):
+    """Values of an evaluator.
 
     Attributes:
-        metrics: By key, without the evaluator's name before it.
-        head: Of the CSV file, after epoch and steps.
-        rows: Of the CSV file; one a label rather than one column each, so that the head fits any set of languages.
+        metrics: Key, without the evaluator's name before it → value.
+        columns: Measures of the table.
+        rows: Their values, a row for each label, so that the head fits any set of languages.
     """
 
     metrics: dict[str, float]
-    head: Sequence[str]
-    rows: Sequence[Sequence[Any]]
+    columns: list[Column]
+    rows: list[Row]
 
 
 class SignedEvaluator(BaseEvaluator):
@@ -90,22 +93,29 @@ class SignedEvaluator(BaseEvaluator):
             epoch: Epoch for the CSV and the card; -1 outside training.
             steps: Steps within the epoch; -1 at its end.
         """
-        self.joint_mean = self.by_language = False
-        metrics, head, rows = self.measure(model)
+        result = self.evaluate(model)
         if output_path is not None and self.write_csv:
             path = Path(output_path) / self.csv_file
             path.parent.mkdir(parents=True, exist_ok=True)
-            is_new = not path.is_file()
+            names = [column.name for column in result.columns]
+            if any(row.intervals for row in result.rows):
+                names += [f"{name} {end}" for name in names for end in ("low", "high")]
+            head = [] if path.is_file() else [["epoch", "steps", "label", *names]]
+            rows = [[epoch, steps, row.label, *row.values, *chain(*row.intervals)] for row in result.rows]
             with path.open("a", newline="", encoding="utf-8") as file:
-                lines = [["epoch", "steps", *head]] if is_new else []
-                csv.writer(file).writerows([*lines, *([epoch, steps, *row] for row in rows)])
-        metrics = self.prefix_name_to_metrics(metrics, self.name)
-        logger.debug("%s %.4f (%s)", self.primary_metric, metrics[str(self.primary_metric)], self.signature)
-        self.store_metrics_in_model_card_data(model, metrics, epoch, steps)
-        return metrics
+                csv.writer(file).writerows([*head, *rows])
+        logger.debug("%s %.4f (%s)", self.primary_metric, result.metrics[str(self.primary_metric)], result.signature)
+        self.store_metrics_in_model_card_data(model, result.metrics, epoch, steps)
+        return result.metrics
 
-    def measure(self, model: Any) -> Metrics:
-        """What is measured of ``model``, without storing it anywhere."""
+    def evaluate(self, model: Any) -> EvaluationResult:
+        """Evaluate a model and return metrics, rows and signature, without storing them anywhere."""
+        self.joint_mean = self.by_language = False
+        metrics, columns, rows = self.measure(model)
+        return EvaluationResult(self.prefix_name_to_metrics(metrics, self.name), columns, rows, self.signature)
+
+    def measure(self, model: Any) -> Measured:
+        """Compute the values of ``model``."""
         raise NotImplementedError
 
     @property

@@ -9,19 +9,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import ScoreHistogram
-from st_xling.evaluation.results import BUCC_METRICS
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
+from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from st_xling.data import BuccCorpus
+
+#: Measures of each language pair.
+MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
 
 #: Sentences of each corpus and how many of them have their translation in the other, unless the spec says otherwise.
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
@@ -228,14 +232,15 @@ class BuccEvaluator(SignedEvaluator):
             [language for pair in self.corpora for language in pair_languages(pair)],
         )
 
-    def measure(self, model: SentenceTransformer) -> Metrics:
+    def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, mine, choose thresholds and compare with the gold."""
         scores = self.scores(model)
-        rows = {pair: {key: getattr(row, key) for key in BUCC_METRICS} for pair, row in scores.items()}
-        metrics: dict[str, float] = {f"{pair}_{key}": value for pair, row in rows.items() for key, value in row.items()}
-        for key in ("precision", "recall", "f1"):
-            metrics[key] = sum(row[key] for row in rows.values()) / len(rows)
-        return Metrics(metrics, ("pair", *BUCC_METRICS), [[pair, *row.values()] for pair, row in rows.items()])
+        metrics: dict[str, float] = {
+            f"{pair}_{key}": getattr(own, key) for pair, own in scores.items() for key in MEASURES
+        }
+        means = {key: sum(getattr(own, key) for own in scores.values()) / len(scores) for key in MEASURES[:3]}
+        values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in scores.items()}
+        return Measured({**metrics, **means}, *mining_rows(values, means, self.threshold_source))
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The scores of each language pair, without storing them anywhere."""
@@ -260,6 +265,32 @@ class BuccEvaluator(SignedEvaluator):
         except ValueError as error:
             raise ValueError(f"{name}: {error}") from error
         return EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+
+
+def mining_rows(
+    values: Mapping[str, Mapping[str, float]], means: Mapping[str, float], threshold_source: str
+) -> tuple[list[Column], list[Row]]:
+    """Return columns and rows of mined language pairs.
+
+    Args:
+        values: Language pair → measure → value; a count may be missing.
+        means: Precision, recall and F1 of all pairs.
+        threshold_source: Where the thresholds come from.
+    """
+    columns = [Column("precision", "precision"), Column("recall", "recall"), Column("F1", "f1", picture=True)]
+    columns += [Column("threshold", percent=False, decimals=4)]
+    columns += [Column(name, percent=False, decimals=0) for name in ("mined", "correct", "gold")]
+    rows = [
+        Row(
+            pair,
+            [own.get(key) for key in MEASURES],
+            arguments={"threshold": own["threshold"], "threshold_source": threshold_source},
+        )
+        for pair, own in values.items()
+    ]
+    if len(rows) > 1:
+        rows.append(Row("all", [means.get(key) for key in MEASURES], average=True))
+    return columns, rows
 
 
 def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
@@ -313,13 +344,13 @@ def _one_a_pair(thresholds: Mapping[str, float], pairs: list[str]) -> list[float
 
 
 def publishable_thresholds(
-    evaluator: BuccEvaluator, metrics: Mapping[str, float]
+    evaluator: BuccEvaluator, result: EvaluationResult
 ) -> tuple[dict[str, PublishedThreshold], dict[str, str]]:
     """Thresholds to publish with the model, and what they yielded on the split that was evaluated.
 
     Args:
-        evaluator: Which was called.
-        metrics: What it returned.
+        evaluator: The evaluator.
+        result: Its result.
     Returns:
         Thresholds by pair; and for each other pair why its threshold is not to be published: it was tuned on the gold
         that it was evaluated by, it keeps nothing, or the pair is not two language codes.
@@ -329,11 +360,9 @@ def publishable_thresholds(
     # As mining notes it that names the languages of both sides.
     center = {"center": "language"} if evaluator.by_language else {}
     options = {**dim, **center, **evaluator.model_options}
-    prefix = f"{evaluator.name}_" if evaluator.name else ""
+    rows = {row.label: row.values for row in result.rows}
     for pair in evaluator.corpora:
-        values: dict[str, Any] = {
-            key: metrics[f"{prefix}{pair}_{key}"] for key in ("threshold", "precision", "recall", "f1")
-        }
+        values: dict[str, Any] = dict(zip(MEASURES[:4], rows[pair]))
         if (why := _why_not(evaluator, pair, values["threshold"])) is not None:
             left_out[pair] = why
             continue

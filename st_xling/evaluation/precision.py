@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs
 from st_xling.utils.languages import distinct_codes, pair_languages
 from st_xling.utils.nearest import precision_at
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -73,39 +73,38 @@ class PrecisionEvaluator(SignedEvaluator):
         Args:
             vectors: Of each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
         """
-        metrics: dict[str, float] = {}
-        for pair in self.pairs:
-            try:
-                forward, backward = precision_at(*vectors[pair], at=self.at)
-            except ValueError as error:
-                raise ValueError(f"{pair}: {error}") from error
-            for n in self.at:
-                both = (forward[n], backward[n], (forward[n] + backward[n]) / 2)
-                metrics |= {f"{pair}_{way}_p@{n}": value for way, value in zip(DIRECTIONS, both)}
-        for n in self.at:
-            for way in DIRECTIONS:
-                metrics[f"{way}_p@{n}"] = sum(metrics[f"{pair}_{way}_p@{n}"] for pair in self.pairs) / len(self.pairs)
-        return metrics
+        return self._measured(vectors).metrics
 
-    def measure(self, model: SentenceTransformer) -> Metrics:
+    def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, match both ways and average."""
         vectors = self.encode_columns(model, *self.columns())
-        metrics = self.judge(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
-        return Metrics(metrics, ("measure", "value"), list(metrics.items()))
+        return self._measured(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
+
+    def _measured(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+        values: dict[str, list[float]] = {}  # pair → for each N, to the target and back
+        for pair in self.pairs:
+            try:
+                both = precision_at(*vectors[pair], at=self.at)
+            except ValueError as error:
+                raise ValueError(f"{pair}: {error}") from error
+            values[pair] = [way[n] for n in self.at for way in both]
+        means = [sum(column) / len(column) for column in zip(*values.values())]
+        metrics: dict[str, float] = {}
+        for stem, own in {**{f"{pair}_": own for pair, own in values.items()}, "": means}.items():
+            for n, forward, backward in zip(self.at, own[::2], own[1::2]):
+                both_ways = (forward, backward, (forward + backward) / 2)
+                metrics |= {f"{stem}{way}_p@{n}": value for way, value in zip(DIRECTIONS, both_ways)}
+        columns = [
+            Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == self.at[0]) for n in self.at for arrow in "→←"
+        ]
+        rows = [Row(pair, [*own]) for pair, own in values.items()]
+        if len(rows) > 1:
+            rows.append(Row("all", [*means], average=True))
+        return Measured(metrics, columns, rows)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
         return {"pairs": list(self.pairs), "at": list(self.at), **super().get_config_dict()}
-
-    def table(self, metrics: Mapping[str, float]) -> str:
-        """The metrics of a call as plain text: one row a pair, then their average; percent with one decimal."""
-        prefix = f"{self.name}_" if self.name else ""
-        stems = {pair: f"{prefix}{pair}_" for pair in self.pairs} | ({"all": prefix} if len(self.pairs) > 1 else {})
-        rows = [
-            [label, *(100 * metrics[f"{stem}{way}_p@{n}"] for n in self.at for way in DIRECTIONS[:2])]
-            for label, stem in stems.items()
-        ]
-        return format_table(["pair", *(f"P@{n} {way}" for n in self.at for way in ("->", "<-"))], rows)
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:

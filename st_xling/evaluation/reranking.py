@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.ranking import (
     RankingScores,
     bootstrap_interval,
@@ -19,7 +19,7 @@ from st_xling.evaluation.ranking import (
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row, format_table
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -87,6 +87,26 @@ class RerankingReport:
             for other, cell in row.items():
                 flat |= {f"{language}-{other}_{name}": value for name, value in cell.means.items()}
         return flat
+
+    def rows(self) -> tuple[list[Column], list[Row]]:
+        """Return a column for each measure, and rows: all queries, then each pair of languages."""
+        names = list(self.overall.means)
+        columns = [
+            Column(
+                name if name.startswith("acc") else name.upper(),
+                name.replace("acc@", "accuracy_at_"),
+                picture=name == names[0],
+            )
+            for name in names
+        ]
+
+        def row(label: str, cell: RankingWithInterval, *, average: bool = False) -> Row:
+            ends = [[cell.low[name], cell.high[name]] for name in names]
+            return Row(label, [*cell.means.values()], average=average, intervals=ends)
+
+        rows = [row("all", self.overall, average=True)]
+        rows += [row(f"{query} → {other}", cell) for query, own in self.matrix.items() for other, cell in own.items()]
+        return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Everything, for JSON: ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any."""
@@ -229,20 +249,10 @@ class RerankingEvaluator(SignedEvaluator):
             data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
         )
 
-    def measure(self, model: CrossEncoder) -> Metrics:
+    def measure(self, model: CrossEncoder) -> Measured:
         """Score, rank and average."""
         report = self.report(model)
-        names = list(report.overall.means)
-        cells = [("all", "all", report.overall)]
-        cells += [(language, other, cell) for language, row in report.matrix.items() for other, cell in row.items()]
-        head = ["queries", "passages", *names, *(f"{name}_{end}" for name in names for end in ("low", "high"))]
-        rows = [
-            [language, other, *cell.means.values()]
-            + [end[name] for name in names for end in (cell.low, cell.high)]
-            + [cell.scores.n_queries]
-            for language, other, cell in cells
-        ]
-        return Metrics(report.metrics(), [*head, "n_queries"], rows)
+        return Measured(report.metrics(), *report.rows())
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """The measures with all their intervals, without storing them anywhere."""

@@ -6,8 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.evaluation.base import Metrics, SignedEvaluator
-from st_xling.evaluation.results import tatoeba_results
+from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import (
     TATOEBA_GROUPS,
     Pairs,
@@ -18,6 +17,7 @@ from st_xling.evaluation.tatoeba_data import (
 )
 from st_xling.utils.nearest import retrieval_accuracy
 from st_xling.utils.signature import sha8
+from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -88,23 +88,26 @@ class TatoebaEvaluator(SignedEvaluator):
         data = f"{self.data_name}@{sha8(self.pairs)}"
         return self.sign("tatoeba", languages=group or self.languages, direction="both", ties="index", data=data)
 
-    def measure(self, model: SentenceTransformer) -> Metrics:
+    def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, retrieve both ways and average."""
         vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
         accuracies: dict[str, tuple[float, float]] = {}
         metrics: dict[str, float] = {}
+        rows: list[Row] = []
         for language in self.pairs:
             try:
                 to_en, from_en = accuracies[language] = retrieval_accuracy(next(vectors), next(vectors))
             except ValueError as error:
                 raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
             metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
+            rows.append(Row(language, [to_en, from_en, (to_en + from_en) / 2]))
         for group, members in {**self.groups, "": self.languages}.items():
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
-        rows = [[row.label, row.to_en, row.from_en, row.mean] for row in tatoeba_results(metrics, name="")]
-        return Metrics(metrics, ("label", "to_en_accuracy", "from_en_accuracy", "mean_accuracy"), rows)
+            rows.append(Row(group or "all", [*averages.values()], average=True))
+        columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
+        return Measured(metrics, [*columns, Column("mean")], rows)
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""

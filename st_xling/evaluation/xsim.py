@@ -11,11 +11,12 @@ import numpy as np
 
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.score_pairs import check_aligned
 from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row, format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -138,6 +139,18 @@ class XsimReport:
             more = [hard[name]["error"], *hard[name]["categories"].values()] if hard else []
             rows.append([name, *(None if value is None else 100 * value for value in (to, back, *more))])
         return format_table(head, rows, decimals=2, summary=1)
+
+    def result(self) -> EvaluationResult:
+        """Return the error rates of all languages and their average."""
+        columns = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
+        hard = self._hard()
+        if hard:
+            columns.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
+        rows = [
+            Row(name, [*both, *([hard[name]["error"]] if hard else [])], average=name == "all")
+            for name, both in {**self.errors, "all": self.mean}.items()
+        ]
+        return EvaluationResult(self.as_dict()["xsim"], columns, rows, self.signature)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

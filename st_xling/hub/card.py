@@ -23,7 +23,7 @@ from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCard
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
-from st_xling.evaluation.results import KeptFigures, Row
+from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub import markdown
 from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, TASKS, CardFacts, CardOptions, read_facts
 from st_xling.hub.files import published_files
@@ -177,7 +177,7 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
     return data
 
 
-def eval_results(result: KeptFigures) -> list[EvalResult]:
+def eval_results(result: SavedResults) -> list[EvalResult]:
     """Every value of a column that has a metric, with the signature among the metric's arguments.
 
     There, not among the data set's: a model index keeps those of the first value of a data set alone.
@@ -206,7 +206,7 @@ def eval_results(result: KeptFigures) -> list[EvalResult]:
     ]
 
 
-def data_title(result: KeptFigures) -> str:
+def data_title(result: SavedResults) -> str:
     """What a model was evaluated on."""
     return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(result.data_name, result.data_name)
 
@@ -220,7 +220,7 @@ def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str
             yield f"{stem}{key}", json.dumps(value, ensure_ascii=False)
 
 
-def headline(result: KeptFigures) -> tuple[Row, int, list[int]] | None:
+def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
     """The row of a result that sums it up, the place of its first value, and those of the others that are shares."""
     rows: list[Row] = sorted(result.rows or (), key=lambda row: row.average)
     row = rows[-1] if rows else None

@@ -17,7 +17,7 @@ from huggingface_hub.utils import validate_repo_id
 
 from st_xling.data.phrasebook_spec import paired_languages
 from st_xling.data.spec import parse_spec, split_spec
-from st_xling.evaluation.results import RESULTS_FILE, KeptFigures, read_kept_figures
+from st_xling.evaluation.results import RESULTS_FILE, SavedResults, read_saved_results
 from st_xling.hub.markdown import one_line
 from st_xling.hub.model_kind import ModelKind, model_kind
 from st_xling.mining.thresholds import PublishedThreshold, load_published_thresholds
@@ -176,7 +176,7 @@ class CardFacts:
     looked_up: Mapping[str, Any]
     run: Mapping[str, Any]
     results: Mapping[str, Any]
-    evaluations: list[KeptFigures]
+    evaluations: list[SavedResults]
     thresholds: Mapping[str, PublishedThreshold]
 
     @property
@@ -316,7 +316,7 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
         _look_up(folder, run) if looked_up is None else looked_up,
         without_places(run),
         without_places(results),
-        read_kept_figures(folder),
+        read_saved_results(folder),
         load_published_thresholds(folder),
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.evaluation.results import KeptFigures, Row
+from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.markdown import one_line
 from st_xling.utils.io import write_atomic
 
@@ -26,7 +26,7 @@ _DPI = 110
 _MOST_ROWS = 120
 
 
-def draw_pictures(folder: Path, evaluations: Sequence[tuple[str, KeptFigures]]) -> None:
+def draw_pictures(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) -> None:
     """Draw what saved results can be drawn of; a picture of results that are no longer there is removed.
 
     Args:
@@ -44,7 +44,7 @@ def draw_pictures(folder: Path, evaluations: Sequence[tuple[str, KeptFigures]]) 
         write_atomic(path, stream.getvalue())
 
 
-def _bars(evaluations: Sequence[tuple[str, KeptFigures]]) -> Figure | None:
+def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Figure | None:
     """A panel an evaluation, a bar a language and measure; those of one language alone say nothing as a picture."""
     panels, heights = [], []
     for title, result in evaluations:
@@ -73,7 +73,7 @@ def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, st
     _finish(axes, _drawable(f"{title}{only}"), "%", legend=len(columns) if len(columns) > 1 else 0)
 
 
-def _histograms(evaluations: Sequence[tuple[str, KeptFigures]]) -> Figure | None:
+def _histograms(evaluations: Sequence[tuple[str, SavedResults]]) -> Figure | None:
     """A panel a pair of languages: how candidate pairs score, and from where on they are kept."""
     panels = []
     for _, result in evaluations:

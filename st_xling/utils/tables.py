@@ -1,9 +1,73 @@
-"""Results as a table of plain text."""
+"""Rows of results, and tables of plain text."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Column:
+    """One measure of an evaluation.
+
+    Attributes:
+        name: Head of the table.
+        metric: Its id in a card's metadata; ``None`` if it does not appear there.
+        percent: Whether values are fractions, shown in percent.
+        picture: Whether the bar chart of languages shows it.
+        decimals: Number of decimals in a table of plain text.
+    """
+
+    name: str
+    metric: str | None = None
+    percent: bool = True
+    picture: bool = False
+    decimals: int = 1
+
+
+@dataclass(frozen=True)
+class Row:
+    """The results of one language, pair of languages or average.
+
+    Attributes:
+        label: Name of the row.
+        values: One value for each column; ``None`` where there is none.
+        average: Whether it is an average over other rows.
+        arguments: What the metadata have besides the signature, such as the threshold.
+        intervals: Lower and upper end for each column; empty without intervals.
+    """
+
+    label: str
+    values: list[float | None]
+    average: bool = False
+    arguments: dict[str, Any] = field(default_factory=dict)
+    intervals: list[list[float]] = field(default_factory=list)
+
+
+def format_rows(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> str:
+    """Format rows as a table; a line of dashes separates the averages at the end.
+
+    Args:
+        head: Head of the labels.
+        columns: The measures.
+        rows: Their values.
+    Example:
+        >>> columns = [Column("to English"), Column("pairs", percent=False, decimals=0)]
+        >>> print(format_rows("language", columns, [Row("deu", [0.98, 1000]), Row("all", [0.98, None], average=True)]))
+        language  to English  pairs
+        deu             98.0   1000
+        ---------------------------
+        all             98.0      -
+    """
+
+    def cell(column: Column, value: float | None) -> str | None:
+        return None if value is None else f"{100 * value if column.percent else value:.{column.decimals}f}"
+
+    cells = [[row.label, *map(cell, columns, row.values)] for row in rows]
+    averages = sum(row.average for row in rows)
+    summary = averages if all(row.average for row in rows[len(rows) - averages :]) else 0
+    return format_table([head, *(column.name for column in columns)], cells, summary=summary)
 
 
 def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: int = 1, summary: int = 0) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.cli import main
-from st_xling.evaluation import read_kept_figures
+from st_xling.evaluation import read_saved_results
 from st_xling.evaluation.compare import run
 
 DATA = ["--data", "phrasebook:de?size=20", "--samples", "20", "--tasks", "tatoeba,mining,size"]
@@ -25,7 +25,7 @@ def test_table_page_and_cards(encoder: Path, tmp_path: Path, capsys: pytest.Capt
     assert f"my-encoder: {encoder}, prompt 'query: '" in printed.out and "compare.html" in printed.err
     assert "st-xling compare" not in printed.out
     for folder in (encoder, other):
-        (kept,) = read_kept_figures(folder)
+        (kept,) = read_saved_results(folder)
         card = (folder / "README.md").read_text(encoding="utf-8")
         assert kept.task == "compare" and kept.signature in card and "## Results" in card
         assert [row.label for row in kept.rows or ()][:1] == ["Tatoeba: accuracy"]

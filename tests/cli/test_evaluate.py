@@ -19,8 +19,6 @@ from st_xling.evaluation import (
     PrecisionEvaluator,
     RerankingEvaluator,
     TatoebaEvaluator,
-    bucc_table,
-    tatoeba_table,
     xsim_by_language,
 )
 from st_xling.evaluation.tatoeba_data import load_english_pairs
@@ -52,21 +50,21 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tatoeba(model: Any, folder: Path) -> tuple[str, str, Any]:
     text = load_english_pairs([folder], "de")
     evaluator = TatoebaEvaluator(text.pairs, data_name=text.name)
-    metrics = evaluator(model)
-    return tatoeba_table(metrics), evaluator.signature, metrics
+    result = evaluator.evaluate(model)
+    return result.table(), result.signature, result.metrics
 
 
 def precision(model: Any, folder: Path) -> tuple[str, str, Any]:
     data = load_data_specs(["zh-vi=phrasebook?size=12"], split="test")
     evaluator = PrecisionEvaluator(data, data_name="phrasebook-test", at=[1, 3])
-    metrics = evaluator(model)
-    return evaluator.table(metrics), evaluator.signature, metrics
+    result = evaluator.evaluate(model)
+    return result.table("pair"), result.signature, result.metrics
 
 
 def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
     evaluator = BuccEvaluator.from_folder(folder, ["de-en", "vi-en"])
-    metrics = evaluator(model)
-    return bucc_table(metrics), evaluator.signature, metrics
+    result = evaluator.evaluate(model)
+    return result.table("pair"), result.signature, result.metrics
 
 
 def xsim(model: Any, folder: Path) -> tuple[str, str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from st_xling.cli import build_parser, main
-from st_xling.evaluation import read_kept_figures
+from st_xling.evaluation import read_saved_results
 from st_xling.hub.card import shown_command
 from st_xling.mining import load_published_thresholds
 from tests.conftest import PAIRS
@@ -35,7 +35,7 @@ def judged(words: list[str], model: Path, json_path: Path, capsys: pytest.Captur
     assert main([*words, "--json", str(json_path), "--keep"]) == 0
     captured = capsys.readouterr()
     written = json.loads(json_path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    kept = read_kept_figures(model)[-1]
+    kept = read_saved_results(model)[-1]
     assert f"kept: {model / 'results.json'}" in captured.err and f"card: {model / 'README.md'}" in captured.err
     assert kept.signature == written["signature"] == captured.out.splitlines()[-1]
     assert kept.command == shown_command(shlex.join(["st-xling", *words]))
@@ -59,7 +59,7 @@ def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys:
     if task == "retrieval":
         assert set(found["kept"].figures) == {"my-encoder", "BM25"}
     assert main([*words, "--keep"]) == 0
-    assert len(read_kept_figures(encoder)) == 1
+    assert len(read_saved_results(encoder)) == 1
     assert not (encoder / "mining.json").exists()
     assert found["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
 
@@ -81,7 +81,7 @@ def test_figures_of_transfer_are_the_encoder_s(tmp_path: Path, capsys: pytest.Ca
     words += ["--out", str(tmp_path / "run"), "--max-steps", "1", "--batch-size", "8"]
     found = judged(words, encoder, tmp_path / "f.json", capsys)
     assert found["kept"].task == "transfer-pawsx" and found["kept"].figures == found["written"]["transfer"]
-    assert not read_kept_figures(tmp_path / "run")
+    assert not read_saved_results(tmp_path / "run")
     words[2] = "some-body/some-model"
     assert main([*words[:-4], "--overwrite", "--keep"]) == 2
     assert "there is no folder some-body/some-model" in capsys.readouterr().err
@@ -102,7 +102,7 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
         assert main([*words, "--threshold", given, "--keep"]) == 0
         assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
         assert load_published_thresholds(encoder)["de-en"].as_dict() == threshold
-    assert [kept.figures["bucc_de-en_threshold"] for kept in read_kept_figures(encoder)][2] is None
+    assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None
 
 
 def test_a_card_of_others_stays(encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -111,7 +111,7 @@ def test_a_card_of_others_stays(encoder: Path, capsys: pytest.CaptureFixture[str
     assert (
         f"README.md is not of our making and stays; to replace it: st-xling card {encoder}" in capsys.readouterr().err
     )
-    assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n" and read_kept_figures(encoder)
+    assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n" and read_saved_results(encoder)
 
 
 def broken(path: Path) -> None:

@@ -35,4 +35,4 @@ def test_a_sweep_and_the_model_it_saves(tmp_path: Path, capsys: pytest.CaptureFi
     assert main(["evaluate", "precision", str(out), *data, "--json", str(tmp_path / "judged.json")]) == 0
     judged = json.loads((tmp_path / "judged.json").read_text(encoding="utf-8"))["precision"]
     assert judged["precision_mean_p@1"] == pytest.approx(saved["best_dev"])
-    assert capsys.readouterr().out.startswith("pair   P@1 ->  P@1 <-  P@5 ->  P@5 <-\nzh-vi  ")
+    assert capsys.readouterr().out.startswith("pair   P@1 →  P@1 ←  P@5 →  P@5 ←\nzh-vi  ")

@@ -276,7 +276,7 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
     ways = {"k": 3, "margin": "distance", "retrieval": "intersect"}
     for options in ({"train": {"de-en": dev}}, {"threshold": 0.01, "name": ""}):
         evaluator = BuccEvaluator({"de-en": test}, **options, **ways)
-        found, left_out = publishable_thresholds(evaluator, evaluator(model))
+        found, left_out = publishable_thresholds(evaluator, evaluator.evaluate(model))
         judged = evaluator.scores(model)["de-en"]
         measured = {name: getattr(judged, name) for name in ("threshold", "precision", "recall", "f1")}
         assert not left_out and found["de-en"].as_dict() == {**measured, **ways, "signature": evaluator.signature}
@@ -286,11 +286,12 @@ def test_thresholds_to_publish(make_model: Callable[..., Any]) -> None:
         ({"threshold": float("inf")}, "it is inf"),
     ):
         evaluator = BuccEvaluator({"de-en": test}, **options)
-        found, left_out = publishable_thresholds(evaluator, evaluator(model))
+        found, left_out = publishable_thresholds(evaluator, evaluator.evaluate(model))
         assert not found and why in left_out["de-en"]
     means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
     evaluator = BuccEvaluator({"de-en": test}, threshold=0.01)
-    found, _ = publishable_thresholds(evaluator, evaluator(apply_centering(model, Centering(torch.zeros(16), means))))
+    centered = apply_centering(model, Centering(torch.zeros(16), means))
+    found, _ = publishable_thresholds(evaluator, evaluator.evaluate(centered))
     assert found["de-en"].options == {"center": "language"}
     evaluator = BuccEvaluator({"Deutsch": test}, threshold=1.0)
-    assert "two language codes" in publishable_thresholds(evaluator, evaluator(model))[1]["Deutsch"]
+    assert "two language codes" in publishable_thresholds(evaluator, evaluator.evaluate(model))[1]["Deutsch"]

@@ -9,21 +9,23 @@ from typing import Any
 import pytest
 
 from st_xling import __version__
-from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
+from st_xling.evaluation import SavedResults, read_saved_results, save_results
 from st_xling.evaluation.results import TASKS
+from st_xling.utils.tables import Column, Row
 
 
-def kept(task: str = "tatoeba", signature: str = "tatoeba|x", **figures: Any) -> KeptFigures:
-    return KeptFigures(task, figures or {"tatoeba_mean": 0.5}, signature, "st-xling evaluate …")
+def kept(task: str = "tatoeba", signature: str = "tatoeba|x", **figures: Any) -> SavedResults:
+    columns, rows = [Column("mean", "accuracy")], [Row("deu", [0.5])]
+    return SavedResults(task, figures or {"tatoeba_mean": 0.5}, signature, "st-xling evaluate …", columns, rows)
 
 
 def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
-    assert read_kept_figures(tmp_path) == []
+    assert read_saved_results(tmp_path) == []
     (tmp_path / "results.json").write_text('{"training": {"seconds": 1.5}, "leak": {"rows": 3}}', encoding="utf-8")
     first, second = kept(), kept("transfer-pos", "transfer|x", languages={"th": {"accuracy": 0.25}}, **{"größe": [1]})
-    assert keep_figures(str(tmp_path), first) == tmp_path / "results.json"
-    keep_figures(tmp_path, second)
-    assert read_kept_figures(str(tmp_path)) == [first, second] and first.version == __version__
+    assert save_results(str(tmp_path), first) == tmp_path / "results.json"
+    save_results(tmp_path, second)
+    assert read_saved_results(str(tmp_path)) == [first, second] and first.version == __version__
     written = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
     assert list(written) == ["training", "leak", "evaluations"] and written["leak"] == {"rows": 3}
     assert written["evaluations"][0] == {
@@ -32,38 +34,38 @@ def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
         "signature": "tatoeba|x",
         "command": "st-xling evaluate …",
         "version": __version__,
-        "columns": [{"name": "value", "metric": "value", "percent": False, "picture": False}],
-        "rows": [{"label": "tatoeba_mean", "values": [0.5], "average": False, "arguments": {}, "intervals": []}],
+        "columns": [{"name": "mean", "metric": "accuracy", "percent": True, "picture": False, "decimals": 1}],
+        "rows": [{"label": "deu", "values": [0.5], "average": False, "arguments": {}, "intervals": []}],
     }
     assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
 
 
 def test_the_same_again_replaces_in_its_place(tmp_path: Path) -> None:
     for figures in (kept(), kept(signature="other"), kept("xsim"), kept(f1=0.75)):
-        keep_figures(tmp_path, figures)
-    assert [(found.task, found.signature) for found in read_kept_figures(tmp_path)] == [
+        save_results(tmp_path, figures)
+    assert [(found.task, found.signature) for found in read_saved_results(tmp_path)] == [
         *(("tatoeba", "tatoeba|x"), ("tatoeba", "other"), ("xsim", "tatoeba|x"))
     ]
-    assert read_kept_figures(tmp_path)[0].figures == {"f1": 0.75}
+    assert read_saved_results(tmp_path)[0].figures == {"f1": 0.75}
 
 
 def test_no_infinity_gets_into_the_file(tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text('{"training": {"best_dev": NaN}}', encoding="utf-8")
-    keep_figures(tmp_path, kept("bucc", threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
+    save_results(tmp_path, kept("bucc", threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
     text = (tmp_path / "results.json").read_text(encoding="utf-8")
     assert json.loads(text, parse_constant=pytest.fail)["training"] == {"best_dev": None}
-    assert read_kept_figures(tmp_path)[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
+    assert read_saved_results(tmp_path)[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
 
 
 def test_keys_of_a_later_version_stay(tmp_path: Path) -> None:
-    keep_figures(tmp_path, kept())
+    save_results(tmp_path, kept())
     path = tmp_path / "results.json"
     content = json.loads(path.read_text(encoding="utf-8"))
     content["evaluations"][0]["machine"] = "a big one"
     path.write_text(json.dumps(content), encoding="utf-8")
-    keep_figures(tmp_path, kept("xsim"))
+    save_results(tmp_path, kept("xsim"))
     assert json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]["machine"] == "a big one"
-    assert [found.task for found in read_kept_figures(tmp_path)] == ["tatoeba", "xsim"]
+    assert [found.task for found in read_saved_results(tmp_path)] == ["tatoeba", "xsim"]
 
 
 ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "version": "0.1.0", "columns": [], "rows": []}
@@ -83,7 +85,7 @@ ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "versi
 def test_a_broken_file_is_told_and_left(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(content, encoding="utf-8")
-    for call in (lambda: read_kept_figures(tmp_path), lambda: keep_figures(tmp_path, kept())):
+    for call in (lambda: read_saved_results(tmp_path), lambda: save_results(tmp_path, kept())):
         with pytest.raises(ValueError, match=message):
             call()
     assert path.read_text(encoding="utf-8") == content
@@ -93,7 +95,7 @@ def test_what_cannot_be_kept(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"task must be one of {', '.join(TASKS)}: got 'chess'"):
         kept("chess")
     with pytest.raises(ValueError, match="metrics must be what JSON can write: .*set"):
-        keep_figures(tmp_path, kept(pairs={1, 2}))
+        save_results(tmp_path, kept(pairs={1, 2}))
     with pytest.raises(ValueError, match="there is no folder .*absent"):
-        keep_figures(tmp_path / "absent", kept())
+        save_results(tmp_path / "absent", kept())
     assert not list(tmp_path.iterdir())

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from st_xling.evaluation import TATOEBA_GROUPS, TatoebaEvaluator, TatoebaResult, tatoeba_results, tatoeba_table
+from st_xling.evaluation import TATOEBA_GROUPS, TatoebaEvaluator
+from st_xling.utils.tables import Row
 from tests.evaluation.table_model import TableModel
 
 ENGLISH = ["The cat sleeps.", "I drink tea.", "Where is the station?", "Snow fell today. ❄"]
@@ -118,20 +119,17 @@ def test_bad_embeddings_name_language_and_row():
 
 
 def test_table_and_rows():
-    metrics = TatoebaEvaluator(PAIRS, groups={"pair": ["th", "de"]})(TableModel(perfect(PAIRS)))
-    metrics = {**metrics, "tatoeba_deu_to_en_accuracy": 0.12345, "eval_loss": 3.0}
-    assert tatoeba_table(metrics).splitlines() == [
-        "language  to en  from en   mean",
-        "ara       100.0    100.0  100.0",
-        "deu        12.3    100.0   56.2",
-        "tha       100.0    100.0  100.0",
-        "-------------------------------",
-        "pair      100.0    100.0  100.0",
-        "all       100.0    100.0  100.0",
+    result = TatoebaEvaluator(PAIRS, groups={"pair": ["th", "de"]}).evaluate(TableModel(perfect(PAIRS)))
+    assert result.table().splitlines() == [
+        "language  to English  from English   mean",
+        "ara            100.0         100.0  100.0",
+        "deu            100.0         100.0  100.0",
+        "tha            100.0         100.0  100.0",
+        "-----------------------------------------",
+        "pair           100.0         100.0  100.0",
+        "all            100.0         100.0  100.0",
     ]
-    assert tatoeba_results(metrics)[-1] == TatoebaResult("all", 1.0, 1.0, is_average=True)
-    with pytest.raises(ValueError, match="metrics must hold other_to_en_accuracy"):
-        tatoeba_table(metrics, name="other")
+    assert result.rows[-1] == Row("all", [1.0, 1.0, 1.0], average=True)
 
 
 def test_folder_of_real_files(real_data):

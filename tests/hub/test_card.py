@@ -14,12 +14,13 @@ import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.cli import main
-from st_xling.evaluation import KeptFigures, keep_figures
+from st_xling.evaluation import SavedResults, save_results
 from st_xling.hub import CardOptions, card_text, write_card
 from st_xling.hub.card import card_metadata, eval_results, shown_command
 from st_xling.hub.card_facts import read_facts
 from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
 from st_xling.mining.thresholds import PublishedThreshold, publish_thresholds
+from st_xling.utils.tables import Column, Row
 from tests.hub.clients import change
 from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded
@@ -200,7 +201,7 @@ def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path:
     assert "`--prompt-name query`" not in text
     exec(compile(lines, "card", "exec"), {"__name__": "card"})
     assert "tensor" in capsys.readouterr().out and "encode_document" in lines
-    keep_figures(folder, KeptFigures("xsim", {}, "xsim|prompt:passage: |data:x@0", "c"))
+    save_results(folder, SavedResults("xsim", {}, "xsim|prompt:passage: |data:x@0", "c", [], []))
     assert "prompt_name='document'" in card_text(folder)
     (folder / "results.json").unlink()  # without any, those of queries are likely
     text = card_text(folder)
@@ -303,75 +304,74 @@ def test_the_validator_of_the_hub_is_asked(hub: Hub, client: Callable[..., Any],
     assert "was not validated" in capsys.readouterr().err
 
 
-def interval(mean: float) -> dict[str, float]:
-    return {"mean": mean, "low": mean - 0.1, "high": mean + 0.1}
-
-
-COUNTS = {"precision": 0.75, "recall": 0.5, "f1": 0.6, "threshold": 1.0625, "n_mined": 4, "n_gold": 6, "n_correct": 3}
-RANKED = {"acc@1": interval(0.5), "mrr": interval(0.625), "n_queries": 8, "n_without_relevant": 0}
-TATOEBA = {"deu_to_en_accuracy": 0.5, "deu_from_en_accuracy": 0.25, "to_en_accuracy": 0.5, "from_en_accuracy": 0.25}
-# Task → figures as --json has them, signature, values that the metadata must have: (config, metric, name) → value,
-# and a row of the table.
-FIGURES: dict[str, tuple[dict[str, Any], str, dict[tuple[str, str, str], float], str]] = {
+TO_FROM = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
+BUCC = [Column("precision", "precision"), Column("recall", "recall"), Column("F1", "f1", picture=True)]
+COUNTS = [Column(name, percent=False) for name in ("threshold", "mined", "correct", "gold")]
+PRECISION = [Column(f"P@{n} {arrow}", f"precision_at_{n}") for n in (1, 3) for arrow in "→←"]
+FROM_TRAIN = {"threshold": 1.0625, "threshold_source": "train"}
+HISTOGRAM = {"low": 0.9, "high": 1.3, "correct": [0, 0, 2, 3], "wrong": [40, 30, 2, 0]}
+# Task → columns, rows, signature, values that the metadata must have: (config, metric, name) → value, and a row of the
+# table.
+RESULTS: dict[str, tuple[list[Column], list[Row], str, dict[tuple[str, str, str], float], str]] = {
     "tatoeba": (
-        {f"tatoeba_{key}": value for key, value in {**TATOEBA, "mean_accuracy": 0.375}.items()},
+        [*TO_FROM, Column("mean")],
+        [Row("deu", [0.5, 0.25, 0.375]), Row("all", [0.5, 0.25, 0.375], average=True)],
         "tatoeba|direction:both|data:tatoeba@01234567",
         {("deu", "accuracy", "to English"): 0.5, ("all", "accuracy", "from English"): 0.25},
         "| deu | 50.0 | 25.0 | 37.5 |",
     ),
     "bucc": (
-        {
-            **{f"bucc_de-en_{key}": value for key, value in COUNTS.items()},
-            **{f"bucc_fr-en_{key}": value for key, value in {**COUNTS, "threshold": None}.items()},
-            **{f"bucc_{key}": 0.5 for key in ("precision", "recall", "f1")},
-            "histograms": {"de-en": {"low": 0.9, "high": 1.3, "correct": [0, 0, 2, 3], "wrong": [40, 30, 2, 0]}},
-        },
+        [*BUCC, *COUNTS],
+        [
+            Row("de-en", [0.75, 0.5, 0.6, 1.0625, 4, 3, 6], arguments=FROM_TRAIN),
+            Row("fr-en", [0.75, 0.5, 0.6, None, 4, 3, 6], arguments={**FROM_TRAIN, "threshold": None}),
+            Row("all", [0.5, 0.5, 0.5, None, None, None, None], average=True),
+        ],
         "bucc|threshold:train|split:test|data:mine@01234567",
         {("de-en", "precision", "precision"): 0.75, ("de-en", "f1", "F1"): 0.6, ("all", "f1", "F1"): 0.5},
         "| de-en | 75.0 | 50.0 | 60.0 | 1.0625 | 4 | 3 | 6 |",
     ),
     "xsim": (
-        {
-            name: {"to_en_error": 0.125, "from_en_error": 0.25, "to_en_plus_plus": {"error": 0.5, "categories": {}}}
-            for name in ("deu", "all")
-        },
+        [
+            *(Column(f"error {way} English", "xsim_error") for way in ("to", "from")),
+            Column("xsim++ to English", "xsim_plus_plus_error"),
+        ],
+        [Row("deu", [0.125, 0.25, 0.5]), Row("all", [0.125, 0.25, 0.5], average=True)],
         "xsim|margin:ratio|data:tatoeba@01234567",
         {("deu", "xsim_error", "error to English"): 0.125, ("deu", "xsim_plus_plus_error", "xsim++ to English"): 0.5},
         "| **all** | 12.5 | 25.0 | 50.0 |",
     ),
     "precision": (
-        {
-            f"precision_{label}{way}_p@{n}": 0.5 + 0.1 * n
-            for label in ("zh-vi_", "")
-            for way in ("source_to_target", "target_to_source", "mean")
-            for n in (1, 3)
-        },
+        PRECISION,
+        [Row("zh-vi", [0.6, 0.6, 0.8, 0.8])],
         "precision|at:1,3|data:precision@01234567",
         {("zh-vi", "precision_at_3", "P@3 →"): 0.8},
         "| zh-vi | 60.0 | 60.0 | 80.0 | 80.0 |",
     ),
     "reranking": (
-        {"overall": RANKED, "matrix": {"en": {"zh": RANKED}}, "counts": {}},
+        [Column("acc@1", "accuracy_at_1", picture=True), Column("MRR", "mrr")],
+        [
+            Row("all", [0.5, 0.625], average=True, intervals=[[0.4, 0.6], [0.525, 0.725]]),
+            Row("en → zh", [0.5, 0.625]),
+        ],
         "reranking|n:8|data:xquad@01234567",
         {("all", "accuracy_at_1", "acc@1"): 0.5, ("en → zh", "mrr", "MRR"): 0.625},
         "| **all** | 50.0 (40.0–60.0) | 62.5 (52.5–72.5) |",
     ),
     "retrieval": (
-        {
-            name: {"figures": {"fi": {"MRR@100": value}, "mean": {"MRR@100": value}}, "n_queries": {"fi": 8}}
-            for name, value in (("BM25", 0.25), ("mine", 0.5))
-        },
+        [Column("MRR@100", "mrr_at_100", picture=True), Column("BM25 MRR@100")],
+        [Row("fi", [0.5, 0.25]), Row("mean", [0.5, 0.25], average=True)],
         "retrieval|pool:separate|data:mrtydi@01234567",
         {("fi", "mrr_at_100", "MRR@100"): 0.5},
         "| **mean** | 50.0 | 25.0 |",
     ),
     "transfer-pos": (
-        {
-            "task": "pos",
-            "languages": {"en": {"accuracy": 0.9, "f1": 0.8, "n": 5}, "de": {"accuracy": 0.7, "f1": 0.6, "n": 5}},
-            "average": {"accuracy": 0.8, "f1": 0.7},
-            "zero_shot_average": {"accuracy": 0.7, "f1": 0.6},
-        },
+        [Column("accuracy", "accuracy", picture=True), Column("F1", "f1")],
+        [
+            Row("de", [0.7, 0.6]),
+            Row("mean", [0.8, 0.7], average=True),
+            Row("mean of languages not trained on", [0.7, 0.6], average=True),
+        ],
         "transfer|task:pos|data:01234567",
         {("de", "f1", "F1"): 0.6},
         "| **mean of languages not trained on** | 70.0 | 60.0 |",
@@ -379,26 +379,28 @@ FIGURES: dict[str, tuple[dict[str, Any], str, dict[tuple[str, str, str], float],
 }
 
 
-def kept(task: str) -> KeptFigures:
-    figures, signature, *_ = FIGURES[task]
-    return KeptFigures(task, figures, signature, f"st-xling evaluate {task} my-encoder --data x --keep --json f.json")
+def kept(task: str) -> SavedResults:
+    columns, rows, signature, *_ = RESULTS[task]
+    figures = {"histograms": {"de-en": HISTOGRAM}} if task == "bucc" else {"score": 0.5}
+    command = f"st-xling evaluate {task} my-encoder --data x --keep --json f.json"
+    return SavedResults(task, figures, signature, command, columns, rows)
 
 
 @pytest.fixture
 def evaluated(tmp_path: Path) -> Path:
     folder = recorded("encoder", tmp_path)
     change(folder / "results.json", evaluations=[])
-    for task in FIGURES:
-        keep_figures(folder, kept(task))
+    for task in RESULTS:
+        save_results(folder, kept(task))
     return folder
 
 
-@pytest.mark.parametrize("task", FIGURES)
+@pytest.mark.parametrize("task", RESULTS)
 def test_results_reach_the_metadata_with_their_signature(task):
     results = eval_results(kept(task))
     values = {(one.dataset_config, one.metric_type, one.metric_name): one.metric_value for one in results}
-    assert FIGURES[task][2].items() <= {key: pytest.approx(value) for key, value in values.items()}.items()
-    assert {one.metric_args["signature"] for one in results} == {FIGURES[task][1]}
+    assert RESULTS[task][3].items() <= {key: pytest.approx(value) for key, value in values.items()}.items()
+    assert {one.metric_args["signature"] for one in results} == {RESULTS[task][2]}
     assert not any("BM25" in name for _, _, name in values)  # another system's results are not the model's
 
 
@@ -413,15 +415,10 @@ def test_metadata_come_back_as_they_went_in(evaluated):
 
 def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
     text = write_card(evaluated, options=CardOptions(repo_id="me/encoder")).read_text(encoding="utf-8")
-    for task, (_, signature, _, row) in FIGURES.items():
+    for task, (_, _, signature, _, row) in RESULTS.items():
         assert f"Signature: `{signature}`" in text and row in text
         assert f"st-xling {'evaluate ' + task} me/encoder --data x\n" in text
     assert 'SentenceTransformer("me/encoder")' in text
-
-
-def test_figures_of_another_form_have_their_own_names():
-    odd = KeptFigures("tatoeba", {"score": 0.5, "more": {"deep": 2}, "word": "x"}, "odd", "st-xling evaluate tatoeba m")
-    assert [(row.label, row.values) for row in odd.rows or ()] == [("score", [0.5]), ("more deep", [2.0])]
 
 
 def test_published_thresholds_are_in_the_card(evaluated):
@@ -515,9 +512,9 @@ def test_a_card_every_word_of_which_somebody_else_chose_keeps_its_form(tmp_path)
     machine = {**results["training"]["machine"], "processor": bad, "versions": {bad: bad}}
     change(folder / "results.json", leak=leak, training={**results["training"], "machine": machine}, evaluations=[])
     for number, text in enumerate(HOSTILE[:-2]):
-        figures = {f"{text}_to_en_accuracy": 1.0, "to_en_accuracy": 1.0, f"{text}_from_en_accuracy": 1.0}
-        figures |= {"from_en_accuracy": 1.0, "mean_accuracy": 1.0}
-        keep_figures(folder, KeptFigures("tatoeba", figures, f"{number}|data:{text}@0", f"st-xling evaluate '{text}'"))
+        rows = [Row(text, [1.0, 1.0]), Row("all", [1.0, 1.0], average=True)]
+        signature, command = f"{number}|data:{text}@0", f"st-xling evaluate '{text}'"
+        save_results(folder, SavedResults("tatoeba", {}, signature, command, TO_FROM, rows))
     said = dict.fromkeys(("title", "purpose", "intended_use", "limits", "license_name", "license_link"), bad)
     options = CardOptions(**said, license="other", authors=(bad,), citation=f"@misc{{x, title={{{bad}}}}}")
     card = ModelCard(write_card(folder, options=options).read_text(encoding="utf-8"), ignore_metadata_errors=False)

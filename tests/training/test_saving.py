@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from st_xling.evaluation import KeptFigures, keep_figures, read_kept_figures
+from st_xling.evaluation import SavedResults, read_saved_results, save_results
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import machine_facts, save_run
 
@@ -25,25 +25,26 @@ def run(path: Path, model: Any, steps: int, **options: Any) -> None:
 def test_kept_figures_stand_while_the_model_does(make_model: Callable[..., Any], tmp_path: Path) -> None:
     out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
     run(out, model, 4)
-    figures = KeptFigures(
-        "tatoeba", {"mean_accuracy": 0.5}, "tatoeba|data:x@0", "st-xling evaluate tatoeba run", "0.1.0"
+    figures = SavedResults(
+        "tatoeba", {"mean_accuracy": 0.5}, "tatoeba|data:x@0", "st-xling evaluate tatoeba run", [], []
     )
-    keep_figures(out, figures)
+    save_results(out, figures)
     run(out, model, 4, resume=True)  # it had ended: nothing is left to train
-    assert read_kept_figures(out) == [figures]
+    assert read_saved_results(out) == [figures]
     training = json.loads((out / "results.json").read_text(encoding="utf-8"))["training"]
     assert training["steps"] == 4 and training["machine"]["cores"] >= 1
     run(out, model, 8, overwrite=True)
-    assert read_kept_figures(out) == []
+    assert read_saved_results(out) == []
 
 
 def test_figures_of_an_unfinished_model_do_not_stand(make_model: Callable[..., Any], tmp_path: Path) -> None:
     out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
     run(out, model, 4)
-    keep_figures(out, KeptFigures("xsim", {"error": 0.5}, "xsim|data:x@0", "st-xling evaluate xsim run", "0.1.0"))
-    RunFolder(out).update(finished=False)  # it went on from here
+    save_results(out, SavedResults("xsim", {"error": 0.5}, "xsim|data:x@0", "st-xling evaluate xsim run", [], []))
+    folder = RunFolder(out)
+    folder.write_manifest({**folder.read_manifest(), "finished": False})  # it went on from here
     run(out, model, 8, resume=True)
-    assert read_kept_figures(out) == []
+    assert read_saved_results(out) == []
 
 
 def test_facts_are_of_this_machine_and_json_can_hold_them():

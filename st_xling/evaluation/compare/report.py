@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row, format_table
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 
@@ -34,15 +35,18 @@ class ComparisonReport:
         """Return the content, for JSON."""
         return self.content
 
-    def scores(self, name: str) -> dict[str, dict[str, float]]:
-        """Return the shares of one model, for its card: measure → value and ends of the interval."""
-        return {
+    def result(self, name: str) -> EvaluationResult:
+        """Return the shares of one model with their intervals, for its card."""
+        metrics = {
             f"{task['title']}: {measure['name']}": dict(zip(("value", "low", "high"), value))
             for task in self.content["tasks"].values()
             for measure in task["measures"]
             if measure["unit"] == "%" and measure["interval"]
             if (value := measure["values"].get(name, {}).get(task["overall"])) is not None
         }
+        rows = [Row(label, [own["value"]], intervals=[[own["low"], own["high"]]]) for label, own in metrics.items()]
+        (signature,) = (model["signature"] for model in self.content["models"] if model["name"] == name)
+        return EvaluationResult(metrics, [Column("score", "score")], rows, signature)
 
     def table(self) -> str:
         """Format the means with intervals, the order of models, the differences, and what was not compared."""

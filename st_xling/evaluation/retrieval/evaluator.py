@@ -8,12 +8,12 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.base import Metrics, SignedEvaluator
+from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
 from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
 from st_xling.evaluation.retrieval.search import Bm25, dense_search
 from st_xling.utils.checks import check_choice
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row, format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -179,15 +179,14 @@ class RetrievalEvaluator(SignedEvaluator):
         cutoff, bar = self.measures.cutoff, self.show_progress_bar
         return self._report(lambda pool: Bm25(pool, show_progress_bar=bar, **options).search(cutoff))
 
-    def measure(self, model: SentenceTransformer) -> Metrics:
+    def measure(self, model: SentenceTransformer) -> Measured:
         """Embed, search and average."""
         report = self.report(model)
-        rows = {**report.figures, "mean": report.means}
-        metrics = {f"{label}_{measure}": value for label, row in rows.items() for measure, value in row.items()}
+        values = {**report.figures, "mean": report.means}
+        metrics = {f"{label}_{measure}": value for label, row in values.items() for measure, value in row.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
-        table = [[label, *(row[name] for name in self.measures.names)] for label, row in rows.items()]
-        return Metrics(metrics, ("label", *self.measures.names), table)
+        return Measured(metrics, *retrieval_rows({self.name: report}))
 
     def _report(self, search: Callable[[RetrievalPool], Rankings]) -> RetrievalReport:
         figures: dict[str, dict[str, float]] = {}
@@ -204,6 +203,30 @@ class RetrievalEvaluator(SignedEvaluator):
             if self.pool == "mixed":
                 bias = language_bias(pool.queries, ranked, pool.languages)
         return RetrievalReport(figures, counts, bias, rankings)
+
+
+def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column], list[Row]]:
+    """Return columns and rows of the first system; those of BM25 are next to it, and are no metrics of the model.
+
+    Args:
+        systems: Name of the system → its report, all over the same queries.
+    """
+    measures = list(next(iter(systems.values())).means)
+    columns = [
+        Column(
+            f"{name} {measure}" if name == "BM25" else measure,
+            None if name == "BM25" else measure.lower().replace("@", "_at_"),
+            picture=measure == measures[0],
+        )
+        for name in systems
+        for measure in measures
+    ]
+    values = [{**report.figures, "mean": report.means} for report in systems.values()]
+    rows = [
+        Row(label, [own[label][measure] for own in values for measure in measures], average=label == "mean")
+        for label in values[0]
+    ]
+    return columns, rows
 
 
 def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:

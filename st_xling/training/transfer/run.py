@@ -34,7 +34,7 @@ from st_xling.training.transfer.scores import label_scores
 from st_xling.training.transfer.tasks import FineTuning, Rows, TransferTask
 from st_xling.utils.io import atomic_writer, write_json
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import format_table
+from st_xling.utils.tables import Column, Row, format_table
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +77,16 @@ class TransferReport:
             "training": self.training,
             "signature": self.signature,
         }
+
+    def rows(self) -> tuple[list[Column], list[Row]]:
+        """Return a column for each measure, and rows: the languages and their averages."""
+        measures = self.task.measures
+        columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
+        rows = [Row(language, [own[name] for name in measures]) for language, own in self.languages.items()]
+        for label, zero_shot in (("mean", False), ("mean of languages not trained on", True)):
+            means = [self.average(name, zero_shot=zero_shot) for name in measures]
+            rows.append(Row(label, means, average=True))
+        return columns, rows
 
     def table(self) -> str:
         """Languages as columns, then their average and that of the languages never trained on; percent."""

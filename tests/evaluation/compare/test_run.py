@@ -113,8 +113,9 @@ def test_the_report_says_what_was_compared(report):
     assert all(test["p"] <= test["p_corrected"] for test in comparisons)
     assert {each["what"] for each in report.content["not_compared"]} == {"Leak check: wide", "Leak check: narrow"}
     assert json.loads(json.dumps(report.as_dict(), allow_nan=False)) == json.loads(json.dumps(report.content))
-    scores = report.scores("wide")["Tatoeba: accuracy"]
-    assert scores["low"] <= scores["value"] <= scores["high"] and "Size: dimensions" not in report.scores("wide")
+    rows = {row.label: row for row in report.result("wide").rows}
+    accuracy = rows["Tatoeba: accuracy"]
+    assert accuracy.intervals[0][0] <= accuracy.values[0] <= accuracy.intervals[0][1] and "Size: dimensions" not in rows
 
 
 def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
