@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs
+from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs, count_repeats
 from st_xling.utils.languages import distinct_codes, pair_languages
 from st_xling.utils.nearest import precision_at
 from st_xling.utils.signature import sha8
@@ -51,6 +51,8 @@ class PrecisionEvaluator(SignedEvaluator):
         self.primary_measure = f"mean_p@{self.at[0]}"
         super().__init__(self.primary_measure, **options)
         self.pairs = aligned_pairs(pairs)
+        #: Pair → sentences that repeat an earlier one of their side.
+        self.repeats = count_repeats(self.pairs, self.data_name)
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
@@ -58,7 +60,10 @@ class PrecisionEvaluator(SignedEvaluator):
     def signature(self) -> str:
         """What a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
         data = f"{self.data_name}@{sha8(self.pairs)}"
-        return self.sign("precision", at=self.at, pairs=self.pairs, direction="both", ties="index", data=data)
+        repeats = sum(self.repeats.values()) or None
+        return self.sign(
+            "precision", at=self.at, pairs=self.pairs, direction="both", ties="index", repeats=repeats, data=data
+        )
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
         """Source and target texts of each pair, and their languages."""
@@ -97,7 +102,9 @@ class PrecisionEvaluator(SignedEvaluator):
         columns = [
             Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == self.at[0]) for n in self.at for arrow in "→←"
         ]
-        rows = [Row(pair, [*own]) for pair, own in values.items()]
+        metrics |= {f"{pair}_repeats": count for pair, count in self.repeats.items()}
+        counts = {pair: {"repeats": count} for pair, count in self.repeats.items()}
+        rows = [Row(pair, [*own], arguments=counts.get(pair, {})) for pair, own in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
         return Measured(metrics, columns, rows)

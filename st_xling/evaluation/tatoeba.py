@@ -11,6 +11,7 @@ from st_xling.evaluation.tatoeba_data import (
     TATOEBA_GROUPS,
     Pairs,
     aligned_pairs,
+    count_repeats,
     english_columns,
     resolve_languages,
     whole_groups,
@@ -38,7 +39,7 @@ class TatoebaEvaluator(SignedEvaluator):
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
         whole group and, without a label, for all languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
-        primary metric.
+        primary metric. Where sentences repeat others of their side, ``{name}_{language}_repeats`` counts them.
     Raises:
         ValueError: On empty or misaligned pairs (all faults at once), unknown groups, or embeddings that are zero or
             not finite.
@@ -58,6 +59,8 @@ class TatoebaEvaluator(SignedEvaluator):
     ) -> None:
         super().__init__("mean_accuracy", **options)
         self.pairs = aligned_pairs(pairs)
+        #: Language → sentences that repeat an earlier one, which no search can find.
+        self.repeats = count_repeats(self.pairs, self.data_name)
         self.groups = whole_groups(groups, self.pairs)
 
     @classmethod
@@ -86,7 +89,14 @@ class TatoebaEvaluator(SignedEvaluator):
         """What a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
         group = next((name for name, members in TATOEBA_GROUPS.items() if members == self.languages), None)
         data = f"{self.data_name}@{sha8(self.pairs)}"
-        return self.sign("tatoeba", languages=group or self.languages, direction="both", ties="index", data=data)
+        return self.sign(
+            "tatoeba",
+            languages=group or self.languages,
+            direction="both",
+            ties="index",
+            repeats=sum(self.repeats.values()) or None,
+            data=data,
+        )
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, retrieve both ways and average."""
@@ -100,7 +110,9 @@ class TatoebaEvaluator(SignedEvaluator):
             except ValueError as error:
                 raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
             metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
-            rows.append(Row(language, [to_en, from_en, (to_en + from_en) / 2]))
+            repeats = {"repeats": self.repeats[language]} if language in self.repeats else {}
+            metrics |= {f"{language}_{key}": count for key, count in repeats.items()}
+            rows.append(Row(language, [to_en, from_en, (to_en + from_en) / 2], arguments=repeats))
         for group, members in {**self.groups, "": self.languages}.items():
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}

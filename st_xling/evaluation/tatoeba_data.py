@@ -111,6 +111,28 @@ def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     return dict(sorted(aligned.items()))
 
 
+def count_repeats(pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]], name: str) -> dict[str, int]:
+    """Count the sentences of each language, of both sides, that repeat an earlier one; a warning names them.
+
+    A search finds only one of equal sentences, so no encoder is right for the others.
+
+    Args:
+        pairs: Language to aligned texts.
+        name: Name of the data, for the warning.
+    Returns:
+        Language → repeated sentences, only where there are any.
+    Example:
+        >>> count_repeats({"deu": (["Ja.", "Nein.", "Ja."], ["Yes.", "No.", "Yes."]), "fra": (["Oui."], ["Yes."])}, "x")
+        {'deu': 2}
+    """
+    counts = {code: sum(len(side) - len(set(side)) for side in sides) for code, sides in pairs.items()}
+    repeats = {code: count for code, count in counts.items() if count}
+    if repeats:
+        listed = ", ".join(f"{code} {count:,}" for code, count in repeats.items())
+        logger.warning("%s: repeated sentences, of which a search finds only one: %s", name, listed)
+    return repeats
+
+
 def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[list[list[str]], list[str | None]]:
     """The texts of each language and their English, one after the other, and the language of each of these columns."""
     texts = [column for columns in pairs.values() for column in columns]

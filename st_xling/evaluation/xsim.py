@@ -12,6 +12,7 @@ import numpy as np
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
+from st_xling.evaluation.tatoeba_data import count_repeats
 from st_xling.mining.score_pairs import check_aligned
 from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
@@ -117,11 +118,13 @@ class XsimReport:
         errors: Language → (to English, from English), or whatever the two languages of its pairs are.
         signature: What the error rates depend on besides the model.
         plus_plus: Language → errors to English with hard near-translations, where those were asked for.
+        repeats: Language → sentences that repeat an earlier one of their side, which no search can find.
     """
 
     errors: dict[str, tuple[float, float]]
     signature: str
     plus_plus: dict[str, XsimPlusPlus] = field(default_factory=dict)
+    repeats: dict[str, int] = field(default_factory=dict)
 
     @property
     def mean(self) -> tuple[float, float]:
@@ -146,8 +149,14 @@ class XsimReport:
         hard = self._hard()
         if hard:
             columns.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
+        counts = {name: {"repeats": count} for name, count in self.repeats.items()}
         rows = [
-            Row(name, [*both, *([hard[name]["error"]] if hard else [])], average=name == "all")
+            Row(
+                name,
+                [*both, *([hard[name]["error"]] if hard else [])],
+                average=name == "all",
+                arguments=counts.get(name, {}),
+            )
             for name, both in {**self.errors, "all": self.mean}.items()
         ]
         return EvaluationResult(self.as_dict()["xsim"], columns, rows, self.signature)
@@ -160,6 +169,8 @@ class XsimReport:
         }
         for name, rates in hard.items():
             result[name]["to_en_plus_plus"] = rates
+        for name, count in self.repeats.items():
+            result[name]["repeats"] = count
         return {"xsim": result, "signature": self.signature}
 
     def _hard(self) -> dict[str, dict[str, Any]]:
@@ -212,6 +223,7 @@ def xsim_by_language(
     if not pairs:
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
     errors, hard_errors, hard_texts = {}, {}, []
+    repeats = count_repeats(pairs, name)
     encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
         hard = hard_translations(columns[1], "en", seed=seed) if plus_plus else []
@@ -235,8 +247,9 @@ def xsim_by_language(
         margin=margin,
         k=k,
         ties="index",
+        repeats=sum(repeats.values()) or None,
         hard=sha8(hard_texts) if plus_plus else None,
         seed=seed if plus_plus else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
     )
-    return XsimReport(errors, signature, hard_errors)
+    return XsimReport(errors, signature, hard_errors, repeats)

@@ -96,6 +96,24 @@ def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel)
     assert "|dim:4|layer:7|data:news@" in evaluator.signature
 
 
+def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCaptureFixture) -> None:
+    """40 of 50 equal targets: an encoder that knows every translation is right for 11 of them; this is reported."""
+    source = [f"Satz {row}." for row in range(50)]
+    target = [f"Sentence {max(row, 39)}." for row in range(50)]
+    vectors = {text: np.eye(50)[row] for column in (source, target) for row, text in reversed([*enumerate(column)])}
+    pairs = {"deu": (source, target)}
+    for make in (TatoebaEvaluator, PrecisionEvaluator):
+        result = make(pairs, name="x").evaluate(TableModel(vectors))
+        assert "x: repeated sentences" in caplog.text and "deu 39" in caplog.text
+        assert "|repeats:39|" in result.signature and result.metrics["x_deu_repeats"] == 39
+        assert result.rows[0].arguments == {"repeats": 39} and result.rows[0].values[0] == 11 / 50
+        caplog.clear()
+    report = xsim_by_language(TableModel(vectors), pairs, k=1, name="x")
+    assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
+    assert report.as_dict()["xsim"]["deu"]["repeats"] == 39 and report.result().rows[0].arguments == {"repeats": 39}
+    assert not any("repeats" in make().signature for make in EVALUATORS.values())
+
+
 def test_in_the_trainer(make_model: Callable[..., Any], tmp_path: Path) -> None:
     """Every metric is logged, and the card has the last ones."""
     model = make_model()

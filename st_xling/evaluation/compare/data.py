@@ -11,7 +11,7 @@ from st_xling.data.phrasebook_spec import paired_languages
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
 from st_xling.data.test_sets import BuccCorpus, read_bucc
-from st_xling.evaluation.tatoeba_data import ENGLISH, load_english_pairs, resolve_languages
+from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import unpacked_name
@@ -49,6 +49,11 @@ class ComparisonData:
             "mining": sha8([list(self.mining), corpora]),
             "pool": sha8([part.sha256 for part in self.pool]),
         }
+
+    @cached_property
+    def repeats(self) -> int | None:
+        """Number of sentences of the pairs that repeat an earlier one, which no search can find; ``None`` for none."""
+        return sum(count_repeats(self.pairs, self.name).values()) or None
 
     def texts(self) -> Iterator[str]:
         """Yield all texts that are embedded, but for generated ones."""

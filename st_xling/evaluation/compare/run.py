@@ -251,7 +251,8 @@ def _content(
                 measures[-1]["comparisons"] = [each._asdict() for each in tested]
                 comparisons += measures[-1]["comparisons"]
         named = f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}"
-        parts = {"task": name, "languages": labels, **task.parts, "seed": data.seed}
+        repeats = data.repeats if task.needs == "pairs" else None
+        parts = {"task": name, "languages": labels, **task.parts, "repeats": repeats, "seed": data.seed}
         used = "search" if task.needs == "pool" else "options"
         contents[name] = {
             "title": task.title,
