@@ -13,6 +13,7 @@ from st_xling.evaluation import (
     precision_at,
 )
 from st_xling.evaluation.precision import DIRECTIONS
+from st_xling.models.normalization import Centering, apply_centering
 
 PAIRS = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
 
