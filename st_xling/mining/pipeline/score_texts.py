@@ -12,16 +12,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from st_xling.data.check import Fault, FaultLog
 from st_xling.data.columns import Layout, Row
-from st_xling.data.pairs import COLUMNS
 from st_xling.data.read import Part, Source, find_source, load_data_specs, parse_data_spec
 from st_xling.data.sample import Sample
 from st_xling.mining.deduplication import DistinctText
@@ -68,7 +67,7 @@ _SAMPLED_PAIRS = 400
 # Faulty lines that an error lists.
 _SHOWN = 20
 
-_SCHEMA = pa.schema({"line": pa.int64(), "source": pa.large_string(), "target": pa.large_string()})
+_SCHEMA = pa.schema({"line": pa.int64(), "source": pa.string(), "target": pa.string()})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -354,7 +353,8 @@ def _write_scored(
     if format == "tsv" and header:
         stream.write(header_line())
     with progress_bar(total=len(table), desc="writing", unit="pairs", show=progress) as bar:
-        for lines, sources, targets in _blocks(table):
+        for batch in table.to_batches():
+            lines, sources, targets = (column.to_pylist() for column in batch.columns)
             rows = [column[start : start + len(lines)] for column in places]
             start += len(lines)
             found = MinedPairs(scores(*rows), *rows)
@@ -407,7 +407,7 @@ def _read_corpus(
     """Read a corpus into a memory-mapped table; faulty lines are written to the rejects in ``folder``."""
     source, sample = _open(spec, columns)
     name = ",".join(Path(file).name for file in source.files) or source.where
-    faulty, languages, digest = Counter[str](), set[tuple[str, str]](), hashlib.sha256()
+    faulty, languages = Counter[str](), set[tuple[str, str]]()
     first: list[Fault] = []
 
     def report(fault: Fault) -> None:
@@ -419,31 +419,30 @@ def _read_corpus(
         ids = [str(fault.line)]
         log.write(RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None), ids, ids)
 
-    def sound() -> Iterator[tuple[int, str, str]]:
-        wanted = None
+    def sound() -> Iterator[pa.Table]:
+        places, start = None, 0
         if sample.size is not None:  # of the sound pairs, as everywhere
-            total = sum(1 for _ in _numbered_pairs(source, lambda fault: None))
-            wanted = set(sample.places(total, spec))
-        rows = progress_bar(_numbered_pairs(source, report), desc="reading", unit="pairs", show=progress)
-        for place, (line, *texts, one, other) in enumerate(rows):
-            if wanted is not None and place not in wanted:
-                continue
-            longest = max(map(len, texts))
-            if longest > max_chars:
-                report(Fault(spec, line, "too long", f"{longest:,} characters"))
-                continue
-            languages.add((one, other))
-            for text in texts:
-                hash_sentence(digest, text)
-            yield line, texts[0], texts[1]
+            places = np.array(sample.places(sum(map(len, _tables(source, lambda fault: None))), spec))
+        for table in progress_bar(_tables(source, report), desc="reading", unit="blocks", show=progress):
+            if places is not None:
+                here = places[(places >= start) & (places < start + len(table))] - start
+                start += len(table)
+                table = table.take(here)
+            chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
+            longer = pc.greater(chars, max_chars)
+            for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
+                report(Fault(spec, line, "too long", f"{count:,} characters"))
+            table = table.filter(pc.invert(longer))
+            languages.update(zip(*(table[name].to_pylist() for name in ("source_language", "target_language"))))
+            yield table
 
     with RejectionLog(folder / REJECTS) as log:
-        table = _write_table(sound(), folder / "pairs.arrow")
-    return _Corpus(table, name, digest.hexdigest(), languages, dict(faulty), first)
+        table, sha256 = _write_table(sound(), folder / "pairs.arrow")
+    return _Corpus(table, name, sha256, languages, dict(faulty), first)
 
 
-def _numbered_pairs(source: Source, report: Callable[[Fault], object]) -> Iterator[tuple[int, str, str, str, str]]:
-    """Yield line, texts and languages of each pair; report the first fault of each other line."""
+def _tables(source: Source, report: Callable[[Fault], object]) -> Iterator[pa.Table]:
+    """Yield the pairs in tables; report the first fault of each other line."""
     for part in source.parts:
         faults = FaultLog(skip_bad_lines=True)
         for table in part.tables(faults, source.names):
@@ -451,46 +450,38 @@ def _numbered_pairs(source: Source, report: Callable[[Fault], object]) -> Iterat
             for _, fault in sorted({fault.line: fault for fault in reversed(faults.faults)}.items()):
                 report(fault)
             faults.faults.clear()
-            yield from zip(*(table[name].to_pylist() for name in ("line", *COLUMNS)))
+            yield table
         faults.check()
 
 
-def _write_table(rows: Iterable[tuple[int, str, str]], path: Path) -> pa.Table:
-    """Write lines and texts to an Arrow file, and map it into memory."""
-    rows = iter(rows)
+def _write_table(tables: Iterable[pa.Table], path: Path) -> tuple[pa.Table, str]:
+    """Write pairs to an Arrow file; returns the file as a memory-mapped table, and the hash of the pairs."""
+    digest = hashlib.sha256()
     with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
-        while block := list(islice(rows, _LINES_AT_ONCE)):
-            writer.write_batch(pa.record_batch(list(zip(*block)), schema=_SCHEMA))
-    return pa.ipc.open_file(pa.memory_map(str(path))).read_all()
-
-
-def _blocks(table: pa.Table) -> Iterator[tuple[list[int], list[str], list[str]]]:
-    """Yield lines, sources and targets of some pairs at a time."""
-    for batch in table.to_batches():
-        lines, sources, targets = (column.to_pylist() for column in batch.columns)
-        yield lines, sources, targets
+        for table in tables:
+            writer.write_table(table.select(_SCHEMA.names), max_chunksize=_LINES_AT_ONCE)
+            for pair in zip(table["source"].to_pylist(), table["target"].to_pylist()):
+                for text in pair:
+                    hash_sentence(digest, text)
+    return pa.ipc.open_file(pa.memory_map(str(path))).read_all(), digest.hexdigest()
 
 
 def _filter_table(table: pa.Table, filters: PairFilters, folder: Path) -> tuple[pa.Table, str]:
     """Remove the pairs that filters reject, which join the faulty lines; returns the rest and its hash."""
-    digest = hashlib.sha256()
 
-    def allowed_rows(log: IO[bytes]) -> Iterator[tuple[int, str, str]]:
-        for lines, sources, targets in _blocks(table):
+    def allowed_pairs(log: IO[bytes]) -> Iterator[pa.Table]:
+        for batch in table.to_batches():
+            lines, sources, targets = (column.to_pylist() for column in batch.columns)
             rows = np.arange(len(lines))
             pairs = MinedPairs(np.full(len(rows), np.nan), rows, rows)
             allowed, rejected = filters.check(CandidateBatch(pairs, sources, targets))
             for pair in rejected:
                 ids = [str(lines[pair.source_index])]
                 log.write(pair.as_json(ids, ids))
-            for row in np.flatnonzero(allowed).tolist():
-                hash_sentence(digest, sources[row])
-                hash_sentence(digest, targets[row])
-                yield lines[row], sources[row], targets[row]
+            yield pa.Table.from_batches([batch.filter(pa.array(allowed))])
 
     with (folder / REJECTS).open("ab") as log:
-        kept = _write_table(allowed_rows(log), folder / "kept.arrow")
-    return kept, digest.hexdigest()
+        return _write_table(allowed_pairs(log), folder / "kept.arrow")
 
 
 def _unusable(fault: str, corpus: _Corpus, folder: Path, rejects: str | Path | None) -> ParallelTextError:
@@ -538,7 +529,7 @@ class _Texts(Sequence[str]):
 
 
 def _open(spec: str, columns: Sequence[int] | Sequence[str] | None) -> tuple[Source, Sample]:
-    """What a spec, or the path of a file, names, and which rows of it."""
+    """Find the source that a spec or a path names, and its sample."""
     options: dict[str, Any] = {"languages": (None, None)}
     location: Any = spec
     sample = Sample()

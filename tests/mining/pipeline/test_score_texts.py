@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.read import load_pairs
 from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_line, write_store
 from st_xling.mining.pipeline.score_texts import _read_corpus
 from st_xling.mining.pipeline.work import header_line
@@ -118,6 +119,8 @@ def test_writing_and_reading_are_inverse(pairs: list[tuple[str, str]]) -> None:
         for name, expected in (("p.tsv", pairs), ("p.jsonl", pairs), ("plain.tsv", raw)):
             corpus = _read_corpus(str(path / name), path, columns=None, max_chars=10**6, progress=False)
             assert list(zip(corpus.table["source"].to_pylist(), corpus.table["target"].to_pylist())) == expected
+            loaded = load_pairs(str(path / name))
+            assert list(zip(loaded["source"], loaded["target"])) == expected
 
 
 def test_a_scored_file_is_scored_again(model: Any, tmp_path: Path) -> None:
@@ -129,6 +132,16 @@ def test_a_scored_file_is_scored_again(model: Any, tmp_path: Path) -> None:
     report = score_texts(tmp_path / "o.tsv", tmp_path / "none.tsv", model=model, threshold=9.0)
     assert report.kept == 0 and report.best == max(scores(tmp_path / "o.tsv"))
     assert f"no pair reaches the threshold: the best score is {report.best:.4f}" in report.lines()
+
+
+def test_numbers_are_no_text(model: Any, tmp_path: Path) -> None:
+    """A file of scored pairs without its header line: the first columns are a score and a number."""
+    path = write(tmp_path / "p.tsv", ["\t".join(pair) for pair in PAIRS])
+    score_texts(path, tmp_path / "o.tsv", model=model, header=False)
+    with pytest.raises(ValueError, match=r"(?s)o\.tsv: numbers \(expected sentences, got .*columns=3,4"):
+        score_texts(tmp_path / "o.tsv", tmp_path / "again", model=model)
+    score_texts(tmp_path / "o.tsv", tmp_path / "again", model=model, columns=(3, 4))
+    assert texts(tmp_path / "again") == [list(pair) for pair in PAIRS]
 
 
 def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
