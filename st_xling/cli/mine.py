@@ -80,7 +80,7 @@ work:
     JSON,
     text_format={"dest": "format"},
     blank_lines={"dest": "blank"},
-    no_normalise={"action": "store_const", "const": False, "dest": "normalise"},
+    no_normalize={"action": "store_const", "const": False, "dest": "normalize"},
 )
 def encode(arguments: argparse.Namespace) -> None:
     """Embed text files, a sentence a line, into a store.
@@ -94,7 +94,7 @@ def encode(arguments: argparse.Namespace) -> None:
     --errors {strict,replace}           bytes that are not UTF-8: an error, or replaced (default: strict)
     --blank-lines {error,keep}          lines without a sentence: an error, or kept (default: error)
     --store-dtype {float32,float16,int8}  type that vectors are kept in (default: float32)
-    --no-normalise                      keep the vectors' lengths (default: length 1)
+    --no-normalize                      keep the vectors' lengths (default: length 1)
     --language CODE                     language of the text, for a model centered by language, whose mean is subtracted
                                         (default: the joint one)
     --batch-size N                      most sentences of a batch (default: as suits the device)
@@ -115,8 +115,8 @@ def encode(arguments: argparse.Namespace) -> None:
 
     try:
         options = set_options(arguments, encode_texts) | encoding_options(arguments)
-        if arguments.normalise is False:
-            options["normalise"] = False
+        if arguments.normalize is False:
+            options["normalize"] = False
         store = encode_texts(text_files=arguments.text, progress=True, **options)
     except KeyboardInterrupt:
         print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)

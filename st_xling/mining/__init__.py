@@ -20,7 +20,7 @@
 from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
-from st_xling.mining.deduplication import Folding, fold_duplicates
+from st_xling.mining.deduplication import Deduplication, deduplicate
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
@@ -63,9 +63,9 @@ __all__ = [
     "ApproximateSearch",
     "Calibration",
     "CandidateBatch",
+    "Deduplication",
     "EmbeddingStore",
     "FilterOptions",
-    "Folding",
     "MinedPairs",
     "MiningText",
     "NeighborCounts",
@@ -81,10 +81,10 @@ __all__ = [
     "best_threshold",
     "calibrate",
     "correct_pairs",
+    "deduplicate",
     "encode",
     "evaluate_pairs",
     "find_neighbors",
-    "fold_duplicates",
     "load_published_thresholds",
     "margin_scores",
     "mine",

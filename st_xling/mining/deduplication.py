@@ -1,4 +1,4 @@
-"""What of a text is mined: each distinct sentence once, blank lines not at all."""
+"""Find the distinct sentences of a text, which are mined once; blank lines are ignored."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ROWS_AT_ONCE = 1 << 16
 
 
 def folding_key(text: str) -> str:
-    """What equal sentences have in common: the text in NFC, white space stripped and each run of it one space.
+    """Return the text in NFC, white space stripped and each run of it one space: equal sentences have equal keys.
 
-    Nothing that a reader would see as a difference goes: case, width and punctuation stay.
+    Differences that a reader sees are kept: case, width and punctuation.
     """
     if not text.isascii():
         text = unicodedata.normalize("NFC", text)
@@ -35,14 +35,14 @@ def folding_key(text: str) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class Folding:
-    """Which rows are the same sentence: 8 bytes for each distinct one, and 16 for each row that repeats one.
+class Deduplication:
+    """Groups of rows with the same sentence: 8 bytes for each distinct one, and 16 for each row that repeats one.
 
     Attributes:
-        rows: How many there are.
+        rows: Number of rows.
         representatives: First row of each distinct sentence, ascending, int64. *Shape:* ``(folds,)``
         repeats: The other rows, by distinct sentence, then ascending, int64. *Shape:* ``(repeats,)``
-        repeated: The distinct sentence of each of these, a place in ``representatives``. *Shape:* ``(repeats,)``
+        repeated: Distinct sentence of each of these, as an index into ``representatives``. *Shape:* ``(repeats,)``
     """
 
     rows: int
@@ -55,37 +55,37 @@ class Folding:
 
     @property
     def fold_of(self) -> np.ndarray:
-        """The distinct sentence of each row, -1 for one that was left out, int64. *Shape:* ``(rows,)``"""
+        """Distinct sentence of each row, -1 for an ignored one, int64. *Shape:* ``(rows,)``"""
         folds = np.full(self.rows, -1, dtype=np.int64)
         folds[self.representatives] = np.arange(len(self))
         folds[self.repeats] = self.repeated
         return folds
 
     def members(self, fold: int) -> list[int]:
-        """All rows of a distinct sentence, ascending."""
+        """Return all rows of a distinct sentence, ascending."""
         start, stop = self.repeated.searchsorted(fold), self.repeated.searchsorted(fold, side="right")
         return [self.representatives.item(fold), *self.repeats[start:stop].tolist()]
 
-    def without(self, row: int) -> Folding:
-        """Without the distinct sentence that this row is the first of."""
+    def without(self, row: int) -> Deduplication:
+        """Remove the distinct sentence whose first row this is."""
         fold = np.searchsorted(self.representatives, row)
         others = self.repeated != fold
         repeated = self.repeated[others]
-        return Folding(
+        return Deduplication(
             self.rows, np.delete(self.representatives, fold), self.repeats[others], repeated - (repeated > fold)
         )
 
 
-def fold_duplicates(texts: Iterable[str]) -> Folding:
+def deduplicate(texts: Iterable[str]) -> Deduplication:
     """Find the sentences that have the same :func:`folding_key`, by 128 bits of its BLAKE2b hash.
 
     The chance that any two of a billion distinct sentences share a hash is below :math:`10^{-20}`. Texts are read once,
-    front to back; some 40 bytes a row are held while it runs.
+    front to back; about 40 bytes a row are in memory meanwhile.
 
     Returns:
         Distinct sentences in the order of their first rows.
     Example:
-        >>> fold_duplicates(["Ja.", "Nein.", " Ja. "]).fold_of.tolist()
+        >>> deduplicate(["Ja.", "Nein.", " Ja. "]).fold_of.tolist()
         [0, 1, 0]
     """
     hashes = array("Q")
@@ -106,23 +106,25 @@ def fold_duplicates(texts: Iterable[str]) -> Folding:
     is_first[repeats] = False
     representatives = np.flatnonzero(is_first)
     by_fold = np.lexsort((repeats, firsts))
-    return Folding(len(order), representatives, repeats[by_fold], np.searchsorted(representatives, firsts[by_fold]))
+    return Deduplication(
+        len(order), representatives, repeats[by_fold], np.searchsorted(representatives, firsts[by_fold])
+    )
 
 
-class DistinctText(Sequence[str]):
-    """The distinct sentences of a text, in the order of their first rows; the text itself stays where it is.
+class UniqueSentences(Sequence[str]):
+    """Distinct sentences of a text, in the order of their first rows; they are read from the text when needed.
 
     Args:
-        text: Its sentences by row, readable several times.
-        name: What to call it in an error.
-        blank_rows: Rows without a sentence, all of them, ascending.
+        text: Sentences by row, readable several times.
+        name: Name of the text in an error.
+        blank_rows: All rows without a sentence, ascending.
     Raises:
-        ValueError: If there is no sentence in it but blank ones.
+        ValueError: If all sentences are blank.
 
     Attributes:
         text: As passed.
         rows: First row of each distinct sentence, int64. *Shape:* ``(distinct,)``
-        blank_rows: How many rows have no sentence.
+        blank_rows: Number of rows without a sentence.
     """
 
     def __init__(self, text: Sequence[str], name: str, blank_rows: Sequence[int] = ()) -> None:
@@ -130,7 +132,7 @@ class DistinctText(Sequence[str]):
         self._remembered: dict[int, str] = {}
         self._remembered_chars = 0
         first: list[str] = []
-        self._folding = fold_duplicates(self._noted(text, first))
+        self._folding = deduplicate(self._noted(text, first))
         if len(blank_rows):  # all blank sentences are the same
             self._folding = self._folding.without(blank_rows[0])
         self.blank_rows = len(blank_rows)
@@ -141,7 +143,7 @@ class DistinctText(Sequence[str]):
         self._remembered = {place: first[row] for place, row in enumerate(noted)}
 
     def _noted(self, text: Iterable[str], first: list[str]) -> Iterator[str]:
-        """All sentences; the first of them are noted, so that a small text need not be read again."""
+        """Yield all sentences, and keep the first of them, so that a small text is not read again."""
         for sentence in text:
             if self._remembered_chars <= _REMEMBERED_CHARS:
                 self._remembered_chars += len(sentence)
@@ -165,40 +167,40 @@ class DistinctText(Sequence[str]):
         return sentence
 
     def members(self, place: int) -> list[int]:
-        """All rows of the text with this sentence, ascending."""
+        """Return all rows of the text with this sentence, ascending."""
         return self._folding.members(place)
 
     def place(self, place: int) -> str:
-        """Where a distinct sentence stands in its text, as ``file:line`` where the text knows that."""
+        """Return the place of a distinct sentence in its text, as ``file:line`` if the text knows it."""
         row = int(self.rows[place])
         return self.text.place(row) if hasattr(self.text, "place") else f"row {row}"
 
     @property
     def place_of(self) -> np.ndarray:
-        """Which distinct sentence each row of the text is, -1 for a blank one, int64. *Shape:* ``(text rows,)``"""
+        """Distinct sentence of each row of the text, -1 for a blank one, int64. *Shape:* ``(text rows,)``"""
         return self._folding.fold_of
 
     def write(self, path: Path) -> None:
-        """Write the sentences for an encoder, unless they are there: then they are the same."""
+        """Write the sentences for an encoder, unless the file exists: it then has the same."""
         if not path.exists():
             is_first = np.zeros(len(self.text), dtype=bool)
             is_first[self.rows] = True
             write_sentences((sentence for sentence, wanted in zip(self.text, is_first) if wanted), path)
 
     def select(self, embeddings: Embeddings) -> Embeddings:
-        """Of embeddings of the whole text, those of the distinct sentences."""
+        """Select the embeddings of the distinct sentences from those of the whole text."""
         return embeddings if len(self.rows) == embeddings.shape[0] else SelectedRows(embeddings, self.rows)
 
 
 def write_sentences(sentences: Iterable[str], path: Path) -> None:
-    """A file of ``{"text": …}`` lines, whatever is in the sentences."""
+    """Write a file of ``{"text": …}`` lines."""
     with atomic_writer(path) as stream:
         for sentence in sentences:
             stream.write(json.dumps({"text": sentence}, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
 class SelectedRows:
-    """Some rows of embeddings, read when they are indexed.
+    """Selected rows of embeddings, read when they are indexed.
 
     Args:
         embeddings: *Shape:* ``(n, dim)``
@@ -220,12 +222,12 @@ class SelectedRows:
 
 @dataclass(frozen=True, eq=False)
 class TextSide:
-    """One of the two texts that are mined, by row and by distinct sentence.
+    """One of the two texts to mine, by row and by distinct sentence.
 
     Attributes:
         name: ``"source"`` or ``"target"``.
-        text: Its sentences by row.
-        summary: What it holds.
+        text: Sentences by row.
+        summary: Rows, hash and blank lines.
     """
 
     name: str
@@ -236,31 +238,31 @@ class TextSide:
     def open(
         cls, name: str, files: Files, *, format: str = "lines", errors: str = "strict", progress: bool = False
     ) -> TextSide:
-        """Read a text once, to find all its faults and where its lines begin.
+        """Read a text once, to find all faults and the beginnings of its lines.
 
         Args:
             name: ``"source"`` or ``"target"``.
             files: As for :class:`~st_xling.mining.MiningText`.
             format: As for :class:`~st_xling.mining.MiningText`.
             errors: As for :class:`~st_xling.mining.MiningText`.
-            progress: Show a bar on stderr.
+            progress: Show a progress bar on stderr.
         Raises:
-            ParallelTextError: For faulty lines, together; for a text without lines.
+            ParallelTextError: For faulty lines, all together; for a text without lines.
         """
         summary = validate_text(files, format=format, errors=errors, blank="keep", progress=progress)
         return cls(name, MiningText(files, format=format, errors=errors), summary)
 
     @cached_property
-    def distinct(self) -> DistinctText:
-        """The sentences that are mined."""
-        return DistinctText(self.text, ", ".join(self.text.files), self.summary.blank_rows)
+    def distinct(self) -> UniqueSentences:
+        """Distinct sentences, which are mined."""
+        return UniqueSentences(self.text, ", ".join(self.text.files), self.summary.blank_rows)
 
     @property
     def signature(self) -> str:
         return f"{self.name}:{','.join(self.summary.files)}@{self.summary.sha256[:8]}"
 
     def ids(self, place: int) -> list[str]:
-        """Ids of all rows with a distinct sentence."""
+        """Return the ids of all rows with a distinct sentence."""
         return [self.text.id(row) for row in self.distinct.members(place)]
 
     def check_ids(self) -> None:

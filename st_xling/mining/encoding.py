@@ -1,4 +1,4 @@
-"""Text files in, an embedding store out: in constant memory, and killed at any moment it goes on."""
+"""Embed text files into a store, in constant memory; a killed run resumes at its first missing shard."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from st_xling.utils.paths import check_outputs
 
 logger = logging.getLogger(__name__)
 
-#: Makes an encoder; its argument is called ``device``.
+#: Function that loads an encoder on the device passed as ``device``.
 Load = Callable[..., Any]
 
 _PATIENCE_S = 5
@@ -58,7 +58,7 @@ def encode(
     errors: str = "strict",
     blank: str = "error",
     dtype: str = "float32",
-    normalise: bool = True,
+    normalize: bool = True,
     prompt: str | None = None,
     language: str | None = None,
     batch_size: int | None = None,
@@ -74,8 +74,9 @@ def encode(
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
     sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
-    model computes in the type of its weights. Each shard is on the disk before the next is begun. Repeat the
-    same call to resume a killed one at the first shard that is not complete.
+    model computes in the type of its weights. Each shard is on the disk before the next one begins. Repeat the same
+    call to resume a killed one at the first shard that is not complete. A warning counts the sentences that are longer
+    than the model's maximum length.
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
@@ -84,26 +85,26 @@ def encode(
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.
         blank: ``"error"``, or ``"keep"`` to give lines without a sentence a vector and note them in the manifest.
-        dtype: Type that is stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
-        normalise: Scale each vector to length 1 before it is rounded to ``dtype``.
-        prompt: Put before every sentence, such as ``"query: "``; else the model's default prompt, if it has one.
-        language: Of the text, for a model that is centered by language: its own mean is taken off, not the joint one.
-        batch_size: Most sentences of a batch; by default as many as suit the device.
-        shard_rows: Sentences of a shard.
-        processes: Processes that embed, each a shard at a time; on the GPUs in turn, else on the CPU, where they
-            share this process's threads.
-        engine: ``"local"``, or ``"ray"`` for the workers of a ray cluster in place of processes.
-        device: Where to embed; by default where ``model`` is, or GPUs where there are any.
+        dtype: Type in which vectors are stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
+        normalize: Scale each vector to length 1 before it is rounded to ``dtype``.
+        prompt: Text put before every sentence, such as ``"query: "``; by default the model's own prompt, if any.
+        language: Language of the text, for a model that is centered by language: its mean is subtracted, not the joint
+            one.
+        batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
+        shard_rows: Number of sentences in a shard.
+        processes: Number of processes that embed, each a shard at a time; on the GPUs in turn, otherwise on the CPU,
+            where they share this process's threads.
+        engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster in place of processes.
+        device: Device to embed on; by default that of ``model``, or GPUs if there are any.
         overwrite: Replace another store.
-        place: Says where a sentence comes from, by its row, in errors; by default its file and line.
-        progress: Show bars on stderr.
+        place: Returns the place of a sentence, by its row, for errors; by default its file and line.
+        progress: Show progress bars on stderr.
     Returns:
         The store.
     Raises:
         ValueError: For a text with faults, a model that cannot be loaded or has no mean of ``language``, vectors that
-            are NaN, infinite or zero (by file and line), a store that holds something else, or a text that is edited
-            meanwhile.
-        OSError: For a full disk; what is whole stays.
+            are NaN, infinite or zero (by file and line), a store of something else, or a text that is edited meanwhile.
+        OSError: For a full disk; complete shards are kept.
     """
     for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
         if value is not None and value < 1:
@@ -123,8 +124,8 @@ def encode(
     if language is not None:
         route = language_route(encoder, language)
         encoder, settings = in_language(encoder, route), {**settings, **BY_LANGUAGE, "language": route}
-    options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalise, "prompt": prompt}
-    header = Header(dtype, normalise, identity, settings)
+    options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalize, "prompt": prompt}
+    header = Header(dtype, normalize, identity, settings)
     with StoreWriter(out, header, summary, overwrite=overwrite) as writer:
         if writer.finished is not None:
             return EmbeddingStore.open(out)
@@ -175,7 +176,7 @@ def count_truncated(encoder: Any, sentences: Sequence[str], prompt: str | None) 
 
 @dataclass(frozen=True)
 class Window:
-    """Lines whose sentences are embedded together: what is in a batch depends on them and on nothing else."""
+    """Lines whose sentences are embedded together; batches depend on them alone."""
 
     rows: Sequence[Row]
 
@@ -184,15 +185,15 @@ class Window:
         return [row.sentence for row in self.rows]
 
     def place(self, row: int) -> str:
-        """File and line of a row of this window."""
+        """Return file and line of a row of this window."""
         return f"{self.rows[row].path}:{self.rows[row].line}"
 
 
 def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: StoreWriter) -> Iterator[Window]:
-    """Windows of ``size`` rows, from the first that the store does not hold whole.
+    """Yield windows of ``size`` rows, from the first that is not complete in the store.
 
     Raises:
-        ValueError: After the last one, when the text is not the one that was validated.
+        ValueError: After the last one, if the text is not the one that was validated.
     """
     digest, done = hashlib.sha256(), len(writer.shards)
     for number in count():
@@ -206,29 +207,27 @@ def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: Sto
     if digest.hexdigest() != summary.sha256:
         writer.resume = False  # some shards are of another text
         raise ValueError(
-            f"{', '.join(summary.files)}: the text was edited while it was embedded; once it stands still, run the "
-            "same command again."
+            f"{', '.join(summary.files)}: the text was edited while it was embedded. Run the same command again."
         )
 
 
 def embed_in_processes(
     load: Load, windows: Iterable[Window], options: dict[str, Any], *, processes: int, device: str | None = None
 ) -> Generator[tuple[Window, np.ndarray]]:
-    """Vectors of each window, made by one of several processes, in the order of the windows.
+    """Embed each window in one of several processes, and yield the windows in order with their vectors.
 
-    Not by sentence-transformers' own pool, which waits for ever where one of its processes was killed. These hold
-    nothing but the encoder: they receive sentences and send vectors, so that one that is killed leaves nothing behind,
-    and all end when this process does, however it ends.
+    The pool of sentence-transformers waits forever if one of its processes is killed. These processes only receive
+    sentences and send vectors, so that a killed one leaves nothing behind, and all end when this process does.
 
     Args:
         load: Called in each process with its device.
-        windows: Read ahead by one a process.
-        options: For the encoder.
-        processes: How many.
-        device: For all of them; by default the GPUs in turn, else the CPU, whose threads they share.
+        windows: Windows, read ahead by one per process.
+        options: Options of the encoder.
+        processes: Number of processes.
+        device: Device of all of them; by default the GPUs in turn, otherwise the CPU, whose threads they share.
     Raises:
-        ValueError: When a process cannot load or run the encoder for a reason that the user can correct.
-        ChildProcessError: When a process was killed.
+        ValueError: If a process cannot load or run the encoder for a reason that the user can correct.
+        ChildProcessError: If a process was killed.
         RuntimeError: For any other error of a process.
     """
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
@@ -290,7 +289,7 @@ def _killed(process: Any) -> ChildProcessError:
 
 
 def _work(connection: Connection, load: Load, device: str, threads: int, options: dict[str, Any]) -> None:
-    """A process that embeds, until the other end of its pipe is closed."""
+    """Embed until the other end of the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends this process
     torch.set_num_threads(threads)
     encoder = None

@@ -101,13 +101,13 @@ class Header:
 
     Attributes:
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
-        normalised: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
+        normalized: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
         model: The encoder.
         settings: What else the numbers depend on, such as the batch size.
     """
 
     dtype: str = "float32"
-    normalised: bool = False
+    normalized: bool = False
     model: ModelIdentity = ModelIdentity()
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -380,7 +380,7 @@ class EmbeddingStore:
         settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)
         return (
             f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"
-            f"normalised:{'yes' if header.normalised else 'no'}|{settings}data:{data}|st-xling:{__version__}"
+            f"normalized:{'yes' if header.normalized else 'no'}|{settings}data:{data}|st-xling:{__version__}"
         )
 
     def check_text(self, sentences: Iterable[str]) -> None:

@@ -183,7 +183,7 @@ def write_store(
     *,
     sentences: Sequence[str] | None = None,
     model: ModelIdentity | None = None,
-    normalised: bool = False,
+    normalized: bool = False,
     dtype: str = "float32",
     shard_rows: int = 16384,
     overwrite: bool = False,
@@ -195,7 +195,7 @@ def write_store(
         embeddings: numpy, a memory map or torch. *Shape:* ``(rows, dim)``
         sentences: What they are of, so that a miner can check its text; not stored.
         model: What made them.
-        normalised: Whether they have length 1; they are written as they are.
+        normalized: Whether they have length 1; they are written as they are.
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
         overwrite: Replace another store.
@@ -212,7 +212,7 @@ def write_store(
     if shard_rows < 1:
         raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), "", "", rows, "" if sentences is None else hash_sentences(sentences))
-    header = Header(dtype, normalised, model or ModelIdentity())
+    header = Header(dtype, normalized, model or ModelIdentity())
     with StoreWriter(folder, header, text, overwrite=overwrite, resume=False) as writer:
         for start in range(0, rows, shard_rows):
             writer.write(
@@ -243,7 +243,7 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[
     else:
         vectors = vectors.to(DTYPES[dtype]).contiguous()
         tensors = {TENSOR: vectors}
-    _check_vectors(vectors, place, f"{dtype} cannot hold them: normalise the vectors, or write float32")
+    _check_vectors(vectors, place, f"{dtype} cannot hold them: normalize the vectors, or write float32")
     return tensors
 
 
@@ -264,7 +264,7 @@ def _task(header: Header, text: TextSummary) -> dict[str, Any]:
         **header.settings,
         "command": "encode",
         "dtype": header.dtype,
-        "normalised": header.normalised,
+        "normalized": header.normalized,
         "model": header.model.fingerprint,
         "rows": text.rows,
         "text": text.sha256,

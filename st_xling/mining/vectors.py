@@ -1,4 +1,4 @@
-"""Where the vectors of a text come from: made by an encoder, or read from a store or an array."""
+"""Get the vectors of a text: from an encoder, a store or an array."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.deduplication import DistinctText
+from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.store import BY_LANGUAGE, MANIFEST, EmbeddingStore, ModelIdentity, model_identity
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
@@ -26,22 +26,22 @@ _ROWS_AT_ONCE = 1 << 14
 
 
 class Encoder:
-    """An encoder that makes stores in a work folder, both sides' with the same settings.
+    """An encoder that writes stores to a work folder, with the same settings for both sides.
 
     Args:
         model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
-        batch_size: As these four, of :func:`~st_xling.mining.encode`.
-        dtype: Type that is stored.
-        prompt: Put before every sentence.
-        device: Where to embed.
-        engine: What embeds, ``"local"`` or ``"ray"``: the same vectors.
+        batch_size: As for :func:`~st_xling.mining.encode`, as are the options below.
+        dtype: Type in which vectors are stored.
+        prompt: Text put before every sentence.
+        device: Device to embed on.
+        engine: ``"local"`` or ``"ray"``; the vectors are the same.
     Raises:
         ValueError: If nothing can be loaded at that name.
 
     Attributes:
-        identity: Which encoder it is.
-        way: How it embeds, as :func:`~st_xling.models.view.model_options` says.
-        language: Whose mean is taken off, of a model that is centered by language; ``None``: the joint one.
+        identity: Name and fingerprint of the model.
+        way: Encoding settings, as :func:`~st_xling.models.view.model_options` returns them.
+        language: Language whose mean is subtracted, of a model that is centered by language; ``None``: the joint mean.
     """
 
     language: str | None = None
@@ -62,27 +62,32 @@ class Encoder:
         name = name_of(model)
         self.model = load_encoder(model, device=device) if isinstance(model, str) else model
         self.name = name or type(model).__name__
-        self.prompt = prompt
-        self.options = {"dtype": dtype, "prompt": prompt, "batch_size": batch_size, "device": device, "engine": engine}
+        self.batch_size, self.dtype, self.prompt, self.device, self.engine = batch_size, dtype, prompt, device, engine
         self.identity: ModelIdentity = model_identity(self.model, name)
         self.way = model_options(self.model, prompt=prompt)
 
     @property
     def dim(self) -> int | None:
-        """Of its vectors, where it knows."""
+        """Dimension of the vectors, if the model knows it."""
         return self.model.truncate_dim or self.model.get_embedding_dimension()
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What the vectors depend on."""
-        names = "dtype", "prompt", "batch_size"
-        kept = {name.replace("_", " "): self.options[name] for name in names}
-        kept |= {} if self.language is None else {"language": self.language}
-        return {"model": self.identity.fingerprint, "computed": self.way.get("dtype"), **kept}
+        """Everything that the vectors depend on."""
+        return {
+            "model": self.identity.fingerprint,
+            "computed": self.way.get("dtype"),
+            "dtype": self.dtype,
+            "prompt": self.prompt,
+            "batch size": self.batch_size,
+            **({} if self.language is None else {"language": self.language}),
+        }
 
     def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
-        """This one for each side, which takes off the mean of the side's language, where the model has one of each: own
-        and joint means are not mixed."""
+        """Return a copy for each side that subtracts the mean of the side's language, if the model has all of them.
+
+        Own and joint means are not mixed.
+        """
         from st_xling.models.normalization import language_tasks
 
         tasks, _ = language_tasks(self.model, list(languages.values()))
@@ -92,28 +97,39 @@ class Encoder:
         return encoders
 
     def vectors(self, sentences: Sequence[str]) -> np.ndarray:
-        """Of some sentences, in memory. *Shape:* ``(sentences, dim)``"""
+        """Embed sentences in memory. *Shape:* ``(sentences, dim)``"""
         from st_xling.models.encode import encode
 
-        options: dict[str, Any] = {name: self.options[name] for name in ("batch_size", "prompt", "device")}
-        return encode(self.model, sentences, **options)
+        return encode(self.model, sentences, batch_size=self.batch_size, prompt=self.prompt, device=self.device)
 
     def encode(
         self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
     ) -> EmbeddingStore:
-        """A store of the sentences in a file of ``{"text": …}`` lines; one that was left half-written is resumed.
+        """Embed the sentences in a file of ``{"text": …}`` lines into a store; an unfinished one is resumed.
 
         Args:
             sentences: The file.
-            out: The store. Where it is whole but damaged, it is written again.
-            place: Says where a sentence comes from, for errors.
-            progress: Show a bar on stderr.
+            out: The store; a finished one that is damaged is written again.
+            place: Returns the place of a sentence, by its row, for errors.
+            progress: Show a progress bar on stderr.
         """
         from st_xling.mining.encoding import encode
 
-        options: dict[str, Any] = {"format": "jsonl", "place": place, "progress": progress, **self.options}
-        options["language"] = self.language
-        write = partial(encode, self.model, sentences, out, **options)
+        write = partial(
+            encode,
+            self.model,
+            sentences,
+            out,
+            format="jsonl",
+            dtype=self.dtype,
+            prompt=self.prompt,
+            language=self.language,
+            batch_size=self.batch_size,
+            engine=self.engine,
+            device=self.device,
+            place=place,
+            progress=progress,
+        )
         store = write()
         try:
             store.verify()
@@ -124,8 +140,8 @@ class Encoder:
 
 
 @dataclass(frozen=True, eq=False)
-class GivenEmbeddings:
-    """Vectors of a whole text, from elsewhere.
+class PrecomputedEmbeddings:
+    """Vectors of a whole text, encoded before.
 
     Attributes:
         rows: *Shape:* ``(rows, dim)``
@@ -138,7 +154,7 @@ class GivenEmbeddings:
     store: EmbeddingStore | None = None
 
     @classmethod
-    def open(cls, embeddings: str | Path | np.ndarray | EmbeddingStore, *, rows: int) -> GivenEmbeddings:
+    def open(cls, embeddings: str | Path | np.ndarray | EmbeddingStore, *, rows: int) -> PrecomputedEmbeddings:
         """Open a store or a ``.npy`` file, or take an array.
 
         Args:
@@ -195,7 +211,7 @@ class GivenEmbeddings:
 
     @property
     def way(self) -> dict[str, str]:
-        """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; unknown for an array."""
+        """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; empty for an array."""
         settings = {} if self.store is None else self.store.manifest.header.settings
         return stored_options(settings)
 
@@ -207,14 +223,14 @@ class GivenEmbeddings:
 
 
 def stored_options(settings: dict[str, Any]) -> dict[str, str]:
-    """What a store's settings say of how its vectors were made."""
+    """Return the encoding settings among the settings of a store."""
     names = {"computed": "dtype", "truncated": "dim"}
     others = ("batch_size", "shard_rows", "language")
     return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
 
-#: What provides each side's vectors, by side.
-VectorMakers = dict[str, Encoder | GivenEmbeddings]
+#: Provider of each side's vectors, by side.
+VectorMakers = dict[str, Encoder | PrecomputedEmbeddings]
 
 
 def vectors_from(
@@ -247,7 +263,7 @@ def vectors_from(
         The provider of each side's vectors; and the model by side, if there is one that embeds.
     Raises:
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
-            computation, or centered by another language; as :meth:`GivenEmbeddings.open`.
+            computation, or centered by another language; as :meth:`PrecomputedEmbeddings.open`.
     """
     languages = dict.fromkeys(embeddings) if languages is None else languages
     missing = [side for side, own in embeddings.items() if own is None]
@@ -257,11 +273,11 @@ def vectors_from(
             f"(--model) or {missing[0]}_embeddings (--{missing[0]}-embeddings)."
         )
     makers: VectorMakers = {
-        side: GivenEmbeddings.open(own, rows=rows[side]) for side, own in embeddings.items() if own is not None
+        side: PrecomputedEmbeddings.open(own, rows=rows[side]) for side, own in embeddings.items() if own is not None
     }
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
     for side, maker in makers.items():
-        if isinstance(maker, GivenEmbeddings) and maker.store is not None:
+        if isinstance(maker, PrecomputedEmbeddings) and maker.store is not None:
             header = maker.store.manifest.header
             named, own = languages[side], header.settings.get("language")
             if named and own and canonical_language(named) != canonical_language(own):
@@ -288,7 +304,7 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
     """Raise unless all vectors were made by the same model in the same way: cosines between others mean nothing.
 
     Args:
-        made: Name → the model, and how it was used if that is known.
+        made: Model of each source of vectors, by name, and its encoding settings if they are known.
     """
     for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
         unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
@@ -317,24 +333,24 @@ def encoding_settings(makers: VectorMakers) -> dict[str, str]:
 
 
 def model_names(makers: VectorMakers) -> str:
-    """The models that the vectors are of, for a signature: with their hashes, or the file where none is known."""
+    """Return the models of the vectors for a signature: with their hashes, or the file if the model is unknown."""
     names = (str(maker.identity or maker.name) for maker in makers.values())
-    # Of a place on this machine the last part: signatures are published.
+    # Signatures are published, so only the last part of a path is named.
     return ",".join(dict.fromkeys(PurePath(name).name if name.startswith(("/", "~")) else name for name in names))
 
 
 def embeddings_of(
-    text: DistinctText, made_by: Encoder | GivenEmbeddings, folder: Path, *, progress: bool = False
+    text: UniqueSentences, made_by: Encoder | PrecomputedEmbeddings, folder: Path, *, progress: bool = False
 ) -> Embeddings:
-    """Vectors of the distinct sentences of a text. *Shape:* ``(distinct, dim)``
+    """Get the vectors of the distinct sentences of a text. *Shape:* ``(distinct, dim)``
 
     Args:
         text: The text.
-        made_by: What provides the vectors.
-        folder: Where an encoder's sentences and store are kept.
-        progress: Show a bar on stderr.
+        made_by: Provider of the vectors.
+        folder: Folder of an encoder's sentences and store.
+        progress: Show a progress bar on stderr.
     """
-    if isinstance(made_by, GivenEmbeddings):
+    if isinstance(made_by, PrecomputedEmbeddings):
         return text.select(made_by.rows)
     folder.mkdir(parents=True, exist_ok=True)
     text.write(folder / "sentences.jsonl")

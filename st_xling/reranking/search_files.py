@@ -15,7 +15,7 @@ from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import read_rows
-from st_xling.mining.vectors import GivenEmbeddings
+from st_xling.mining.vectors import PrecomputedEmbeddings
 from st_xling.models.encode import Role, encode
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
@@ -98,7 +98,7 @@ def search_texts(
             raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
     texts = TextRecords(passages, "passages")
     try:
-        vectors = GivenEmbeddings.open(store, rows=len(texts))
+        vectors = PrecomputedEmbeddings.open(store, rows=len(texts))
         vectors.check(row.sentence for row in read_rows(passages, format=texts.format))
         # First stage: row and cosine of the nearest passages of each query, best first.
         embeddings = _embed(queries, encoder, vectors, prompt=prompt, device=device)
@@ -129,7 +129,7 @@ def search_texts(
 
 
 def _embed(
-    queries: Sequence[str], encoder: Any, vectors: GivenEmbeddings, *, prompt: str | None, device: str | None
+    queries: Sequence[str], encoder: Any, vectors: PrecomputedEmbeddings, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
     from st_xling.models import load_encoder

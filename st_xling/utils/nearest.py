@@ -20,7 +20,7 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = _BLOCK) -> 
     answer. At most ``block * block`` cosines are held at a time.
 
     Args:
-        queries: Any float dtype, numpy or torch, normalised or not. *Shape:* ``(queries, dim)``
+        queries: Any float dtype, numpy or torch, normalized or not. *Shape:* ``(queries, dim)``
         corpus: Vectors to search. *Shape:* ``(corpus, dim)``
         block: Rows of either matrix compared at a time.
     Returns:
@@ -51,7 +51,7 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     Of equal cosines the lowest index comes first, as in :func:`nearest`.
 
     Args:
-        queries: Any float dtype, numpy or torch, normalised or not. *Shape:* ``(pairs, dim)``
+        queries: Any float dtype, numpy or torch, normalized or not. *Shape:* ``(pairs, dim)``
         corpus: Their translations, row-aligned. *Shape:* ``(pairs, dim)``
     Returns:
         int64. *Shape:* ``(pairs,)``

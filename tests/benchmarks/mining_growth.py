@@ -43,7 +43,7 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in ("a"
 
 #: What a stage calls; what one calls within another is not counted twice.
 STAGES: dict[str, list[tuple[Any, str]]] = {
-    "read": [(reading, "validate_text"), (reading, "fold_duplicates"), (pipeline, "check_vectors")],
+    "read": [(reading, "validate_text"), (reading, "deduplicate"), (pipeline, "check_vectors")],
     "encode": [(pipeline, "embed_distinct")],
     "search": [(pipeline, "find_neighbors")],
     "choose": [(pipeline, "best_pairs")],

@@ -40,15 +40,15 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
     assert first == f"7 vectors of dim 16 in 4 shards: {out}"
     assert signature == store.signature
     assert signature.startswith("encode|model:") and signature.endswith(f"|st-xling:{__version__}")
-    assert "|dtype:float16|normalised:yes|batch_size:3|shard_rows:2|data:ids.txt@" in signature
+    assert "|dtype:float16|normalized:yes|batch_size:3|shard_rows:2|data:ids.txt@" in signature
     assert json.loads(figures.read_text()) == {
         "encode": {"rows": 7, "dim": 16, "shards": 4},
         "signature": signature,
     }
     assert ran.stderr == ""
-    assert main([*words(saved_encoder, text, tmp_path / "long"), "--no-normalise"]) == 0
+    assert main([*words(saved_encoder, text, tmp_path / "long"), "--no-normalize"]) == 0
     longer = EmbeddingStore.open(tmp_path / "long")
-    assert "|normalised:no|" in longer.signature and not np.allclose(np.linalg.norm(longer[:], axis=1), 1)
+    assert "|normalized:no|" in longer.signature and not np.allclose(np.linalg.norm(longer[:], axis=1), 1)
 
 
 def test_lines_that_were_kept_or_mended_are_told(

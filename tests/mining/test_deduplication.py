@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.mining.deduplication import fold_duplicates, folding_key
+from st_xling.mining.deduplication import deduplicate, folding_key
 
 #: Words that differ, words that only look different, and enough repeats of both.
 TEXTS = st.lists(
@@ -21,7 +21,7 @@ TEXTS = st.lists(
 def test_equals_a_dictionary(texts: list[str]) -> None:
     folds: dict[str, int] = {}
     expected = [folds.setdefault(folding_key(text), len(folds)) for text in texts]
-    folding = fold_duplicates(iter(texts))
+    folding = deduplicate(iter(texts))
     assert folding.fold_of.tolist() == expected and len(folding) == len(folds)
     assert folding.representatives.tolist() == [expected.index(fold) for fold in range(len(folds))]
     for fold in range(len(folding)):
@@ -37,7 +37,7 @@ def test_equals_a_dictionary(texts: list[str]) -> None:
 def test_bytes_a_row() -> None:
     texts = [f"{row % 90_000}" for row in range(100_000)]
     tracemalloc.start()
-    folding = fold_duplicates(texts)
+    folding = deduplicate(texts)
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert len(folding) == 90_000 and kept < 100_000 * 10 and peak < 100_000 * 48

@@ -59,17 +59,17 @@ def assert_same(found: EmbeddingStore, expected: EmbeddingStore) -> None:
     np.testing.assert_allclose(found[:], expected[:], atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "normalise"), [("float32", True), ("float16", True), ("float32", False)])
-def test_rows_are_the_model_s_vectors(dtype: str, normalise: bool, model: Any, text: Path, tmp_path: Path) -> None:
-    store = encode(model, text, tmp_path / "s", dtype=dtype, normalise=normalise, batch_size=16, shard_rows=100)
+@pytest.mark.parametrize(("dtype", "normalize"), [("float32", True), ("float16", True), ("float32", False)])
+def test_rows_are_the_model_s_vectors(dtype: str, normalize: bool, model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", dtype=dtype, normalize=normalize, batch_size=16, shard_rows=100)
     assert [shard.rows for shard in store.manifest.shards] == [100, 100, 100, 100, 80]
-    expected = model.encode(SENTENCES, normalize_embeddings=normalise)
+    expected = model.encode(SENTENCES, normalize_embeddings=normalize)
     np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
-    exact = embed(model, SENTENCES[100:200], normalize_embeddings=normalise, batch_size=16).astype(dtype)
+    exact = embed(model, SENTENCES[100:200], normalize_embeddings=normalize, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
     header = store.manifest.header
-    assert header.normalised == normalise and header.settings["batch_size"] == 16
+    assert header.normalized == normalize and header.settings["batch_size"] == 16
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
 
 
@@ -179,7 +179,7 @@ def test_another_command_is_refused(
         (model, as_it_was[:-9] + "other\n", {}, "text was"),
         (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
         (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
-        (model, as_it_was, {"normalise": False}, "normalised was True, is now False"),
+        (model, as_it_was, {"normalize": False}, "normalized was True, is now False"),
         (model, as_it_was, {"batch_size": 8}, "batch_size was None, is now 8"),
         (changed, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
         (shorter, as_it_was, {}, r"model was \w{8}, is now \w{8}"),

@@ -65,9 +65,9 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
     np.testing.assert_array_equal(load_file(store.path / "shard-000001.safetensors")["embeddings"], vectors()[4:8])
     content = json.loads((store.path / "manifest.json").read_text(encoding="utf-8"))
     assert (content["rows"], content["dim"], content["dtype"]) == (ROWS, DIM, "float32")
-    assert content["model"]["name"] == "encoder" and content["normalised"] is False
+    assert content["model"]["name"] == "encoder" and content["normalized"] is False
     assert list(content) == [
-        *("format", "version", "rows", "dim", "dtype", "normalised", "model", "settings"),
+        *("format", "version", "rows", "dim", "dtype", "normalized", "model", "settings"),
         *("text", "shards"),
     ]
     assert list(content["shards"][0]) == ["file", "rows", "bytes", "sha256"]

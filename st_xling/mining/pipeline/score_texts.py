@@ -23,7 +23,7 @@ from st_xling.data.check import Fault, FaultLog
 from st_xling.data.columns import Layout, Row
 from st_xling.data.read import Part, Source, find_source, load_data_specs, parse_data_spec
 from st_xling.data.sample import Sample
-from st_xling.mining.deduplication import DistinctText
+from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
@@ -254,7 +254,7 @@ def score_texts(
             engine=engine,
         )
         texts = {name: _Texts(table, name, str(pairs)) for name in ("source", "target")}
-        distinct = {name: DistinctText(text, f"the {name} side of {pairs}") for name, text in texts.items()}
+        distinct = {name: UniqueSentences(text, f"the {name} side of {pairs}") for name, text in texts.items()}
         try:
             check_k(k, len(distinct["source"]), len(distinct["target"]), kind="distinct ")
         except ValueError as error:

@@ -12,14 +12,14 @@ from typing import Any
 import torch
 
 from st_xling._version import __version__
-from st_xling.mining.deduplication import DistinctText
+from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FILTERS, PairFilters
 from st_xling.mining.search.approximate import FAISS, check_factory
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import check_search, choose_method
 from st_xling.mining.search.shards import tasks_of
 from st_xling.mining.store import check_dtype
-from st_xling.mining.vectors import GivenEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
+from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.devices import check_device
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
@@ -66,7 +66,7 @@ def check_options(
 
 
 def check_vectors(
-    texts: Mapping[str, tuple[Sequence[str], DistinctText]], makers: VectorMakers, *, k: int, method: str
+    texts: Mapping[str, tuple[Sequence[str], UniqueSentences]], makers: VectorMakers, *, k: int, method: str
 ) -> None:
     """Check text and embeddings, before a work folder is made and anything is embedded.
 
@@ -83,7 +83,7 @@ def check_vectors(
         maker = makers[name]
         if method.startswith(FAISS):
             check_factory(method.removeprefix(FAISS), maker.dim)
-        if isinstance(maker, GivenEmbeddings):
+        if isinstance(maker, PrecomputedEmbeddings):
             maker.check(rows)
     sources, targets = (len(distinct) for _, distinct in texts.values())
     check_k(k, sources, targets, kind="distinct ")
@@ -129,7 +129,7 @@ def open_work(
 
 
 def embed_distinct(
-    texts: Mapping[str, DistinctText], makers: VectorMakers, folder: Path, *, method: str, progress: bool
+    texts: Mapping[str, UniqueSentences], makers: VectorMakers, folder: Path, *, method: str, progress: bool
 ) -> tuple[tuple[Embeddings, Embeddings], str]:
     """Embed the distinct sentences of both texts, and choose the method to search them by.
 
