@@ -45,7 +45,7 @@ def train(arguments: argparse.Namespace) -> None:
     | --print                     print the recipe
     --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
                                   built from the data (required)
-    --data SPEC                   parallel text: xx-yy=PATH (TSV, CSV, JSON lines, Parquet), xx-yy=SOURCE,TARGET, Hub id
+    --data SPEC                   parallel text: xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, Hub id
                                   or phrasebook:…; of retrievers and cross-encoders see below (required, repeatable)
     --mono XX=PATH                text of one language: to encoders running text for the loss mlm, two lines a pair; to
                                   retrievers lines, passages (.jsonl) or phrasebook (repeatable)
