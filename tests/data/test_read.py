@@ -489,31 +489,3 @@ def test_importing_is_cheap() -> None:
     code = f"import sys, st_xling.data; print({heavy})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-MEASURE = """
-import resource, sys
-from st_xling.data import load_data_specs
-from st_xling.data.stream_mixture import mix_streams
-def peak(): return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-stream = load_data_specs([sys.argv[1]], stream=True)["x"]
-mixed = mix_streams({"x": stream}, batch_rows=64, buffer_rows=2000)
-for rows, _ in enumerate(mixed.take(8000), 1):
-    before = peak() if rows == 2000 else before if rows > 2000 else 0
-print(rows, peak() - before, peak())
-"""
-
-
-@pytest.mark.slow
-def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
-    """Measured in a process of its own; the file holds long lines, so that few of them are many bytes."""
-    line = json.dumps({"source": "Quelle {} " + "x" * 5000, "target": "target {} " + "y" * 5000})
-    lines = "".join(line.replace("{}", str(n)) + "\n" for n in range(1000))
-    with (tmp_path / "x.jsonl").open("w", encoding="utf-8") as file:
-        file.writelines([lines] * 9)
-    assert (tmp_path / "x.jsonl").stat().st_size > 85 * 2**20
-    command = [sys.executable, "-c", MEASURE, str(tmp_path / "x.jsonl")]
-    ran = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert ran.returncode == 0, ran.stderr
-    rows, growth, peak = map(int, ran.stdout.split())
-    assert rows == 8000 and growth < 60, (growth, peak)

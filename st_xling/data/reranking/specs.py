@@ -109,7 +109,7 @@ def load_pair_specs(
         FileNotFoundError: A file is not there.
         ValueError: Malformed specs, faulty files, shares that leave nothing; as the readers of each form.
     """
-    data = read_pair_specs(specs)
+    data = read_pair_specs(parse_pair_specs(specs))
     dev = list(dev or ())
     parts = cut_pairs(data, 0.0 if dev else dev_share, test_share, seed)
     train = parts["train"]
@@ -160,7 +160,6 @@ def load_pool_specs(
     Raises:
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
-    specs = list(specs)
     parsed = parse_pair_specs(specs)
     of_pools: dict[str, Any] = {
         "query_languages": query_languages,
@@ -179,7 +178,7 @@ def load_pool_specs(
         return read_retrieval(
             one.path, language=next(iter(parsed)), sample=one.sample, **of_pools, **one.reader_options
         )
-    data = read_pair_specs(specs, split=split or phrasebook_split)
+    data = read_pair_specs(parsed, split=split or phrasebook_split)
     # What comes without splits of its own is cut as in training, so that the part is the one that was left out there.
     if split is not None and not _has_splits(parsed):
         parts = cut_pairs(data, dev_share, test_share, seed)
@@ -330,15 +329,14 @@ def _has_splits(parsed: Mapping[str, DataSpec]) -> bool:
     return _all_phrasebook(parsed) or any(is_insurance_qa(one.path) for one in parsed.values())
 
 
-def read_pair_specs(specs: Iterable[str], *, split: str = "train") -> Pairs:
+def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
     """Read what the specs name, in every language; errors as the readers of each form.
 
     Args:
-        specs: As :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
+        parsed: Of :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
         split: Of the phrasebook and InsuranceQA, where the specs name none; files have none.
     """
-    specs = list(specs)
-    parsed, where = parse_pair_specs(specs), ", ".join(specs)
+    where = ", ".join(spec.text for spec in parsed.values())
     if _all_phrasebook(parsed):
         return phrase_questions(parsed, split=split)
     paths = {language: one.path for language, one in parsed.items()}
