@@ -153,7 +153,8 @@ class Run:
     def __post_init__(self) -> None:
         self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options or {})
         self.provenance = [dict(entry) for entry in self.provenance]
-        inputs = [self.recipe.as_dict(), [entry.get("spec") for entry in self.provenance]]
+        teacher = getattr(self.recipe, "teacher", None)
+        inputs = [teacher and teacher.model, *(entry.get("spec") for entry in self.provenance)]
         self.folder = self.open_folder(resume=self.resume, overwrite=self.overwrite, start=self.model, inputs=inputs)
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None

@@ -25,7 +25,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -66,7 +66,7 @@ class RunFolder:
         resume: Resume from the last complete checkpoint, if there is a run.
         overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
-        inputs: What else the run reads: specs, paths, Hub ids, also nested in lists and dicts.
+        inputs: What else the run reads: specs, paths, Hub ids.
 
     Raises:
         ValueError: On entering, or by :meth:`check`: the folder contains something else, or a run that may not be
@@ -80,7 +80,7 @@ class RunFolder:
         resume: bool = False,
         overwrite: bool = False,
         start: str | BaseModel | None = None,
-        inputs: Any = (),
+        inputs: Sequence[str | None] = (),
     ) -> None:
         self.path = Path(path)
         self.training = self.path / "training"
@@ -90,7 +90,7 @@ class RunFolder:
         self._resume, self._overwrite = resume, overwrite and not resume
         named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
         self._start_model = str(start) if named else None
-        self._inputs = [inputs, self._start_model]
+        self._inputs = [*inputs, self._start_model]
         self._lock: contextlib.ExitStack | None = None
         self._resumes = self._replaces = self._changed = False
 
@@ -228,13 +228,11 @@ class RunFolder:
         """Raise ``ValueError`` if an input is the folder itself, or a file or folder that the run replaces in it."""
         listed = [name for step in self._folder.listed.values() for name in step["files"]]
         out, *ours = (os.path.realpath(self.path / name) for name in ("", "training", *listed))
-        for value in _texts(self._inputs):
-            for real, name in existing_paths(value).items():
-                if real == out or not {real, *map(str, Path(real).parents)}.isdisjoint(ours):
-                    raise ValueError(
-                        f"--out must not replace an input: {name} is part of the run in {self.path}; choose another "
-                        "--out."
-                    )
+        for real, name in existing_paths(self._inputs).items():
+            if real == out or not {real, *map(str, Path(real).parents)}.isdisjoint(ours):
+                raise ValueError(
+                    f"--out must not replace an input: {name} is part of the run in {self.path}; choose another --out."
+                )
 
     def _has_work(self) -> bool:
         """Whether something would be lost with ``training``: a checkpoint, or a model."""
@@ -303,15 +301,6 @@ def _save(model: Any, folder: Path, checkpoints: Path) -> None:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """All texts in nested lists and dicts."""
-    if isinstance(value, (str, Path)):
-        yield str(value)
-    elif isinstance(value, (dict, list, tuple)):
-        for part in value.values() if isinstance(value, dict) else value:
-            yield from _texts(part)
 
 
 def _model_files(folder: Path) -> str:

@@ -115,7 +115,7 @@ def test_an_output_never_replaces_an_input(where: str, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(out)
     before = snapshot(out)
     options: dict[str, Any] = {
-        "teacher": {"inputs": {"teacher": {"model": str(out)}}},
+        "teacher": {"inputs": [str(out)]},
         "start": {"start": str(out)},
         "data": {"inputs": [f"de-en={out / 'model.txt'}?size=3"]},
         "checkpoint": {"start": str(out / "training" / "checkpoint-1")},

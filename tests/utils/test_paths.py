@@ -97,7 +97,7 @@ def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         Path(name).mkdir()
         (folder / name / "mine.txt").write_text("")
         assert main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=20", "--out", name]) == 2
-        assert f"{name} holds something else" in capsys.readouterr().err
+        assert f"{name} contains mine.txt" in capsys.readouterr().err
 
 
 def leaves(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
