@@ -139,8 +139,8 @@ class RunFolder:
         A resumed run keeps its own, with the recipe's changes.
         """
         shutil.rmtree(self.start, ignore_errors=True)
+        self._folder.remove_temporary()
         if self._resumes:
-            self._folder.remove_temporary()
             if self._changed:
                 commands = [*self._folder.task.get("resumed_with", ()), manifest.get("command")]
                 self.update(recipe=manifest["recipe"], resumed_with=commands, finished=False)

@@ -209,15 +209,17 @@ class ResumableFolder:
         self.listed = {}
 
     def remove(self) -> None:
-        """Remove what :meth:`clear` removes, the record and, if it is then empty, the folder."""
+        """Remove what :meth:`clear` removes and, if nothing else is left, the record and the folder."""
         if self._whole:  # a process that is killed in between leaves a folder that is free
             self.task = {}
             self.write_record()
         self.clear()
-        remove_file(self.path, self.record.relative_to(self.path).as_posix())
         self.task = {}
+        if any(path != self.record for path in self._contents()):
+            return
+        self.record.unlink(missing_ok=True)
         (self.path / LOCK).unlink(missing_ok=True)
-        with contextlib.suppress(OSError):  # something else is in it
+        with contextlib.suppress(OSError):  # it is the current folder
             self.path.rmdir()
 
     def _contents(self) -> Iterator[Path]:
