@@ -34,7 +34,7 @@ def compare(arguments: argparse.Namespace) -> None:
       st-xling compare my-encoder intfloat/multilingual-e5-small --out my-comparison
       st-xling compare my-encoder 'intfloat/multilingual-e5-small?prompt=query: ' --data tatoeba/v1 --languages de,fr \\
           --tasks tatoeba,xsim --json comparison.json
-      st-xling compare my-encoder --data tatoeba/v1 --data 'de-en=pairs.tsv?size=200' --out my-comparison
+      st-xling compare my-encoder --data 'de-en=pairs.tsv?size=200' --data bucc2018
 
     An item is a pair of sentences, a sentence to mine, or a question. Intervals are bootstrap intervals over items.
     """

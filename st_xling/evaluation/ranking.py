@@ -255,23 +255,6 @@ def bootstrap_interval(
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(bootstrap_means(values, samples=samples, seed=seed), [tail, 100 - tail], axis=0)
-    return low, high
-
-
-def bootstrap_means(values: ArrayLike, *, samples: int = 1000, seed: int | Sequence[int] = 0) -> np.ndarray:
-    """Means of sets of rows drawn with replacement; equal seeds draw equal rows of tables that are equally long.
-
-    Args:
-        values: *Shape:* ``(rows, measures)``
-        samples: Sets drawn.
-        seed: Of the drawing.
-    Returns:
-        *Shape:* ``(samples, measures)``; 0 without rows.
-    Raises:
-        ValueError: For less than one sample.
-    """
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     table = np.asarray(values, dtype=np.float64)
@@ -285,4 +268,6 @@ def bootstrap_means(values: ArrayLike, *, samples: int = 1000, seed: int | Seque
         drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
         times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
         means[start : start + sets] = times @ table / rows
-    return means
+    tail = 100 * (1 - confidence) / 2
+    low, high = np.percentile(means, [tail, 100 - tail], axis=0)
+    return low, high
