@@ -1,4 +1,8 @@
-"""A cross-encoder's scores of many pairs, little of it computed on padding; and ranking by them."""
+"""Score many pairs with a cross-encoder, with little padding, and rank by the scores.
+
+``CrossEncoder.predict`` scores batches that are made here: of rows of like length in tokens, where it sorts by
+characters, and with passages alone cut.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
 from st_xling.models.encode import batches, own_prompt
@@ -53,10 +56,10 @@ Activation = Callable[[Tensor], Tensor]
 
 @dataclass
 class ScoringCounts:
-    """What has been scored.
+    """Counts of what has been scored.
 
     Attributes:
-        pairs: All pairs given.
+        pairs: All pairs.
         cut_passages: Pairs whose passage was cut to the model's length.
         long_queries: Pairs whose query leaves no room for a passage; they have no score.
     """
@@ -67,17 +70,15 @@ class ScoringCounts:
 
 
 class PairScorer:
-    """Scores (query, passage) pairs as ``CrossEncoder.predict`` does, but cuts the passage alone where a pair is long.
+    """Scores (query, passage) pairs with ``CrossEncoder.predict``, but never cuts a query.
 
     Pairs are taken 100,000 at a time and sorted by tokens, which are counted once for each distinct text: a query has
-    hundreds of passages, and a passage as many queries. As many are computed together as ``token_budget`` allows. The
-    same pairs in the same order give the same scores to the last bit; in another company, a pair's may differ in the
-    last ones.
+    hundreds of passages, and a passage as many queries. As many are computed together as ``token_budget`` allows.
 
     Args:
-        model: With one label, on the device where it is to work.
-        token_budget: Rows of a batch by the tokens of its longest, at most; one row is always allowed.
-        activation: Makes scores of logits; the model's own by default (a sigmoid, if it names none).
+        model: A cross-encoder with one label, on the device where it is to work.
+        token_budget: Maximum number of rows of a batch times tokens of its longest row; one row is always allowed.
+        activation: Maps logits to scores; the model's own by default (a sigmoid, if it names none).
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in; the model's own type by default.
         long_queries: ``"error"``, or ``"lowest"``: minus infinity for a pair whose query, never cut, leaves no room for
             a passage.
@@ -87,7 +88,7 @@ class PairScorer:
             range.
 
     Attributes:
-        counts: What has been scored so far.
+        counts: Counts of what has been scored so far.
     """
 
     def __init__(
@@ -124,11 +125,11 @@ class PairScorer:
         self._tokenizer, self._limit = _plain_tokenizer(model), _max_tokens(model)
 
     def score(self, pairs: Iterable[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
-        """Scores in the order of the pairs, float32. *Shape:* ``(pairs,)``
+        """Score pairs, in their order, float32. *Shape:* ``(pairs,)``
 
         Args:
-            pairs: Query and passage each; taken one after another, so that they need not be in memory.
-            raw: Leave out the activation: the same order, and no two scores are rounded into one.
+            pairs: Pairs of query and passage, or an iterator, so that they need not be in memory.
+            raw: Skip the activation: the same order, and no two scores are rounded into one.
         Raises:
             ValueError: With ``long_queries="error"``, for a query that leaves no room for a passage.
         """
@@ -136,30 +137,24 @@ class PairScorer:
         source = iter(pairs)
         total = len(pairs) if isinstance(pairs, Sized) else None
         dtype = None if self.autocast is None else getattr(torch, self.autocast)
-        was_training = self.model.training
-        self.model.eval()
-        try:
-            with (
-                torch.inference_mode(),
-                nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
-                progress_bar(total=total, unit="pairs", desc="scoring", show=self.progress) as bar,
-            ):
-                while chunk := list(islice(source, CHUNK_PAIRS)):
-                    scores.append(self._score(chunk, bar, raw))
-        finally:
-            self.model.train(was_training)
+        with (
+            nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
+            progress_bar(total=total, unit="pairs", desc="scoring", show=self.progress) as bar,
+        ):
+            while chunk := list(islice(source, CHUNK_PAIRS)):
+                scores.append(self._score(chunk, bar, raw))
         return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
 
     def activate(self, logits: np.ndarray) -> np.ndarray:
-        """The scores that raw ones stand for, float32. *Shape:* that of ``logits``"""
+        """Apply the activation to raw scores, float32. *Shape:* that of ``logits``"""
         with torch.inference_mode():
             return self.activation(torch.from_numpy(logits)).float().numpy()
 
     def _score(self, chunk: Sequence[tuple[str, str]], bar: Any, raw: bool) -> np.ndarray:
-        prompt = own_prompt(self.model)  # ST puts it before the query
-        pairs = [(prompt + query, passage) for query, passage in chunk]
-        limit = self._limit or sys.maxsize
-        queries, passages = pair_sizes(self._tokenizer, *zip(*pairs))
+        prompt, limit = own_prompt(self.model), self._limit or sys.maxsize
+        queries, passages = pair_sizes(
+            self._tokenizer, [prompt + query for query, _ in chunk], [passage for _, passage in chunk]
+        )
         lengths, long = queries + passages, queries >= limit
         if long.any() and self.long_queries == "error":
             found = list(dict.fromkeys(chunk[place][0] for place in np.flatnonzero(long).tolist()))
@@ -179,11 +174,17 @@ class PairScorer:
         cut = {"text": {**ONLY_PASSAGES, **({} if self._limit is None else {"max_length": limit})}}
         parts: list[Tensor] = []
         for batch in batches(lengths[order], self.token_budget):
-            features = self.model.preprocess([pairs[place] for place in order[batch]], processing_kwargs=cut)
-            logits = self.model(batch_to_device(features, self.model.device))["scores"].float()
-            logits = logits if raw else self.activation(logits)
-            parts.append(logits.reshape(-1))  # stays on the device: waiting for each batch would leave it idle
-            bar.update(batch.stop - batch.start)
+            # Tensors stay on the device: waiting for each batch would leave it idle.
+            part = self.model.predict(
+                [chunk[place] for place in order[batch]],
+                batch_size=len(chunk),
+                activation_fn=torch.nn.Identity() if raw else self.activation,
+                convert_to_tensor=True,
+                show_progress_bar=False,
+                processing_kwargs=cut,
+            )
+            parts.append(part)
+            bar.update(len(part))
         if parts:
             result[order] = torch.cat(parts).float().cpu().numpy()
         return result
@@ -191,10 +192,10 @@ class PairScorer:
 
 @dataclass(frozen=True)
 class RankedPassage:
-    """A passage where its score puts it.
+    """A passage in a ranking.
 
     Attributes:
-        index: Its place among the passages given, from 0.
+        index: Its index among the passages, from 0.
         score: As ``CrossEncoder.predict`` scores it.
     """
 
@@ -203,13 +204,13 @@ class RankedPassage:
 
 
 def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **options: Any) -> np.ndarray:
-    """How relevant the second text of each pair is to the first, as ``CrossEncoder.predict`` scores it.
+    """Score how relevant the second text of each pair is to the first, as ``CrossEncoder.predict`` does.
 
     Only the second text is cut where a pair is longer than the model; a warning says how often that was.
 
     Args:
         model: A cross-encoder of one label.
-        pairs: Query and passage each; also an iterator, which is not held in memory.
+        pairs: Pairs of query and passage, or an iterator, which need not fit in memory.
         options: Of :class:`PairScorer`, such as ``token_budget``, ``activation``,
             ``autocast``, ``long_queries`` and ``progress``.
     Returns:
@@ -235,13 +236,13 @@ def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **op
 def rerank(
     model: CrossEncoder, query: str, passages: Sequence[str], *, top_k: int | None = None, **options: Any
 ) -> list[RankedPassage]:
-    """The passages of a query, best first; of equal ones the first given.
+    """Rank the passages of a query, best first; ties by index.
 
     Args:
         model: A cross-encoder of one label.
-        query: In any language that the model knows.
-        passages: Also in several languages.
-        top_k: Passages returned at most; all by default.
+        query: A query.
+        passages: Passages, in one or several languages.
+        top_k: Maximum number of passages; all by default.
         options: Of :class:`PairScorer`.
     Raises:
         ValueError: For ``top_k`` below 1, or as :func:`score_text_pairs`.
@@ -256,14 +257,14 @@ def rerank(
 
 
 def ranked(scorer: PairScorer, logits: np.ndarray, top_k: int | None) -> list[RankedPassage]:
-    """Passages in the order of their raw scores, with the scores that the model gives.
+    """Rank passages by their raw scores, and return them with the activated ones.
 
-    A sigmoid takes all logits above 17 for 1: only before it is the order whole.
+    A sigmoid rounds all logits above 17 to 1, so only raw scores keep the order.
 
     Args:
-        scorer: Made ``logits``.
+        scorer: Has computed ``logits``.
         logits: Raw scores of one query's passages. *Shape:* ``(passages,)``
-        top_k: Passages returned at most.
+        top_k: Maximum number of passages.
     """
     order = np.argsort(-logits, kind="stable")[:top_k]
     scores = scorer.activate(logits[order]).tolist()
@@ -276,13 +277,13 @@ def check_top_k(top_k: int | None) -> None:
 
 
 def _max_tokens(model: CrossEncoder) -> int | None:
-    """Tokens that a row may have at most; ``None`` if there is no limit."""
+    """Return the maximum number of tokens of a row; ``None`` if there is no limit."""
     known = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
     return next((int(limit) for limit in known if limit is not None and limit < _NO_LIMIT), None)
 
 
 def _plain_tokenizer(model: CrossEncoder) -> Any:
-    """The tokenizer of a model that reads pairs of texts as they are."""
+    """Return the tokenizer of a model that reads pairs of texts as they are."""
     module = model[0]
     options = {name: dict(values) for name, values in (getattr(module, "processing_kwargs", None) or {}).items()}
     options.get("text", {}).pop("truncation", None)  # passages alone are cut here
@@ -303,7 +304,7 @@ def _plain_tokenizer(model: CrossEncoder) -> Any:
 
 
 def pair_sizes(tokenizer: Any, queries: Sequence[str], passages: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Tokens of each query, with the special tokens of a pair, and of each passage; both uncut.
+    """Count the tokens of each query, with the special tokens of a pair, and of each passage, both uncut.
 
     Args:
         tokenizer: Counts each distinct text once.
