@@ -210,7 +210,7 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
     """Read the translation units of a TMX file that have both languages, numbered from 1.
 
     Languages are compared without region, unless units have several regions of one: ``en`` finds ``EN-US``. Of several
-    variants of a language the first counts. Inline tags are dropped, and their text is kept.
+    variants of a language the first counts. Inline tags and formatting codes are dropped.
 
     Args:
         path: ``.tmx``, plain or packed; UTF-8 or UTF-16.
@@ -225,15 +225,19 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
         head = stream.peek(1 << 16).replace(b"\0", b"")
         if b"<!ENTITY" in head.partition(b"<body")[0]:
             raise ParallelTextError(f"{path}: expected TMX without entity declarations, got <!ENTITY; remove them")
-        units = ElementTree.iterparse(stream)
-        number = 0
+        number, body = 0, None
         try:
-            for _, element in units:
-                if element.tag != "tu":
+            for event, element in ElementTree.iterparse(stream, ("start", "end")):
+                tag = element.tag.rpartition("}")[2]  # some writers name a namespace
+                if event == "start":
+                    body = element if tag == "body" else body
+                    continue
+                if tag != "tu":
                     continue
                 number += 1
                 texts = _tmx_texts(element)
-                element.clear()
+                if body is not None:
+                    body.clear()  # units that were read would fill the memory
                 if None in wanted and len(texts) > 1:
                     wanted = _tmx_pair(wanted, list(texts))
                 found = [code and match_language(code, texts) for code in wanted]
@@ -254,12 +258,21 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
 
 def _tmx_texts(unit: ElementTree.Element) -> dict[str, str]:
     texts: dict[str, str] = {}
-    for variant in unit.iter("tuv"):
+    for variant in unit.iterfind("{*}tuv"):
         language, _, rest = (variant.get(_XML_LANG) or variant.get("lang") or "").partition("-")
         code = "-".join([language.lower(), rest.upper() if len(rest) == 2 else rest]).rstrip("-")
-        segment = variant.find("seg")
-        texts.setdefault(code, "" if segment is None else " ".join("".join(segment.itertext()).split()))
+        segment = variant.find("{*}seg")
+        texts.setdefault(code, "" if segment is None else " ".join("".join(_sentence(segment)).split()))
     return texts
+
+
+def _sentence(element: ElementTree.Element) -> Iterator[str]:
+    """Yield the text of a segment: what ``hi`` highlights, but not the formatting codes inside ``bpt``, ``ph``, …"""
+    yield element.text or ""
+    for inline in element:
+        if inline.tag.rpartition("}")[2] == "hi":
+            yield from _sentence(inline)
+        yield inline.tail or ""
 
 
 def _tmx_pair(wanted: Languages, codes: list[str]) -> Languages:

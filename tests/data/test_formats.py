@@ -38,7 +38,7 @@ def tmx(*units: dict[str, str], head: str = "", attribute: str = "xml:lang") -> 
 
 UNITS = [{"en": target, "de": source} for source, target in HUND]
 REGIONS = [
-    {"EN-US": "The <bpt i='1'/>dog<ept i='1'/> sleeps.", "de-DE": "Der <ph>&lt;b&gt;</ph>Hund", "fr": "Le chien"},
+    {"EN-US": "The <bpt i='1'/>dog<ept i='1'/> sleeps.", "de-DE": "Der <ph>&lt;</ph><hi>Hund</hi>", "fr": "Le chien"},
     {"fr": "Il pleut.", "en-us": "It rains."},
     {"en-US": "A", "de-DE": "B\n  b"},
 ]
@@ -67,8 +67,12 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
     ),
     "TMX, UTF-16": ({"c.tmx": tmx(*UNITS).replace("UTF-8", "UTF-16").encode("utf-16")}, "c.tmx", ("de", "en"), HUND),
     "TMX, lang": ({"c.tmx": tmx(*UNITS, attribute="lang")}, "de-en=c.tmx", ("de", "en"), HUND),
+    "TMX, namespace": (
+        {"c.tmx": tmx(*UNITS).replace("<tmx ", '<tmx xmlns="http://www.lisa.org/tmx14" ')},
+        "de-en=c.tmx", ("de", "en"), HUND,
+    ),
     "TMX, regions": (
-        {"c.tmx": tmx(*REGIONS)}, "de-en=c.tmx", ("de", "en"), [("Der <b>Hund", "The dog sleeps."), ("B b", "A")],
+        {"c.tmx": tmx(*REGIONS)}, "de-en=c.tmx", ("de", "en"), [("Der Hund", "The dog sleeps."), ("B b", "A")],
     ),
     "TMX, another pair": (
         {"c.tmx": tmx(*REGIONS)},
