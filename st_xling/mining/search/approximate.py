@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, eq=False)
 class ApproximateSearch:
-    """What an approximate search found, and how much it may have missed.
+    """Result of an approximate search, and how much it may have missed.
 
     Attributes:
         forward: Source → target.
@@ -97,7 +97,7 @@ def approximate_neighbors(
     memory_mib: int = 256,
     progress: bool = False,
 ) -> ApproximateSearch:
-    """As :func:`~st_xling.mining.find_neighbors`, but only what a FAISS index proposes is compared.
+    """Find neighbors among the candidates that a FAISS index proposes; see :func:`~st_xling.mining.find_neighbors`.
 
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
     Candidates have their exact cosines, best first, the lowest index first among equals; a pair that is
@@ -144,22 +144,23 @@ def approximate_neighbors(
     sides = ((source, target, index_names[1]), (target, source, index_names[0]))
     chosen = [CandidateIndex(factory or default_factory(other.rows, source.dim), source.dim) for _, other, _ in sides]
     folder = None if index_folder is None else Path(index_folder)
-    options: dict[str, Any] = {"memory_mib": memory_mib, "progress": progress}
     for (_, other, _), index in zip(sides, chosen):
         if index.cells > other.rows:
             logger.warning(
                 "%r has more cells than the %s rows to train it on: all are searched exactly instead.",
                 *(index.factory, f"{other.rows:,}"),
             )
-            both = exact_neighbors(source_embeddings, target_embeddings, k=k, device=device, **options)
+            both = exact_neighbors(
+                source_embeddings, target_embeddings, k=k, device=device, memory_mib=memory_mib, progress=progress
+            )
             sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
             recall = (1.0, 1.0) if recall_sample else None
             return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
     keys, completed, texts = [], [], []
     for own, other, name in sides:
         index = chosen.pop(0)  # one at a time in memory
-        index.prepare(other, folder, name, seed=seed, **options)
-        own_keys, lacking = index.search(own, other, k=k, **options)
+        index.prepare(other, folder, name, seed=seed, memory_mib=memory_mib, progress=progress)
+        own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib, progress=progress)
         for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
             own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
         keys.append(own_keys)
@@ -169,19 +170,29 @@ def approximate_neighbors(
     pairs = ((forward, backward), (backward, forward))
     best = [Neighbors.from_keys(merge_pairs(*pair)) for pair in pairs]
     used = " and ".join(dict.fromkeys(texts))
-    found = measured((source, target), best, used, rows=recall_sample, seed=seed, k=k, **options)
+    matrices = (source, target)
+    found = measured(matrices, best, used, rows=recall_sample, seed=seed, k=k, memory_mib=memory_mib, progress=progress)
     return replace(found, completed=(completed[0], completed[1]))
 
 
 def measured(
-    matrices: Sequence[CorpusMatrix], both: Sequence[Neighbors], index: str, *, rows: int, seed: int, **options: Any
+    matrices: Sequence[CorpusMatrix],
+    both: Sequence[Neighbors],
+    index: str,
+    *,
+    rows: int,
+    seed: int,
+    k: int,
+    memory_mib: int,
+    progress: bool = False,
 ) -> ApproximateSearch:
-    """What was found in both directions, with its recall for so many rows of either corpus."""
+    """Measure the recall of neighbors in both directions on so many rows of either corpus."""
     recalls, sizes = [], []
     for number, (own, other) in enumerate((matrices, matrices[::-1])):
         random = np.random.default_rng(seed + number)
         sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
-        true = indices_of(exact_rows(own, other, sample, **options)).numpy()
+        keys = exact_rows(own, other, sample, k=k, memory_mib=memory_mib, progress=progress)
+        true = indices_of(keys).numpy()
         some = both[number].indices[sample]  # equal in index is equal in cosine
         recalls.append(float((true[:, :, None] == some[:, None, :]).any(axis=2).mean()) if rows else 0.0)
         sizes.append(len(sample))
@@ -190,7 +201,7 @@ def measured(
 
 
 def default_factory(rows: int, dim: int) -> str:
-    """The index for so many vectors: the best of those compared by ``tests.benchmarks.mining_approximate``."""
+    """Return the best index for so many vectors in ``tests.benchmarks.mining_approximate``."""
     if rows < LEAST_CODED:
         return "Flat"
     parts = next(parts for parts in (4, 2, 1) if dim % parts == 0)
@@ -198,12 +209,12 @@ def default_factory(rows: int, dim: int) -> str:
 
 
 def default_cells(rows: int) -> int:
-    """Cells that so many vectors are parted into."""
+    """Return the number of cells for so many vectors."""
     return 2 ** max(0, round(np.log2(rows / ROWS_PER_CELL)))
 
 
 def default_probes(cells: int) -> int:
-    """Cells of so many to look at for a query; translations lie farther apart than neighbors in one language."""
+    """Return the number of cells to search; translations lie farther apart than neighbors in one language."""
     return max(1, cells // 4)
 
 
@@ -248,7 +259,7 @@ class CandidateIndex:
         self.set_parameters()
 
     def set_parameters(self) -> None:
-        """What the user named, and where he named nothing what measurements recommend."""
+        """Set the parameters that the user named, and defaults by measurement for the others."""
         space = self._faiss.ParameterSpace()
         inverted = self._faiss.try_extract_index_ivf(self._index)
         self.cells = 0 if inverted is None else inverted.nlist
@@ -280,9 +291,8 @@ class CandidateIndex:
 
         Next to an index lies a JSON file with its size and hash: an index that does not match it is made again.
         """
-        options: dict[str, Any] = {"seed": seed, "memory_mib": memory_mib, "progress": progress}
         if folder is None:
-            self._build(matrix, **options)
+            self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
             return
         made_by = hashlib.sha256(f"{self.factory} {seed} {self._faiss.__version__}".encode()).hexdigest()[:16]
         digest = hashlib.sha256(str((matrix.rows, matrix.dim)).encode())
@@ -293,7 +303,7 @@ class CandidateIndex:
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
             if not self._read(path):
-                self._build(matrix, **options)
+                self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
                 path.with_suffix(".json").unlink(missing_ok=True)
                 with atomic_path(path) as temporary:
                     self._faiss.write_index(self._index, str(temporary))
