@@ -14,6 +14,7 @@ from st_xling.cli import main
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import tsv_cells, write_store
+from st_xling.utils.text import unescape_cell
 from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
@@ -77,6 +78,14 @@ def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str
     assert (tmp_path / "p.tsv").read_text(encoding="utf-8").split("\n", 1)[1] == plain.read_text(encoding="utf-8")
     cells = [line.split("\t") for line in plain.read_text(encoding="utf-8").splitlines()]
     assert load_pairs(str(plain), columns=(3, 4))["target"][:] == [line[4] for line in cells]
+    texts = [list(map(unescape_cell, line[3:5])) for line in cells]
+    assert load_pairs(tmp_path / "p.tsv")["target"][:] == [target for _, target in texts]
+    scored = ["score", str(tmp_path / "p.tsv"), "--model", str(saved_encoder), "--out"]
+    assert main([*scored, str(tmp_path / "scored.tsv")]) == 0
+    assert main([*scored, str(tmp_path / "scored.jsonl"), "--format", "jsonl"]) == 0
+    for name in ("scored.tsv", "scored.jsonl"):
+        again = load_pairs(tmp_path / name)
+        assert list(map(list, zip(again["source"], again["target"]))) == texts
 
 
 def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
