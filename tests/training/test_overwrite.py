@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,27 +60,6 @@ def test_what_overwriting_removes(tmp_path: Path) -> None:
     run(out, "new", resume=True)  # as if it had been killed there
     assert model(out) == ("new", True) and RunFolder(out).is_finished
     assert RunFolder(out).read_manifest()["recipe"] == "new"
-
-
-def test_killed_while_the_earlier_run_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = tmp_path / "run"
-    run(out, "old", dense=True)
-    checkpoint(out / "training", 1)
-
-    whole = shutil.rmtree
-
-    def killed(path: Path, **options: Any) -> None:
-        if path.name == "checkpoint-1":
-            raise KeyboardInterrupt
-        whole(path, **options)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", killed)
-        with pytest.raises(KeyboardInterrupt):
-            run(out, "new", overwrite=True)
-    assert not RunFolder(out).is_finished
-    run(out, "new", overwrite=True)
-    assert model(out) == ("new", False)
 
 
 def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
