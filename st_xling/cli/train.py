@@ -188,7 +188,14 @@ def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
     load_options = set_options(arguments, st_model)
     check_model(arguments.model, **load_options)
-    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
+    names = ("data", "dev", "check_leak", "parallel", "mono", "xpi_data", "xpi_dev")
+    RunFolder(
+        arguments.out,
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        start=arguments.model,
+        inputs=[getattr(arguments, name, None) for name in names],
+    ).check()
     on_leak: OnLeak = "fail" if arguments.fail_on_leak else "drop" if arguments.drop_leaks else "report"
     return {
         "out": arguments.out,

@@ -74,7 +74,13 @@ def transfer(arguments: argparse.Namespace) -> None:
     from st_xling.training.transfer import transfer as fine_tune
 
     check_keep(arguments)
-    RunFolder(arguments.out, resume=arguments.resume, overwrite=arguments.overwrite, start=arguments.model).check()
+    RunFolder(
+        arguments.out,
+        resume=arguments.resume,
+        overwrite=arguments.overwrite,
+        start=arguments.model,
+        inputs=[arguments.train, arguments.test],
+    ).check()
     encoder = in_its_dtype(load_encoder(arguments.model, device="cpu", **set_options(arguments, load_encoder)))
     options = fine_tuning(arguments.task, arguments.like)
     options = dataclasses.replace(options, **set_options(arguments, type(options)))

@@ -66,7 +66,7 @@ class RunFolder:
         resume: Resume from the last complete checkpoint, if there is a run.
         overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
-        inputs: What else the run reads: specs, paths, Hub ids.
+        inputs: What else the run reads: specs, paths, Hub ids, or lists of them.
 
     Raises:
         ValueError: On entering, or by :meth:`check`: the folder contains something else, or a run that may not be
@@ -80,7 +80,7 @@ class RunFolder:
         resume: bool = False,
         overwrite: bool = False,
         start: str | BaseModel | None = None,
-        inputs: Sequence[str | None] = (),
+        inputs: Sequence[Any] = (),
     ) -> None:
         self.path = Path(path)
         self.training = self.path / "training"

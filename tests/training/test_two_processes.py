@@ -135,4 +135,4 @@ def test_a_refused_command_ends_both_with_one_message(trained: Path) -> None:
     status, stderr = json.loads((trained / "ended.json").read_text())
     assert status not in (0, None)
     assert stderr.count("st-xling: error:") == 1, stderr
-    assert f"st-xling: error: --out must be empty or a run of ours: {trained} holds something else" in stderr
+    assert f"st-xling: error: --out must be empty or a run of ours: {trained} contains " in stderr
