@@ -210,6 +210,6 @@ def postprocess(
 
 def _accuracy(evaluator: PrecisionEvaluator, sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
     floats = [side.astype(np.float32) for side in sides]
-    metrics = evaluator.judge(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
-    ways = ("source_to_target", "target_to_source")
-    return {pair: [metrics[f"{pair}_{way}_p@1"] for way in ways] for pair in evaluator.pairs}
+    measured = evaluator.measure_vectors(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
+    values = {row.label: [float(value or 0) for value in row.values[:2]] for row in measured.rows}
+    return {pair: values[pair] for pair in evaluator.pairs}

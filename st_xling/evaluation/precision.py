@@ -72,20 +72,17 @@ class PrecisionEvaluator(SignedEvaluator):
             [language for pair in self.pairs for language in self.languages[pair]],
         )
 
-    def judge(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> dict[str, float]:
-        """Metrics of vectors that are there already, without the name before them.
-
-        Args:
-            vectors: Of each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
-        """
-        return self._measured(vectors).metrics
-
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, match both ways and average."""
         vectors = self.encode_columns(model, *self.columns())
-        return self._measured(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
+        return self.measure_vectors(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
 
-    def _measured(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+        """Match vectors that are computed already.
+
+        Args:
+            vectors: For each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
+        """
         values: dict[str, list[float]] = {}  # pair → for each N, to the target and back
         for pair in self.pairs:
             try:

@@ -387,7 +387,7 @@ def try_layer(
                 change(matrix, language).cpu().numpy() for matrix, language in zip(pair, evaluator.languages[name])
             )
             changed[name] = (left, right)
-        return evaluator.judge(changed)
+        return evaluator.measure_vectors(changed).metrics
 
     # What an adapter has to beat is the better way to center, whichever its own is.
     text, languages = torch.cat([source, target]), languages_of(pairs, len(source))

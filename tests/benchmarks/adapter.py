@@ -43,7 +43,7 @@ def measure(
             cache = VectorCache(model, Path(folder) / "cache")
             cache.fill(texts, columns)
             for column in columns:
-                evaluator.judge({"a-b": (cache.read(held_out[0], column), cache.read(held_out[1], column))})
+                evaluator.measure_vectors({"a-b": (cache.read(held_out[0], column), cache.read(held_out[1], column))})
                 cache.read(source, column), cache.read(target, column)
 
     seconds = run.in_turn({"sweep": sweep, "encode": lambda: model.encode(texts)}, warm_up=False)

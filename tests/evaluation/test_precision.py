@@ -24,14 +24,14 @@ def test_faults() -> None:
     with pytest.raises(ValueError, match="zh-vi has 2 and 3 texts; align them"):
         PrecisionEvaluator({"zh-vi": (PAIRS["zh-vi"][0][:2], PAIRS["zh-vi"][1])})
     with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
-        PrecisionEvaluator(PAIRS).judge({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
+        PrecisionEvaluator(PAIRS).measure_vectors({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
 
 
 def test_judged_vectors_by_hand() -> None:
     """Source 0 and 1 are swapped, 2 is right: P@1 is 1/3 both ways, P@2 is 1."""
     source = np.array([[0.5, 1, 0], [1, 0.5, 0], [0, 0, 1]])
     evaluator = PrecisionEvaluator({**PAIRS, "zh-en": PAIRS["zh-vi"]}, at=(1, 2))
-    metrics = evaluator.judge({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))})
+    metrics = evaluator.measure_vectors({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))}).metrics
     assert metrics["zh-vi_source_to_target_p@1"] == metrics["zh-vi_mean_p@1"] == pytest.approx(1 / 3)
     assert metrics["zh-vi_mean_p@2"] == 1.0
     assert metrics["mean_p@1"] == metrics["target_to_source_p@1"] == pytest.approx(2 / 3)
