@@ -4,12 +4,12 @@
   with ``pictures``, as safe ``markdown``
 - ``files``: which files of a folder are published, and what each is
 - ``push``: a model's folder to the Hub, in one commit, and what goes wrong on the way
-- ``load``: a model from a folder or the Hub, that keeps its card, results, thresholds and pictures
+- ``load``: loads a model from a folder or the Hub, and saves it with its card, results, thresholds and pictures
 """
 
 from st_xling.hub.card import CardOptions, card_text, write_card
 from st_xling.hub.files import PublishedFile, published_files
-from st_xling.hub.load import load
+from st_xling.hub.load import load, save
 from st_xling.hub.push import HubError, PushReport, push_model
 
 __all__ = [
@@ -21,5 +21,6 @@ __all__ = [
     "load",
     "published_files",
     "push_model",
+    "save",
     "write_card",
 ]

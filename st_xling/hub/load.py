@@ -1,16 +1,15 @@
-"""A model from a folder or the Hub, together with its card, results, thresholds and pictures."""
+"""Load a model from a folder or the Hub, and save it with its card, results, thresholds and pictures."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.hub.files import UNSAFE_SUFFIXES
 from st_xling.hub.push import hub_errors
 from st_xling.models.load import st_model
-from st_xling.models.sidecar import keep_sidecar_files
+from st_xling.models.sidecar import save_with_sidecar_files
 from st_xling.utils.io import check_shape, read_json_object
 
 
@@ -22,28 +21,61 @@ def load(
     device: str | None = None,
     cache_folder: str | Path | None = None,
 ) -> SentenceTransformer | CrossEncoder:
-    """The model, as sentence-transformers loads it, which keeps what belongs to it: ``save_pretrained`` and
-    ``push_to_hub`` write card, results, thresholds and pictures too, as long as the weights are still theirs.
+    """Load a model, as sentence-transformers does.
 
     Args:
         name_or_path: Folder, or ``user/name`` on the Hub.
         revision: Branch, tag or commit on the Hub.
         token: ``None``: the login of huggingface_hub.
         device: Where to put it; ``None``: as sentence-transformers chooses.
-        cache_folder: For what comes from the Hub; ``None``: the Hub's own cache.
+        cache_folder: For files of the Hub; ``None``: the Hub's own cache.
 
     Raises:
         ValueError: Nothing loadable there; a revision of a folder.
         HubError: If the Hub cannot be reached or refuses a request.
     """
+    folder = _folder(name_or_path, revision, token, cache_folder)
+    kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
+    return st_model(kind, str(folder), device=device)
+
+
+def save(
+    model: SentenceTransformer | CrossEncoder,
+    path: str | Path,
+    *,
+    source: str | Path,
+    revision: str | None = None,
+    token: str | None = None,
+    cache_folder: str | Path | None = None,
+) -> None:
+    """Save a model as ``save_pretrained`` does, with card, results, thresholds and pictures of its source.
+
+    They are only copied as long as ``model`` is the model of ``source``.
+
+    Args:
+        model: The model.
+        path: Folder to save to.
+        source: Folder, or ``user/name`` on the Hub, that it was loaded from.
+        revision: As of :func:`load`.
+        token: Likewise.
+        cache_folder: Likewise.
+
+    Raises:
+        ValueError: Nothing at ``source``; a revision of a folder.
+        HubError: If the Hub cannot be reached or refuses a request.
+    Example:
+        >>> save(load("user/my-encoder"), "copy", source="user/my-encoder")     # doctest: +SKIP
+    """
+    save_with_sidecar_files(model, path, _folder(source, revision, token, cache_folder))
+
+
+def _folder(name_or_path: str | Path, revision: str | None, token: str | None, cache_folder: str | Path | None) -> Path:
     folder = Path(name_or_path)
     if not folder.is_dir():
-        folder = _fetch(str(name_or_path), revision, token, cache_folder)
-    elif revision is not None:
+        return _fetch(str(name_or_path), revision, token, cache_folder)
+    if revision is not None:
         raise ValueError(f"a folder has no revisions: got revision {revision!r} of {folder}; leave it out.")
-    kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
-    model: Any = st_model(kind, str(folder), device=device)
-    return keep_sidecar_files(model, folder)
+    return folder
 
 
 def _fetch(name: str, revision: str | None, token: str | None, cache_folder: str | Path | None) -> Path:

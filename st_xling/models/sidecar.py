@@ -1,4 +1,4 @@
-"""Sidecar files: card, results, thresholds and pictures that go along wherever a model is saved or pushed."""
+"""Sidecar files: card, results, thresholds and pictures that are copied with a model."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ import logging
 import re
 import shutil
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-import sentence_transformers
 import torch
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.repocard import metadata_load
@@ -34,60 +33,25 @@ _SETTINGS = {
     "sentence_bert_config.json": ("max_seq_length", "do_lower_case"),
     "tokenizer_config.json": ("model_max_length",),
 }
-M = TypeVar("M", bound=BaseModel)
 
 
-class _Sidecar:
-    """``save`` that also copies the sidecar files; ST's ``save_pretrained`` and ``push_to_hub`` go through it."""
+def save_with_sidecar_files(model: BaseModel, path: str | Path, source: str | Path) -> None:
+    """Save ``model`` with the card of another folder and the files that the card names.
 
-    _sidecar_folder: Path | None = None
-
-    def save(self, path: str, *args: Any, **kwargs: Any) -> None:
-        folder, card = self._sidecar_folder, None
-        if folder is not None and path is not None and (folder / _CARD).is_file():
-            card = (folder / _CARD).read_text(encoding="utf-8")  # before it is overwritten, where path is folder
-        super().save(path, *args, **kwargs)  # type: ignore[misc]
-        if folder is not None and card is not None:
-            # Until the model has a name on the Hub, the card's example has a placeholder of ST's, which ST fills in.
-            _copy_files(folder, self._update_default_model_id(card), Path(path))  # type: ignore[attr-defined]
-
-
-# Named as ST's own classes, since ST writes the class's name into commit messages and cards.
-class SentenceTransformer(_Sidecar, sentence_transformers.SentenceTransformer):
-    """ST's, with sidecar files."""
-
-
-class CrossEncoder(_Sidecar, sentence_transformers.CrossEncoder):
-    """ST's, with sidecar files."""
-
-
-_CLASSES: dict[type, Any] = {
-    SentenceTransformer: SentenceTransformer,
-    CrossEncoder: CrossEncoder,
-    sentence_transformers.SentenceTransformer: SentenceTransformer,
-    sentence_transformers.CrossEncoder: CrossEncoder,
-}
-
-
-def keep_sidecar_files(model: M, folder: str | Path) -> M:
-    """Let ``model`` take along what ``folder`` holds besides it, wherever it is saved or pushed.
-
-    These are the card and the files that the card names: ``results.json``, ``mining.json``, pictures and so on. They
-    stay behind when the model is no longer the one in ``folder``, since results are true of these weights alone.
+    These are ``results.json``, ``mining.json``, pictures and so on. They are not copied when the model is no longer the
+    one in that folder, since results are true of its weights alone.
 
     Args:
-        model: A ``SentenceTransformer`` or ``CrossEncoder``; its class is changed in place. Other subclasses of ST's,
-            which may save in ways of their own, are left alone.
-        folder: Where it was loaded from or saved to.
-
-    Returns:
-        ``model``.
+        model: A ``SentenceTransformer`` or ``CrossEncoder``.
+        path: Folder to save to.
+        source: Folder that the model was loaded from or saved to.
     """
-    kind = _CLASSES.get(type(model))
-    if kind is not None:
-        model.__class__ = kind
-        model._sidecar_folder = Path(folder).resolve()  # type: ignore[assignment]
-    return model
+    folder = Path(source).resolve()
+    # Before it is overwritten, where path is source.
+    card = (folder / _CARD).read_text(encoding="utf-8") if (folder / _CARD).is_file() else None
+    model.save_pretrained(str(path))
+    if card is not None:
+        _copy_files(folder, card, Path(path))
 
 
 def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
@@ -118,7 +82,7 @@ def _copy_files(folder: Path, card: str, goal: Path) -> None:
     difference = _first_difference(goal, folder)
     if difference is not None:
         logger.warning(
-            "the model is another than that of %s (%s): its card, results and pictures are left behind.",
+            "the model is another than that of %s (%s): its card, results and pictures are not copied.",
             folder,
             difference,
         )

@@ -14,7 +14,6 @@ import torch
 import transformers
 from sentence_transformers.base.model import BaseModel
 
-from st_xling.models.sidecar import keep_sidecar_files
 from st_xling.training.run_folder import RunFolder
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 
@@ -30,10 +29,7 @@ def save_run(
     figures: dict[str, Any],
     leak: LeakReport | None,
 ) -> None:
-    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
-
-    Where ``model`` is saved or pushed from then on, it takes along its card and what the card names.
-    """
+    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished."""
     # A run that had ended before has the same model, so its evaluations stand.
     evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
     write_log(folder, history)
@@ -45,7 +41,6 @@ def save_run(
         results["evaluations"] = evaluations
     write_json(folder.path / "results.json", results)
     folder.finish()
-    keep_sidecar_files(model, folder.path)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:

@@ -1,9 +1,8 @@
-"""Models that keep their card, results, thresholds and pictures, by sentence-transformers' own saving and pushing."""
+"""Models loaded as stock ones, and saved with their card, results, thresholds and pictures."""
 
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import pickle
 from collections.abc import Callable
@@ -16,10 +15,7 @@ import sentence_transformers
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from st_xling.data.phrasebook import parallel_phrases
-from st_xling.hub import CardOptions, load, published_files, write_card
-from st_xling.models.sidecar import keep_sidecar_files
-from st_xling.training import load_recipe, train
+from st_xling.hub import CardOptions, load, published_files, save, write_card
 from tests.hub.clients import Client
 from tests.hub.hub_server import Hub
 
@@ -51,13 +47,12 @@ def carded(my_encoder: Path) -> Path:
 def test_saving_takes_everything_along(carded: Path, tmp_path: Path) -> None:
     (carded / "secret.txt").write_text("mine")
     model = load(carded, device="cpu")
-    pickle.loads(pickle.dumps(copy.deepcopy(model))).save_pretrained(str(tmp_path / "copy"))
+    save(pickle.loads(pickle.dumps(copy.deepcopy(model))), tmp_path / "copy", source=carded)
     saved = paths(tmp_path / "copy")
     assert saved == {file.path for file in published_files(carded)} and saved >= SIDECARS
     for path in SIDECARS:
         assert (tmp_path / "copy" / path).read_bytes() == (carded / path).read_bytes(), path
-    again = load(tmp_path / "copy", device="cpu")
-    again.save_pretrained(str(tmp_path / "again"), create_model_card=False)
+    save(load(tmp_path / "copy", device="cpu"), tmp_path / "again", source=tmp_path / "copy")
     assert paths(tmp_path / "again") == saved
 
 
@@ -68,18 +63,16 @@ def test_a_copy_by_sentence_transformers_alone_shows_the_pictures(carded: Path, 
     card = (tmp_path / "copy" / "README.md").read_text(encoding="utf-8")
     assert card == (carded / "README.md").read_text(encoding="utf-8") and not (tmp_path / "copy" / "pictures").exists()
     assert "](https://huggingface.co/tester/mine/resolve/main/pictures/token_states.png)" in card
-    load(carded, device="cpu").save_pretrained(str(tmp_path / "whole"))
-    assert (tmp_path / "whole" / "pictures" / "token_states.png").is_file()
 
 
 @pytest.mark.parametrize("kind", ["encoder", "separate", "cross-encoder"])
 def test_what_is_saved_is_stock(kind: str, copy_of: Callable[[str], Path], tmp_path: Path) -> None:
-    """File by file what sentence-transformers itself saves; the class is its own in all but the sidecar files."""
+    """File by file what sentence-transformers itself saves."""
     folder, stock = copy_of(kind), CrossEncoder if kind == "cross-encoder" else SentenceTransformer
     model = load(folder, device="cpu")
-    assert isinstance(model, stock) and type(model).__name__ == stock.__name__
+    assert type(model) is stock
     assert str(model) == str(stock(str(folder), device="cpu"))
-    model.save_pretrained(str(tmp_path / "ours"))
+    save(model, tmp_path / "ours", source=folder)
     stock(str(folder), device="cpu").save_pretrained(str(tmp_path / "theirs"))
     theirs = paths(tmp_path / "theirs")
     assert {"card.json", "results.json", "training/run.json"} <= paths(tmp_path / "ours") - theirs
@@ -104,7 +97,7 @@ def test_another_model_leaves_the_figures_behind(
         model = load(carded, device="cpu")
         change(model)
         with caplog.at_level(logging.WARNING):
-            model.save_pretrained(str(tmp_path / name))
+            save(model, tmp_path / name, source=carded)
         assert not (SIDECARS - {"README.md"}) & paths(tmp_path / name)
         assert "the model is another than that of" in caplog.text
         caplog.clear()
@@ -121,27 +114,11 @@ def _normalize(model: Any) -> None:
 
 def test_saving_over_itself_loses_nothing(carded: Path) -> None:
     before = {path: (carded / path).read_bytes() for path in paths(carded)}
-    load(carded, device="cpu").save_pretrained(str(carded))
+    save(load(carded, device="cpu"), carded, source=carded)
     after = {path: (carded / path).read_bytes() for path in paths(carded)}
     assert after.keys() == before.keys()
     # ST notes how the tokenizer was used last.
     assert {path for path in after if after[path] != before[path]} <= {"tokenizer_config.json"}
-
-
-def test_what_training_returns(tmp_path: Path) -> None:
-    """The very model, once it has a card; until then it is sentence-transformers' own."""
-    recipe = load_recipe(
-        "tr", tiny=True, overrides={"training.max_steps": 1, "training.per_device_train_batch_size": 8}
-    )
-    tiny = {"hidden_size": 16, "layers": 1, "vocabulary": 200}
-    result = train(recipe, {"de": parallel_phrases("de", "en", size=24)}, tmp_path / "run", model="tiny", tiny=tiny)
-    result.model.save_pretrained(str(tmp_path / "before"))
-    assert "results.json" not in paths(tmp_path / "before")
-    write_card(result.folder)
-    result.model.save_pretrained(str(tmp_path / "after"))
-    assert {"results.json", "card.json", "training/run.json"} <= paths(tmp_path / "after")
-    assert not any("checkpoint" in path for path in paths(tmp_path / "after"))
-    assert (tmp_path / "after" / "README.md").read_bytes() == (result.folder / "README.md").read_bytes()
 
 
 def test_what_is_not_loaded(carded: Path) -> None:
@@ -151,48 +128,10 @@ def test_what_is_not_loaded(carded: Path) -> None:
         load("tester/nowhere")
 
 
-def test_a_model_of_another_class_is_left_alone(carded: Path) -> None:
-    class Mine(SentenceTransformer):
-        pass
-
-    model = Mine(str(carded), device="cpu")
-    assert type(keep_sidecar_files(model, carded)) is Mine
-
-
-PUSH = """
-from st_xling.hub import load
-model = load(words[0], device="cpu")
-print(model.push_to_hub(words[1], **({"exist_ok": True} if len(words) > 2 else {})))
-"""
-
-
-def test_push_to_hub(carded: Path, hub: Hub, process: Client) -> None:
-    """One commit with everything, whether or not a card is there already."""
-    pushed = process.python(PUSH, carded, "tester/mine")
-    assert pushed.status == 0, pushed.stderr
-    repo = hub.model("tester/mine")
-    assert len(repo.commits) == 2 and repo.commits[repo.refs["main"]].title == "Add new SentenceTransformer model"
-    files = hub.files("tester/mine")
-    assert files.keys() - {".gitattributes"} == {file.path for file in published_files(carded)}
-    for path in (SIDECARS | {"model.safetensors"}) - {"README.md"}:
-        assert files[path] == (carded / path).read_bytes(), path
-    named = (carded / "README.md").read_bytes().replace(b"sentence_transformers_model_id", b"tester/mine")
-    assert files["README.md"] == named  # the lines of the card run, as of cards that ST writes
-
-    results = json.loads((carded / "results.json").read_text())
-    (carded / "results.json").write_text(json.dumps({**results, "note": 1}))
-    (carded / "README.md").write_text((carded / "README.md").read_text() + "\nAnd more.\n")
-    assert process.python(PUSH, carded, "tester/mine", "again").status == 0
-    assert len(repo.commits) == 3
-    assert hub.files("tester/mine")["README.md"].endswith(b"And more.\n")
-    assert b'"note": 1' in hub.files("tester/mine")["results.json"]
-
-
 PULL = """
-import sys
-from st_xling.hub import load
+from st_xling.hub import load, save
 model = load(words[0], revision=words[1] or None, device="cpu")
-model.save_pretrained(words[2])
+save(model, words[2], source=words[0], revision=words[1] or None)
 """
 
 
