@@ -87,9 +87,9 @@ def encoding_options(arguments: argparse.Namespace) -> dict[str, Any]:
 def load_cross_encoder(arguments: argparse.Namespace) -> CrossEncoder:
     """The cross-encoder of the command line, with the head that it has."""
     from st_xling.mining.pipeline.rescore import load_reranker
-    from st_xling.models.load import st_model
+    from st_xling.models.load import load_sentence_transformer
 
-    return load_reranker(arguments.model, arguments.device, **set_options(arguments, st_model))[0]
+    return load_reranker(arguments.model, arguments.device, **set_options(arguments, load_sentence_transformer))[0]
 
 
 def check_center(arguments: argparse.Namespace) -> None:

@@ -182,11 +182,11 @@ def _push(folder: Path) -> None:
 
 def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
-    from st_xling.models.load import st_model
+    from st_xling.models.load import load_sentence_transformer
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    load_options = set_options(arguments, st_model)
+    load_options = set_options(arguments, load_sentence_transformer)
     check_model(arguments.model, **load_options)
     names = ("data", "dev", "check_leak", "parallel", "mono", "xpi_data", "xpi_dev")
     RunFolder(

@@ -68,7 +68,7 @@ def transfer(arguments: argparse.Namespace) -> None:
     """
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.models import load_encoder
-    from st_xling.models.load import in_its_dtype
+    from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training.run_folder import RunFolder
     from st_xling.training.transfer import fine_tuning, load_transfer_data
     from st_xling.training.transfer import transfer as fine_tune
@@ -81,7 +81,7 @@ def transfer(arguments: argparse.Namespace) -> None:
         start=arguments.model,
         inputs=[arguments.train, arguments.test],
     ).check()
-    encoder = in_its_dtype(load_encoder(arguments.model, device="cpu", **set_options(arguments, load_encoder)))
+    encoder = cast_to_saved_dtype(load_encoder(arguments.model, device="cpu", **set_options(arguments, load_encoder)))
     options = fine_tuning(arguments.task, arguments.like)
     options = dataclasses.replace(options, **set_options(arguments, type(options)))
     data = load_transfer_data(

@@ -8,7 +8,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling.hub.files import UNSAFE_SUFFIXES
 from st_xling.hub.push import hub_errors
-from st_xling.models.load import st_model
+from st_xling.models.load import load_sentence_transformer
 from st_xling.models.sidecar import save_with_sidecar_files
 from st_xling.utils.io import check_shape, read_json_object
 
@@ -36,7 +36,7 @@ def load(
     """
     folder = _folder(name_or_path, revision, token, cache_folder)
     kind = CrossEncoder if _is_cross_encoder(folder) else SentenceTransformer
-    return st_model(kind, str(folder), device=device)
+    return load_sentence_transformer(kind, str(folder), device=device)
 
 
 def save(

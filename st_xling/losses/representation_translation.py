@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, flush_right, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.models.length_groups import row_groups
 from st_xling.utils.languages import canonical_code
@@ -170,7 +170,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         states, context_mask = context["token_embeddings"][:, seen], context_mask[:, seen]
         places = parts.position_ids(context["attention_mask"])[:, seen]
         if not parts.bert_shaped:
-            context_mask, states, places = flush_right(context_mask, states, places)
+            context_mask, states, places = right_align(context_mask, states, places)
 
         mask = rebuilt["attention_mask"].bool() & ~cls_mask(rebuilt["input_ids"], parts.tokenizer)
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything

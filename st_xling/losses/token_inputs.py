@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from st_xling.models.backbone import Backbone, cls_mask, flush_right, sep_mask
+from st_xling.models.backbone import Backbone, cls_mask, right_align, sep_mask
 
 Positions = Literal["restarting", "running"]
 
@@ -59,7 +59,7 @@ def join_pairs(
     """
     first_ids, first_mask = source["input_ids"], source["attention_mask"].bool()
     if not parts.bert_shaped:
-        first_mask, first_ids = flush_right(first_mask, first_ids)
+        first_mask, first_ids = right_align(first_mask, first_ids)
     second_mask = target["attention_mask"].bool() & ~cls_mask(target["input_ids"], parts.tokenizer)
     used = second_mask.any(dim=0)
     second_ids, second_mask = target["input_ids"][:, used], second_mask[:, used]

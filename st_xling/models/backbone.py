@@ -238,7 +238,7 @@ def _marks(input_ids: Tensor, *ids: int | None) -> Tensor:
     return torch.zeros_like(input_ids, dtype=torch.bool) if mark is None else input_ids == mark
 
 
-def flush_right(mask: Tensor, *values: Tensor) -> list[Tensor]:
+def right_align(mask: Tensor, *values: Tensor) -> list[Tensor]:
     """``mask`` and ``values`` with each row's padding moved to its front. *Shape:* ``(batch, tokens, …)`` each
 
     What follows a row then stands right behind its last token, as families need it that count distances by columns.

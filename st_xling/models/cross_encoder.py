@@ -28,7 +28,7 @@ from torch import nn
 
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
-from st_xling.models.load import limit_length, st_model
+from st_xling.models.load import limit_length, load_sentence_transformer
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
 
@@ -59,7 +59,7 @@ def cross_encoder(
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
         seed: Of the new head.
         device: Where to put it; ``None`` lets ST choose.
-        **options: Of :func:`~st_xling.models.load.st_model`: ``revision``, ``dtype``, ….
+        **options: Of :func:`~st_xling.models.load.load_sentence_transformer`: ``revision``, ``dtype``, ….
 
     Raises:
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
@@ -148,7 +148,7 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
         width = transformer.get_embedding_dimension()
         modules.append(Pooling(width, pooling_mode="cls"))
         modules.append(Dense(width, 1, activation_function=nn.Identity(), module_output_name="scores"))
-    model = st_model(CrossEncoder, modules=modules, device=device)
+    model = load_sentence_transformer(CrossEncoder, modules=modules, device=device)
     return replace_head(model, seed)
 
 
@@ -162,7 +162,7 @@ def _as_task(transformer: Transformer, task: str) -> Transformer:
 
 def _with_its_head(start: str | SentenceTransformer | CrossEncoder, **options: Any) -> CrossEncoder:
     if isinstance(start, str):
-        model = st_model(CrossEncoder, start, **options)
+        model = load_sentence_transformer(CrossEncoder, start, **options)
         check_start(model, None, given=False)
     else:
         check_start(start, None, given=True)

@@ -12,7 +12,7 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 
 from st_xling.models.backbone import layer_lists, token_encoder
-from st_xling.models.load import Pooling, st_model
+from st_xling.models.load import Pooling, load_sentence_transformer
 
 TOLERANCE = 1e-4
 """Difference of states, relative to the largest of them, that counts as none: the same kernels made both."""
@@ -72,7 +72,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
             encoder.config.layer_types = kinds[:layer]
         encoder.config.num_hidden_layers = layer
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
-    cut = st_model(SentenceTransformer, modules=[transformer, head], device=str(model.device))
+    cut = load_sentence_transformer(SentenceTransformer, modules=[transformer, head], device=str(model.device))
     cut.model_card_data.base_model = model.model_card_data.base_model
     cut.eval()
     if layer < count:

@@ -27,20 +27,20 @@ Backend = Literal["torch", "onnx", "openvino"]
 Model = TypeVar("Model", bound=BaseModel)
 
 
-def in_its_dtype(model: Model) -> Model:
+def cast_to_saved_dtype(model: Model) -> Model:
     """The same model, its weights of the type that it was loaded to compute in: to be changed, not to encode."""
     if dtype := loaded(model).options.get("dtype"):
         model.to(getattr(torch, dtype))
     return model
 
 
-def as_own(model: Model) -> Model:
+def mark_loaded(model: Model) -> Model:
     """The same model, made here or to be trained: what it is now is its own, and signatures need not name it."""
-    in_its_dtype(model).st_xling_loaded = Loaded()  # type: ignore[assignment]
+    cast_to_saved_dtype(model).st_xling_loaded = Loaded()  # type: ignore[assignment]
     return model
 
 
-def st_model(
+def load_sentence_transformer(
     kind: type[Model],
     name_or_path: str | None = None,
     *,
@@ -126,7 +126,9 @@ def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:
         config_kwargs=trust,
     )
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode="mean")
-    return st_model(SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"])
+    return load_sentence_transformer(
+        SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"]
+    )
 
 
 #: As of optimum-onnx 0.1.0 and optimum-intel 2.2.0.

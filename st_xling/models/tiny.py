@@ -20,7 +20,7 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from st_xling.models.load import Pooling, as_own
+from st_xling.models.load import Pooling, mark_loaded
 from st_xling.models.view import load_encoder
 
 Architecture = Literal["bert", "xlm-roberta"]
@@ -119,7 +119,7 @@ def tiny_encoder(
         encoder.save_pretrained(path)
         tokenizer.model_max_length = max_length
         tokenizer.save_pretrained(path)
-        model = as_own(load_encoder(str(path), pooling=pooling, max_length=max_length))
+        model = mark_loaded(load_encoder(str(path), pooling=pooling, max_length=max_length))
     model.model_card_data.base_model = None
     return model
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from st_xling.models.encode import own_prompt, prompt_text
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Backend, Dtype, Pooling, limit_length, loaded, set_pooling, st_model
+from st_xling.models.load import Backend, Dtype, Pooling, limit_length, load_sentence_transformer, loaded, set_pooling
 from st_xling.utils.devices import warn_of_slow_bfloat16
 
 _PROMPT = "st-xling"
@@ -75,7 +75,7 @@ def load_encoder(
     # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
     # sentences with multilingual-e5-small, the worst cosine is 0.9996 in place of 0.9982.
     casts = dtype in ("float16", "bfloat16") and backend == "torch" and (device or get_device_name()) == "cpu"
-    model = st_model(
+    model = load_sentence_transformer(
         SentenceTransformer,
         name_or_path,
         device=device,
@@ -205,7 +205,7 @@ def with_options(model: SentenceTransformer, **options: str) -> SentenceTransfor
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
-    result = st_model(
+    result = load_sentence_transformer(
         SentenceTransformer,
         modules=list(modules),
         device=str(model.device),

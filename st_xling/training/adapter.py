@@ -28,7 +28,7 @@ from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Pooling, st_model
+from st_xling.models.load import Pooling, load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Center, Centering, check_center, fit_centering
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
@@ -577,4 +577,4 @@ def stock_model(
     """
     cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(fitted).stock_modules()]
-    return st_model(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()
+    return load_sentence_transformer(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()

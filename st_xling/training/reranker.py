@@ -33,7 +33,7 @@ from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
-from st_xling.models.load import as_own, st_model
+from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
@@ -440,7 +440,7 @@ class _RerankerRun(Run):
         seed, max_length = recipe.training.seed, recipe.model.max_length
         if self.model != "tiny":
             options: dict[str, Any] = {"max_length": max_length, "seed": seed, **self.load_options}
-            model = as_own(cross_encoder(self.model, head=recipe.head, **options))
+            model = mark_loaded(cross_encoder(self.model, head=recipe.head, **options))
             self.announce(model, {"head": recipe.head} | ({"max_length": max_length} if max_length else {}))
             return model
         if recipe.head == "keep":
@@ -464,7 +464,7 @@ class _RerankerRun(Run):
             stage, last = self.plan[number], number == len(self.plan) - 1
             resumed = checkpoint if number == first else newest_checkpoint(folder.stage(number))
             if resumed is not None and number and resumed == folder.model(number - 1):
-                model, resumed = st_model(CrossEncoder, str(resumed)), None
+                model, resumed = load_sentence_transformer(CrossEncoder, str(resumed)), None
             if resumed is None and stage.new_head and model is not None:
                 replace_head(model, stage.recipe.training.seed)
             start = None if number else model_name(self.model)
@@ -508,7 +508,7 @@ class _RerankerRun(Run):
         stage, folder = self.plan[number], self.folder.stage(number)
         options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
         if checkpoint is not None:
-            model = st_model(CrossEncoder, str(checkpoint if lora is None else base))
+            model = load_sentence_transformer(CrossEncoder, str(checkpoint if lora is None else base))
         assert model is not None
         rows, counts = prepare_stage(stage, model)
         if lora is not None:

@@ -25,7 +25,7 @@ from transformers.trainer_callback import (
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import Pooling as PoolingName
-from st_xling.models.load import as_own, limit_length, loading, set_pooling
+from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
 from st_xling.training.callbacks import StderrProgress
 from st_xling.training.checkpoint import step_of
 from st_xling.training.leak_check import OnLeak
@@ -98,8 +98,8 @@ class RunOptions(TypedDict, total=False):
         command: The command line, recorded with the run.
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
         callbacks: transformers' callbacks, called while training; adapters, which no trainer trains, take none.
-        load_options: Of :func:`~st_xling.models.load.st_model`, for a model that is loaded: ``revision``,
-            ``trust_remote_code``.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
     """
 
     model: Required[Any]
@@ -245,7 +245,7 @@ class Run:
             options = self.load_options if model is self.model else {}
             with loading(model):
                 ready = is_sentence_transformer_model(model, revision=options.get("revision"))
-            encoder = as_own(load_encoder(model, **options))
+            encoder = mark_loaded(load_encoder(model, **options))
         taken = shape if ready else {**bare, **shape}
         before = set_shape(encoder, **taken)
         if model is self.model:  # else what one process has built for all, and announced
@@ -337,7 +337,7 @@ class Run:
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
         trust = bool(self.load_options.get("trust_remote_code"))
-        encoder = as_own(load_encoder(str(folder), trust_remote_code=trust))
+        encoder = mark_loaded(load_encoder(str(folder), trust_remote_code=trust))
         encoder.model_card_data.base_model = self.base_model
         return encoder
 

@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Loaded:
-    """How a model was loaded; :func:`~st_xling.models.load.st_model` leaves it with the model.
+    """How a model was loaded; :func:`~st_xling.models.load.load_sentence_transformer` leaves it with the model.
 
     Attributes:
         name: Hub id or folder, as the user named it.
@@ -21,7 +21,7 @@ class Loaded:
 
 
 def loaded(model: Any) -> Loaded:
-    """How ``model`` was loaded; of one that :func:`~st_xling.models.load.st_model` did not load, nothing is known."""
+    """Return how ``model`` was loaded; nothing is known of one that was made or loaded elsewhere."""
     return getattr(model, "st_xling_loaded", Loaded())
 
 

@@ -16,7 +16,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import cut_to_layer
-from st_xling.models.load import as_own, name_of
+from st_xling.models.load import mark_loaded, name_of
 from st_xling.models.normalization import Centering, apply_centering, encode_columns
 from st_xling.models.view import load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
@@ -82,7 +82,7 @@ def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) 
     assert model_options(loaded) == expected == model_options(pickle.loads(pickle.dumps(loaded)))
     assert name_of(loaded) == str(saved_encoder)
     assert model_options(load_encoder(str(saved_encoder), dtype="float32")) == {}
-    assert next(as_own(loaded).parameters()).dtype == torch.bfloat16
+    assert next(mark_loaded(loaded).parameters()).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
     Args:
         model: One, or its Hub id or folder.
         device: Where to put one that is loaded; by default a GPU where there is one.
-        **options: Of :func:`~st_xling.models.load.st_model`, for one that is loaded.
+        **options: Of :func:`~st_xling.models.load.load_sentence_transformer`, for one that is loaded.
     Raises:
         ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
     """

@@ -22,7 +22,7 @@ from st_xling._version import __version__
 from st_xling.data.language_texts import LanguageTexts, Texts, language_texts
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.load import in_its_dtype
+from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import OF_THE_WEIGHTS, card_terms
 from st_xling.models.slim.parity import Change, Parity, parity, sampled, set_apart
 from st_xling.models.slim.prune import SlimResult, slim_encoder
@@ -193,7 +193,7 @@ def slim_model(
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
     with model_folder(out, model, overwrite=overwrite) as folder:
         clock = _Clock()
-        encoder = in_its_dtype(load_encoder(model, **options))
+        encoder = cast_to_saved_dtype(load_encoder(model, **options))
         clock.step("loading")
         share = (0.0 if parity_texts else 0.05) if hold_out is None else hold_out
         text = _Text(texts, languages, share, parity_rows, seed, skip_bad_lines)

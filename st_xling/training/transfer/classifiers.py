@@ -29,7 +29,7 @@ from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.tagged_words import TaggedSentences
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, loading, longest_input, name_of, st_model
+from st_xling.models.load import limit_length, load_sentence_transformer, loading, longest_input, name_of
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.trainer import FiniteTrainer, GuardedTrainer
@@ -86,13 +86,15 @@ class PairClassifier:
         """
         with _transformer(encoder, max_length, seed) as (folder, length):
             names = _names(labels)
-            model = st_model(CrossEncoder, folder, num_labels=len(labels), max_length=length, config_kwargs=names)
+            model = load_sentence_transformer(
+                CrossEncoder, folder, num_labels=len(labels), max_length=length, config_kwargs=names
+            )
         model.model_card_data.base_model = name_of(encoder)
         return cls(model)
 
     @classmethod
     def load(cls, folder: str | Path) -> PairClassifier:
-        return cls(st_model(CrossEncoder, str(folder)))
+        return cls(load_sentence_transformer(CrossEncoder, str(folder)))
 
     def save_pretrained(self, folder: str) -> None:
         self.model.save_pretrained(folder)
