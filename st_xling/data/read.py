@@ -6,6 +6,7 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -245,7 +246,8 @@ class Source:
 
         builder = self._builder(skip_bad_lines, is_stream=False)
         try:
-            builder.download_and_prepare()
+            with _naming_cache():
+                builder.download_and_prepare()
         except DatasetGenerationError as error:
             raise error.__cause__ or error from None
         if builder.info.description:
@@ -287,7 +289,8 @@ class Source:
         layouts = [(part.layout, part.where) for part in self.parts]
         key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
-        return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
+        with _naming_cache():
+            return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
 
     def _size(self) -> int:
         """Estimate the number of rows."""
@@ -508,8 +511,21 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
 
 
 def _on_disk(path: Path) -> Path:
-    """Return the file itself, or the archive that a path leads into."""
-    return next((folder for folder in (path, *path.parents) if folder.is_file()), path)
+    """Return the absolute path of the file itself, or of the archive that a path leads into."""
+    return next((folder for folder in (path, *path.parents) if folder.is_file()), path).resolve()
+
+
+@contextmanager
+def _naming_cache() -> Iterator[None]:
+    """Name the cache of ``datasets`` in errors of writing there."""
+    import datasets
+
+    try:
+        yield
+    except OSError as error:
+        folder = datasets.config.HF_DATASETS_CACHE
+        message = f"cannot write the cache {folder}: {error.strerror}; set HF_DATASETS_CACHE to another folder"
+        raise OSError(error.errno, message) from error
 
 
 def _refuse(what: str, **options: object) -> None:

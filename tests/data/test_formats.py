@@ -8,6 +8,7 @@ import logging
 import re
 from pathlib import Path
 
+import datasets
 import pytest
 
 from st_xling.data import ParallelTextError, load_data_specs, load_pairs
@@ -204,6 +205,13 @@ def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: 
     assert first.cache_files == second.cache_files != []
     path.write_text(TSV.replace("Hund", "Wolf"), encoding="utf-8")
     assert load_pairs(path)[0]["source"] == "Der Wolf schläft."
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "c.tsv").write_text(TSV, encoding="utf-8")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "c.tsv" / "cache")
+    with pytest.raises(OSError, match=r"cannot write the cache .*c.tsv/cache: .*set HF_DATASETS_CACHE"):
+        load_pairs(tmp_path / "c.tsv")
 
 
 def test_skipped_lines_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
