@@ -1,20 +1,19 @@
 """Mining: two corpora of sentence embeddings → scored translation pairs.
 
-- ``text``: sentences and pairs of large files, one after another or by row; any sentence in one TSV cell
-- ``deduplication``: the distinct sentences of a text
+- ``text``: read sentences of large files, in order or by row; write lines of TSV
+- ``deduplication``: find the distinct sentences of a text
 - ``store``: embeddings on disk that read like one array; ``store_writer`` writes them
-- ``encoding``: text files → a store of embeddings; killed, it resumes; ``vectors``: of an encoder, a store or an array
-- ``search``: nearest neighbors in both directions: exact in one pass and bounded memory; approximate, by FAISS
-- ``ray``: the tasks of a search, and embedding, by the workers of a ray cluster
-- ``margins``: a pair's cosine compared with the neighborhoods of its two sentences
-- ``mine``: neighbors, margins and a retrieval rule together: the layer's main function
-- ``score_pairs``: margin scores of pairs that exist already
+- ``encoding``: embed text files into a store; ``vectors``: vectors of a text from an encoder, a store or an array
+- ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
+- ``margins``: compare a pair's cosine with the neighborhoods of its two sentences
+- ``mine``: neighbors, margins and a retrieval rule together: the main function of the package
+- ``score_pairs``: margin scores of given pairs
 - ``xsim``: how often the margin-based nearest target is not the translation
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibrate``: estimate the threshold from known translations added to the text
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages, hubs
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
-- ``pipeline``: text files → a file of pairs; a file of pairs → the same with scores; what that will take
+- ``pipeline``: mine two text files, score a file of pairs, or estimate what mining takes
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""A pair's cosine compared with the neighborhoods of its two sentences."""
+"""Compare a pair's cosine with the neighborhoods of its two sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ SMALLEST_DENOMINATOR = 1e-6
 def margin_scores(
     cosines: ArrayLike, source_means: ArrayLike, target_means: ArrayLike, *, margin: str = "ratio"
 ) -> np.ndarray:
-    r"""Margin score of candidate pairs.
+    r"""Compute the margin scores of candidate pairs.
 
     .. math:: \mathrm{score}(x, y) = m\Bigl(\cos(x, y),\;
         \sum_{z \in N_k(x)} \frac{\cos(x, z)}{2k} + \sum_{z \in N_k(y)} \frac{\cos(y, z)}{2k}\Bigr),

@@ -1,4 +1,4 @@
-"""Two sets of embeddings in, scored translation pairs out."""
+"""Mine scored translation pairs from two sets of embeddings."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ class MinedPairs:
         return len(self.scores)
 
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
-        """The pairs at ``rows``: a boolean mask, indices or a slice."""
+        """Select the pairs at ``rows``: a boolean mask, indices or a slice."""
         return MinedPairs(self.scores[rows], self.source_indices[rows], self.target_indices[rows])
 
     def swapped(self) -> MinedPairs:
-        """The same pairs from target to source."""
+        """Return the same pairs from target to source."""
         return MinedPairs(self.scores, self.target_indices, self.source_indices)
 
 
-#: Says of each pair whether it may stay. *Shape of the result:* ``(pairs,)``, bool
+#: Returns whether each pair is allowed. *Shape of the result:* ``(pairs,)``, bool
 Allow = Callable[[MinedPairs], np.ndarray]
 
 
@@ -122,7 +122,7 @@ def mine(
 
 
 def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max") -> None:
-    """Raise where a choice of pairs cannot be made: that should not wait for the search."""
+    """Raise for an unknown margin or retrieval or a NaN threshold, before the search."""
     if retrieval not in RETRIEVALS:
         raise ValueError(
             f"retrieval must be one of {', '.join(RETRIEVALS)}: got {retrieval!r}; 'max' is the usual choice."
@@ -202,7 +202,7 @@ def best_score(neighbors: Neighbors, other_means: np.ndarray, *, margin: str = "
 
 
 class _Best(NamedTuple):
-    """Each row's best neighbor that is allowed.
+    """Best allowed neighbor of each row.
 
     Attributes:
         scores: float64. *Shape:* ``(n,)``
@@ -218,12 +218,12 @@ class _Best(NamedTuple):
 
     @property
     def rows(self) -> np.ndarray:
-        """Those that have one."""
+        """Rows that have one."""
         return np.flatnonzero(self.others >= 0)
 
 
 def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: str, least: float, allow: Allow | None) -> _Best:
-    """Each row's best neighbor that is allowed; the lowest index first among equals."""
+    """Find each row's best allowed neighbor; the lowest index first among equals."""
     best = _Best.of(len(own.indices))
     own_means = own.means
     for start in range(0, len(own.indices), _ROWS_AT_ONCE):
@@ -247,7 +247,7 @@ def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: str, least: f
 
 
 class _AskOnce:
-    """Asks about each pair once, though it may be met from both corpora."""
+    """Filter that checks each pair once, even if it is found from both corpora."""
 
     def __init__(self, allow: Allow, targets: int) -> None:
         self._allow, self._targets = allow, targets
@@ -260,7 +260,7 @@ class _AskOnce:
         return allowed
 
     def close_sources(self, allowed: np.ndarray) -> None:
-        """Remember what was forbidden, and the one target that each source was allowed, or -1."""
+        """Keep the forbidden pairs, and the one target that each source was allowed, or -1."""
         self._forbidden = [np.sort(np.concatenate(self._forbidden))]
         self._allowed = allowed
 
@@ -280,7 +280,7 @@ class _AskOnce:
 
 
 def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:
-    """Which of the pairs, in this order, stay: those neither of whose sentences is in one that stays before."""
+    """Return which pairs are kept, in this order: those whose sentences are in no earlier kept pair."""
     chosen = np.zeros(len(order), dtype=bool)
     # A byte a sentence, and some pairs at a time: Python's sets and lists of all would take a hundred times that.
     used_sources = bytearray(int(pairs.source_indices.max(initial=-1)) + 1)

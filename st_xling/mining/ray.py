@@ -143,12 +143,12 @@ def pack(embeddings: Embeddings) -> Any:
 
 
 def unpack(packed: Any) -> Embeddings:
-    """The embeddings, in the process they were sent to by :func:`pack`; only ever bytes of our own program."""
+    """Invert :func:`pack` in a worker; the bytes are only ever our own."""
     return pickle.loads(packed) if isinstance(packed, bytes) else packed
 
 
 class _ByName(pickle.Pickler):
-    """Pickles memory maps, wherever they are inside, by file, place and shape: numpy would write all their rows."""
+    """Pickler that writes memory maps by file, offset and shape: numpy would write all their rows."""
 
     def reducer_override(self, value: Any) -> Any:
         if not _is_file(value):
@@ -158,5 +158,5 @@ class _ByName(pickle.Pickler):
 
 
 def _is_file(value: Any) -> bool:
-    """Whether it is a map of a file in the file's order, and no slice of one, which would not know its place."""
+    """Return whether it is a map of a whole file, and no slice of one, which does not know its offset."""
     return isinstance(value, np.memmap) and isinstance(value.base, mmap.mmap) and value.flags.c_contiguous

@@ -1,4 +1,4 @@
-"""Margin scores of pairs that exist already: for filtering a parallel corpus."""
+"""Compute margin scores of given pairs, for filtering a parallel corpus."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ class PairScores:
         self._source_means, self._target_means, self._margin = source_means, target_means, margin
 
     def __call__(self, sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Of pairs of these rows, float64."""
+        """Score pairs of these rows, in float64."""
         cosines = pair_cosines(self._source, self._target, torch.from_numpy(sources), torch.from_numpy(targets))
         means = self._source_means[sources], self._target_means[targets]
         return margin_scores(cosines.numpy(), *means, margin=self._margin)
@@ -119,7 +119,7 @@ def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) 
 
 
 def _means_of_others(nearest: Neighbors) -> np.ndarray:
-    """Means of the first ``k`` of ``k + 1`` neighbors, the row's own partner left out."""
+    """Compute the means of the first ``k`` of ``k + 1`` neighbors, without the row's own partner."""
     own = nearest.indices == np.arange(len(nearest.indices))[:, None]
     dropped = np.where(own.any(axis=1), own.argmax(axis=1), own.shape[1] - 1)
     is_other = np.arange(own.shape[1]) != dropped[:, None]

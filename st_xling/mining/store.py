@@ -1,4 +1,4 @@
-"""Embeddings on disk that read like one array: an embedding store.
+"""Read an embedding store: embeddings on disk that read like one array.
 
 ==========================  ==========================================================================
 ``manifest.json``           written last: what the store holds, and every shard with rows and checksum
@@ -48,7 +48,7 @@ _WRITE_AGAIN = "write the store again, or copy this file again."
 
 @dataclass(frozen=True)
 class ModelIdentity:
-    """Which encoder made the embeddings.
+    """Name and fingerprint of the encoder of the embeddings.
 
     Attributes:
         name: As it was requested; says where to look, is not compared.
@@ -97,7 +97,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class Header:
-    """What all shards of a store share; two writers must agree on it.
+    """Settings that all shards of a store share.
 
     Attributes:
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
@@ -114,7 +114,7 @@ class Header:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A whole store.
+    """Content of a complete store.
 
     Attributes:
         header: What all shards share.
@@ -151,7 +151,7 @@ def check_dtype(dtype: str) -> None:
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of a store.
+    """Read the manifest of a store.
 
     Raises:
         ValueError: If it is no manifest, damaged, or of a later format.
@@ -181,7 +181,7 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 def parse(kind: Any, content: Any, name: str = "") -> Any:
-    """A value of a type from JSON; a dataclass from an object that has a value of the right type for each field.
+    """Parse a value of a type from JSON; a dataclass from an object with a value of the right type for each field.
 
     Args:
         kind: ``str``, ``int``, ``bool``, ``dict``, a dataclass, or ``tuple[kind, ...]`` for a list.
@@ -201,7 +201,7 @@ def parse(kind: Any, content: Any, name: str = "") -> Any:
 
 
 def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
-    """A shard mapped into memory, read-only: only what is looked at is read.
+    """Map a shard into memory, read-only: only the rows that are used are read.
 
     Returns:
         The numbers as they are on the disk. *Shape:* ``(rows, dim)``
@@ -248,7 +248,7 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> EmbeddingStore:
-        """Open a store and look at every shard's size and header.
+        """Open a store and check every shard's size and header.
 
         Args:
             path: The folder.
@@ -298,7 +298,7 @@ class EmbeddingStore:
 
     @property
     def dtype(self) -> np.dtype:
-        """Of what indexing returns; what is on the disk is ``manifest.header.dtype``."""
+        """Type that indexing returns; the type on the disk is ``manifest.header.dtype``."""
         return np.dtype("float16" if self.manifest.header.dtype == "float16" else "float32")
 
     def __len__(self) -> int:
@@ -309,7 +309,7 @@ class EmbeddingStore:
         return f"EmbeddingStore({str(self.path)!r}, shape={self.shape}, dtype={header.dtype}, model={header.model})"
 
     def __getitem__(self, key: int | slice | np.ndarray | list[int]) -> np.ndarray:
-        """Rows; see the class.
+        """Return rows; see the class.
 
         Raises:
             IndexError: For a row that is not there.
@@ -359,7 +359,7 @@ class EmbeddingStore:
         return self._ends[shard] - self.manifest.shards[shard].rows
 
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
-        """Some rows of a shard as numbers; a slice is no copy."""
+        """Read rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
             if len(self._maps) >= _MAPPED:
                 del self._maps[next(iter(self._maps))]
@@ -369,12 +369,12 @@ class EmbeddingStore:
 
     @property
     def blank_rows(self) -> np.ndarray:
-        """Rows that stand for an empty sentence, int64: not to be mined. *Shape:* ``(blank rows,)``"""
+        """Rows of empty sentences, int64, which are not mined. *Shape:* ``(blank rows,)``"""
         return np.array(self.manifest.text.blank_rows, dtype=np.int64)
 
     @property
     def signature(self) -> str:
-        """One line that says what the vectors are."""
+        """Signature of the vectors."""
         header, text = self.manifest.header, self.manifest.text
         data = f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}"
         settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)

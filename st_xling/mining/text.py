@@ -1,4 +1,4 @@
-"""Text to be mined: one sentence a line, as it is, with an id, or as JSON; and files of sentence pairs.
+"""Read text to mine: one sentence a line, as it is, with an id, or as JSON; and write lines of TSV.
 
 =========  ================================================  ====================
 format     a line                                            id of its sentence
@@ -61,7 +61,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Row(NamedTuple):
-    """A line's sentence, or what is wrong with the line.
+    """Sentence of a line, or the fault of the line.
 
     Attributes:
         path: The file, as the caller named it.
@@ -81,7 +81,7 @@ class Row(NamedTuple):
 
 
 def file_list(files: Files) -> list[str]:
-    """One file or several, as names."""
+    """Return one file or several as a list of names."""
     names = [files] if isinstance(files, (str, Path)) else list(files)
     if not names:
         raise ValueError("expected at least one text file: got none.")
@@ -89,7 +89,7 @@ def file_list(files: Files) -> list[str]:
 
 
 def read_rows(files: Files, *, format: str = "lines", errors: str = "strict") -> Iterator[Row]:
-    """Every line in turn, in constant memory; faulty ones too, so that a caller can gather them.
+    """Read every line in turn, in constant memory; faulty ones too, so that a caller can gather them.
 
     Args:
         files: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
@@ -147,7 +147,7 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
 
 
 def json_object(line: str) -> dict[str, Any]:
-    """The object of a line of JSON; raises ``ValueError`` that says what else is there."""
+    """Parse the object of a line of JSON; raises ``ValueError`` for anything else."""
     try:
         value = json.loads(line)
     except (ValueError, RecursionError) as error:
@@ -158,12 +158,12 @@ def json_object(line: str) -> dict[str, Any]:
 
 
 def is_id(value: Any) -> bool:
-    """Whether a JSON value may be an id: a string or a whole number."""
+    """Return whether a JSON value may be an id: a string or a whole number."""
     return isinstance(value, (str, int)) and not isinstance(value, bool)
 
 
 class IndexedLines(Sequence[Parsed]):
-    """What the lines of files hold, by row: 8 bytes a line are in memory, the text stays on the disk.
+    """Lines of files, by row: 8 bytes a line are in memory, the text is read from the disk.
 
     Subclasses say by :meth:`parse` what a line holds. Front to back they are read several times faster than by row.
 
@@ -178,14 +178,14 @@ class IndexedLines(Sequence[Parsed]):
         self._ends = list(accumulate(len(starts) - 1 for starts in self._starts))
 
     def parse(self, raw: bytes, path: str, number: int) -> Any:
-        """What line ``number`` of a file holds, counted from 1."""
+        """Parse line ``number`` of a file, counted from 1."""
         raise NotImplementedError
 
     def __len__(self) -> int:
         return self._ends[-1]
 
     def __getitem__(self, row: Any) -> Any:
-        """What a row holds, or a slice of rows as a list.
+        """Return a row, or a slice of rows as a list.
 
         Raises:
             IndexError: Beyond the last row.
@@ -201,14 +201,14 @@ class IndexedLines(Sequence[Parsed]):
                 yield self.parse(raw, path, number)
 
     def line(self, row: int) -> tuple[bytes, str, int]:
-        """The line of a row as it is, its file, and its number in the file, counted from 1."""
+        """Return the line of a row as it is, its file, and its number in the file, counted from 1."""
         file, line = self._locate(row)
         start, stop = self._starts[file][line : line + 2].tolist()
         raw = os.pread(self._streams[file].fileno(), stop - start, start)
         return raw[:-1].removesuffix(b"\r") if raw.endswith(b"\n") else raw, self.files[file], line + 1
 
     def place(self, row: int) -> str:
-        """File and line of a row, as ``file:line``."""
+        """Return file and line of a row, as ``file:line``."""
         file, line = self._locate(row)
         return f"{self.files[file]}:{line + 1}"
 
@@ -225,7 +225,7 @@ class IndexedLines(Sequence[Parsed]):
 
 
 def _unpacked(path: str) -> IO[bytes]:
-    """A plain file itself, or a temporary one with the content of a packed file."""
+    """Open a plain file itself, or a temporary one with the content of a packed file."""
     with open_bytes(path) as stream:
         if isinstance(stream.raw, io.FileIO):
             return Path(path).open("rb")
@@ -235,7 +235,7 @@ def _unpacked(path: str) -> IO[bytes]:
 
 
 def _line_starts(file: IO[bytes]) -> np.ndarray:
-    """Where each line begins, and where the last one ends. *Shape:* ``(lines + 1,)``"""
+    """Find the beginning of each line, and the end of the last one. *Shape:* ``(lines + 1,)``"""
     file.seek(0)
     first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
     file.seek(0)
@@ -250,7 +250,7 @@ def _line_starts(file: IO[bytes]) -> np.ndarray:
 
 
 class MiningText(IndexedLines[str]):
-    """The sentences by row, without their text in memory (8 bytes a line are).
+    """Sentences by row, read from their files; 8 bytes a line are in memory.
 
     Args:
         files: As :func:`read_rows`.
@@ -271,11 +271,11 @@ class MiningText(IndexedLines[str]):
         return self._parse_row(raw, path, number).sentence
 
     def row(self, row: int) -> Row:
-        """Sentence and id together."""
+        """Return sentence and id together."""
         return self._parse_row(*self.line(row))
 
     def id(self, row: int) -> str:
-        """The id of a row's sentence."""
+        """Return the id of a row's sentence."""
         own = None if self.format == "lines" else self.row(row).id  # plain lines have none to read
         return str(row % len(self) + 1) if own is None else own
 
@@ -288,7 +288,7 @@ class MiningText(IndexedLines[str]):
 
 @dataclass(frozen=True)
 class TextSummary:
-    """What a text holds.
+    """Size, hash and blank lines of a text.
 
     Attributes:
         files: Names of the files, without folders.
@@ -310,13 +310,13 @@ class TextSummary:
 
 
 def hash_sentence(digest: Any, sentence: str) -> None:
-    """Feed a sentence: its length in bytes, 8 bytes little-endian, then its UTF-8."""
+    """Update a digest with a sentence: its length in bytes, 8 bytes little-endian, then its UTF-8."""
     data = sentence.encode("utf-8")
     digest.update(len(data).to_bytes(8, "little") + data)
 
 
 def hash_sentences(sentences: Iterable[str]) -> str:
-    """SHA-256 of sentences, each as by :func:`hash_sentence`."""
+    """Compute the SHA-256 of sentences, each as by :func:`hash_sentence`."""
     digest = hashlib.sha256()
     for sentence in sentences:
         hash_sentence(digest, sentence)
@@ -383,7 +383,7 @@ def validate_text(
 
 
 def _find_repeated_ids(ids: array[int], rows: Iterator[Row], faults: FaultLog) -> None:
-    """Ids that occur twice. Equal short hashes only raise the suspicion; the ids themselves are then compared."""
+    """Find ids that occur twice. Equal short hashes only raise the suspicion; the ids themselves are then compared."""
     hashes = np.array(ids, dtype=np.uint64)
     values, counts = np.unique(hashes, return_counts=True)
     suspects = np.flatnonzero(np.isin(hashes, values[counts > 1])).tolist()
@@ -397,10 +397,10 @@ def _find_repeated_ids(ids: array[int], rows: Iterator[Row], faults: FaultLog) -
 
 
 def tsv_line(cells: Iterable[object]) -> str:
-    """Cells as one line, without its line end; each is escaped."""
+    """Join escaped cells to one line, without its line end."""
     return "\t".join(escape_cell(str(cell)) for cell in cells)
 
 
 def tsv_cells(line: str) -> list[str]:
-    """Inverse of :func:`tsv_line`."""
+    """Invert :func:`tsv_line`."""
     return [unescape_cell(cell) for cell in line.split("\t")]

@@ -1,4 +1,4 @@
-"""xsim: how often the margin-based nearest target is not the translation."""
+"""Compute xsim: how often the margin-based nearest target is not the translation."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from st_xling.utils.cosines import Embeddings
 
 @dataclass(frozen=True)
 class Xsim:
-    """Errors among sentences.
+    """Number of errors among sentences.
 
     Attributes:
-        errors: Sources whose best target is another sentence than their translation.
-        total: Sources.
+        errors: Number of sources whose best target is another sentence than their translation.
+        total: Number of sources.
     """
 
     errors: int

@@ -1,4 +1,4 @@
-"""Mined pairs scored again by a cross-encoder, which reads both sentences together."""
+"""Score mined pairs again with a cross-encoder, which reads both sentences together."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PAIRS = 2000
 
 
 def load_reranker(model: Any, device: str | None = None, **options: Any) -> tuple[CrossEncoder, str | None]:
-    """A cross-encoder, and the name it was loaded by, if it was.
+    """Load a cross-encoder; returns it with the name it was loaded by, if any.
 
     Args:
         model: One, or its Hub id or folder.
@@ -80,7 +80,7 @@ def rescore_pairs(
     threshold: float | None = None,
     progress: bool = False,
 ) -> Rescored:
-    """Score each pair as (source, target), and sort by that.
+    """Score each pair as (source, target), and sort by this score.
 
     Scores are saved in ``folder`` as they are computed; called again with the same pairs and model, it resumes.
 
@@ -151,13 +151,13 @@ def _rejected(
     value: float | None,
     limit: float | None,
 ) -> RejectedPair:
-    """A pair that is removed; its score is the margin that it was mined by."""
+    """Return a removed pair; its score is the margin that it was mined by."""
     one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
     return RejectedPair(reason, value, limit, float(pairs.scores[row]), one, other, texts[0][one], texts[1][other])
 
 
 def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:
-    """Scores of so many pairs, and how many of those were cut; ``None`` where there are none, or they are damaged."""
+    """Load the scores of so many pairs and the number of cut ones; ``None`` if they are missing or damaged."""
     try:
         with np.load(path) as saved:
             logits, cut = saved["logits"], int(saved["cut"])

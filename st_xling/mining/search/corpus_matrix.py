@@ -26,7 +26,7 @@ _LEAST_ROWS = 2500
 
 
 class CorpusMatrix:
-    """Checked embeddings with their lengths; the vectors themselves stay where they are.
+    """Checked embeddings with their lengths; the vectors are not copied.
 
     Args:
         embeddings: numpy (a memory map too), torch or rows on disk, any float dtype. *Shape:* ``(n, dim)``
@@ -51,11 +51,11 @@ class CorpusMatrix:
             out[first - start : last - start] = self._divided(rows, slice(first, last))
 
     def unit_rows(self, rows: Tensor) -> Tensor:
-        """The rows at these indices (int64, on the CPU) as float64 unit vectors. *Shape:* ``(m, dim)``"""
+        """Return the rows at these indices (int64, on the CPU) as float64 unit vectors. *Shape:* ``(m, dim)``"""
         return self._divided(self.select(rows), rows.numpy())
 
     def select(self, rows: Tensor) -> Tensor:
-        """A copy of the rows at these indices (int64, on the CPU), as they are."""
+        """Copy the rows at these indices (int64, on the CPU), as they are."""
         if isinstance(self.embeddings, Tensor):
             return self.embeddings.index_select(0, rows.to(self.embeddings.device)).to(self.device)
         return _as_tensor(self.embeddings[rows.numpy()]).to(self.device)
@@ -70,7 +70,7 @@ class CorpusMatrix:
         digest.update(self.unit_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
 
     def rounding(self, dtype: torch.dtype) -> float:
-        """The farthest that rounding to ``dtype`` moves a unit vector (and a little more)."""
+        """Measure the farthest that rounding to ``dtype`` moves a unit vector (and a little more)."""
         farthest = 0.0
         exact = torch.empty((_ROWS_AT_ONCE, self.dim), dtype=torch.float32, device=self.device)
         for start in range(0, self.rows, _ROWS_AT_ONCE):
@@ -82,7 +82,7 @@ class CorpusMatrix:
 
 
 def _as_tensor(embeddings: np.ndarray | Tensor) -> Tensor:
-    """The same memory as a tensor; a copy only where torch lacks the dtype or the memory order."""
+    """Return the same memory as a tensor; a copy only if torch lacks the dtype or the memory order."""
     if isinstance(embeddings, Tensor):
         return embeddings.detach()
     with warnings.catch_warnings():
@@ -94,7 +94,7 @@ def _as_tensor(embeddings: np.ndarray | Tensor) -> Tensor:
 
 
 def pair_cosines(first: CorpusMatrix, second: CorpusMatrix, rows: Tensor, others: Tensor) -> Tensor:
-    """Cosines of single pairs.
+    """Compute the cosines of single pairs.
 
     Args:
         first: One matrix.
@@ -117,7 +117,7 @@ def pair_cosines(first: CorpusMatrix, second: CorpusMatrix, rows: Tensor, others
 
 
 def product_error(dim: int) -> float:
-    r"""Bound on the distance between a float32 product of two unit vectors and their cosine.
+    r"""Bound the distance between a float32 product of two unit vectors and their cosine.
 
     With :math:`u = 2^{-24}`: rounding a coordinate costs at most :math:`u` relative in either vector. A sum of ``dim``
     products in any order, with or without fused operations, costs at most
@@ -134,7 +134,7 @@ def product_error(dim: int) -> float:
 
 
 def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
-    r"""Bound on the distance between a bfloat16 product of two unit vectors and their cosine.
+    r"""Bound the distance between a bfloat16 product of two unit vectors and their cosine.
 
     Let rounding move the vectors of the two matrices by at most :math:`\delta_s` and :math:`\delta_t`, as measured. By
     Cauchy-Schwarz that moves a product by at most :math:`\delta_s + \delta_t + \delta_s \delta_t`. The sum is taken in

@@ -1,4 +1,4 @@
-"""Exact k nearest neighbors of two corpora in each other, from one pass over blocks of their products.
+"""Find the exact k nearest neighbors of two corpora in each other, in one pass over blocks of their products.
 
 Every product is computed once and serves its row and its column. A block is multiplied in low precision, and most
 products fall below what the best candidates of their row and column are known to reach, by more than their error. The
@@ -62,7 +62,7 @@ class Neighbors:
 
     @classmethod
     def from_keys(cls, keys: Tensor) -> Neighbors:
-        """From the packed candidates of :mod:`st_xling.mining.search.top_k`, whose memory becomes that of the indices.
+        """Unpack the candidates of :mod:`st_xling.mining.search.top_k`, whose memory becomes that of the indices.
 
         *Shape:* ``(n, k)``
         """
@@ -136,7 +136,7 @@ def exact_neighbors(
 def exact_rows(
     own: CorpusMatrix, other: CorpusMatrix, rows: np.ndarray, *, k: int, memory_mib: int, progress: bool = False
 ) -> Tensor:
-    """Packed candidates of some rows only, among all rows of ``other``: to complete a search, or to measure it.
+    """Search some rows only, among all rows of ``other``: to complete a search, or to measure it.
 
     Returns:
         On the CPU. *Shape:* ``(rows, k)``
@@ -159,7 +159,7 @@ def nearest_rows(
     device: str | torch.device = "cpu",
     progress: bool = False,
 ) -> Neighbors:
-    """The ``k`` rows of the store nearest to each query by exact cosine, lowest row first among equals.
+    """Find the ``k`` rows of the store nearest to each query by exact cosine, lowest row first among equals.
 
     Beyond the queries and one block of the store, which may be larger than the memory, this takes ``memory_mib`` and
     about ``12 * k`` bytes for each of 65,536 rows.
@@ -194,14 +194,14 @@ def nearest_rows(
 
 
 class Blocks(NamedTuple):
-    """Sources and targets compared at a time."""
+    """Number of sources and targets compared at a time."""
 
     rows: int
     columns: int
 
 
 def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device: str) -> Blocks:
-    """Blocks whose working memory stays below a budget.
+    """Choose blocks whose working memory stays below a budget.
 
     A block of r by c takes about ``8 * r * c`` bytes for the products, their group maxima and what is selected from
     them, and ``6 * dim * (r + c)`` for the unit vectors; where all pairs are compared another ``8 * dim * (r + c)``.
@@ -224,7 +224,7 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
 def _search(
     source: CorpusMatrix, target: CorpusMatrix, *, k: int, blocks: Blocks, state: SearchState, progress: bool
 ) -> tuple[Tensor, Tensor]:
-    """Packed candidates of both corpora: those of rows are complete block by block, those of columns at the end."""
+    """Search both corpora: candidates of rows are complete block by block, those of columns at the end."""
     target_keys = state.target_keys.to(source.device)
     bar = progress_bar(total=source.rows, initial=state.done, unit="rows", desc="search", show=progress)
     products = _Products(source, target, blocks)
@@ -243,7 +243,7 @@ def _search(
 
 
 class _Products:
-    """Buffers for one block of products and its operands, used again and again."""
+    """Reused buffers for one block of products and its operands."""
 
     def __init__(self, source: CorpusMatrix, target: CorpusMatrix, blocks: Blocks) -> None:
         self.source, self.target, self.blocks = source, target, blocks
@@ -273,7 +273,7 @@ class _Products:
             merge(keys, best_of_rows(pairs[0], pack_keys(cosines, partners), keys.shape[1], len(keys)))
 
     def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
-        """Products of a block, in float32."""
+        """Compute the products of a block, in float32."""
         if dtype not in self._buffers:
             device, dim = self.source.device, self.source.dim
             first, second = (torch.empty((size, dim), dtype=dtype, device=device) for size in self.blocks)
@@ -292,7 +292,7 @@ class _Products:
         return self._single[: products.numel()].view_as(products).copy_(products)
 
     def _compare_all(self, rows: range, columns: range, source_keys: Tensor, target_keys: Tensor) -> None:
-        """By float64 products, for text with so many near-equal sentences that others cannot choose."""
+        """Compare all pairs by float64 products, for text with too many near-equal sentences."""
         candidates = self.target.unit_rows(torch.arange(columns.start, columns.stop)).T
         partners = torch.arange(columns.start, columns.stop, device=candidates.device)
         k, step = source_keys.shape[1], max(1, _COSINES_AT_ONCE // len(columns))
@@ -306,7 +306,7 @@ class _Products:
 
 
 def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple[Tensor, Tensor] | None:
-    """Pairs of a block whose product along ``dim`` may be among the best; none if comparing all is cheaper.
+    """Find pairs of a block whose product along ``dim`` may be among the best; ``None`` if comparing all is cheaper.
 
     Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for the bound of its error, so
     that :math:`|a - s| \\le e`. When ``k`` different candidates of a row are known to reach :math:`b`, one with

@@ -1,4 +1,4 @@
-"""A search in tasks, each shard of the sources with each shard of the targets: by any method, here or on a cluster.
+"""Search in tasks, each shard of the sources with each shard of the targets: by any method, here or on a cluster.
 
 Shards are ranges of rows that depend on sizes alone, so that the tasks are the same whatever runs them. A pair of rows
 is in one task, and the best of all are among the best of the tasks: by exact cosine, then by index, in whatever order
@@ -38,7 +38,7 @@ EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 
 
 class Task(NamedTuple):
-    """Rows of both corpora that are searched in each other: from the first, to before the last."""
+    """Ranges of rows of both corpora that are searched in each other."""
 
     source: tuple[int, int]
     target: tuple[int, int]
@@ -56,7 +56,7 @@ Run = Callable[[Embeddings, Embeddings, Search, dict[int, Task]], Iterator[tuple
 
 
 def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:
-    """All shards of the sources with all shards of the targets.
+    """Combine all shards of the sources with all shards of the targets.
 
     Args:
         sources: Rows.
@@ -96,7 +96,7 @@ def sharded_neighbors(
     save_seconds: float = 60.0,
     progress: bool = False,
 ) -> tuple[Neighbors, Neighbors]:
-    """Merge what ``search`` finds in each task.
+    """Run ``search`` in each task, and merge the neighbors.
 
     Beyond the embeddings this process holds ``8 * k + 40`` bytes for each row of either corpus, and a few results.
 
@@ -150,12 +150,12 @@ def sharded_neighbors(
 def run_here(
     source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
 ) -> Iterator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-    """A :data:`Run` in this process, one task after the other."""
+    """Run tasks in this process, one after the other."""
     return ((number, run_task(source, target, search, task)) for number, task in tasks.items())
 
 
 def run_task(source: Embeddings, target: Embeddings, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
-    """Packed keys of a task's rows, with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``
+    """Search one task; returns packed keys with indices into whole corpora. *Shapes:* ``(rows of the shard, k)``
 
     Raises:
         OSError: With the name of the task, as for a full disk.
@@ -174,6 +174,6 @@ def run_task(source: Embeddings, target: Embeddings, search: Search, task: Task)
 
 
 def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
-    """Some rows; of what lies in files, without reading them."""
+    """Select rows; rows in files are not read."""
     in_memory = isinstance(embeddings, (np.ndarray, Tensor))
     return embeddings[slice(*rows)] if in_memory else SelectedRows(embeddings, np.arange(*rows))

@@ -1,4 +1,4 @@
-"""Candidates of a search as single numbers, and the best ``k`` of each row.
+"""Pack candidates of a search into single numbers, and find the best ``k`` of each row.
 
 A candidate is one int64 key, its cosine above its reversed index: a larger key is a better candidate, equal cosines are
 ordered by the lower index, and no two candidates of a row have the same key. Cosines are rounded to multiples of
@@ -25,7 +25,7 @@ _MERGED_AT_ONCE = 2**18
 
 
 def pack_keys(cosines: Tensor, indices: Tensor) -> Tensor:
-    """One int64 per candidate: a higher cosine is a larger key, and of equal cosines the lower index.
+    """Pack each candidate into one int64: a higher cosine is a larger key, and of equal cosines the lower index.
 
     Args:
         cosines: float32 or float64, without NaN.
@@ -36,17 +36,17 @@ def pack_keys(cosines: Tensor, indices: Tensor) -> Tensor:
 
 
 def cosines_of(keys: Tensor) -> Tensor:
-    """float32 cosines."""
+    """Unpack float32 cosines."""
     return (keys >> 32).float().div_(STEPS)
 
 
 def indices_of(keys: Tensor) -> Tensor:
-    """Candidates' rows, int64."""
+    """Unpack the candidates' rows, int64."""
     return _LOW_BITS - (keys & _LOW_BITS)
 
 
 def best_of_rows(rows: Tensor, keys: Tensor, k: int, count: int) -> Tensor:
-    """The ``k`` largest keys of each row, then ``NO_CANDIDATE``.
+    """Find the ``k`` largest keys of each row, then ``NO_CANDIDATE``.
 
     Args:
         rows: Row of each key. *Shape:* ``(keys,)``
@@ -72,14 +72,14 @@ def merge(keys: Tensor, others: Tensor) -> None:
 
 
 def distinct_best(keys: Tensor, k: int) -> Tensor:
-    """The ``k`` largest different keys of each row, then ``NO_CANDIDATE``. *Shape:* ``(rows, k)``"""
+    """Find the ``k`` largest different keys of each row, then ``NO_CANDIDATE``. *Shape:* ``(rows, k)``"""
     keys = keys.sort(dim=1, descending=True).values
     keys[:, 1:].masked_fill_(keys[:, 1:] == keys[:, :-1], NO_CANDIDATE)
     return keys.topk(k, dim=1).values
 
 
 def merge_pairs(keys: Tensor, others: Tensor) -> Tensor:
-    """The best of what was found for each row and of what was found from the other corpus for the same row.
+    """Merge the candidates of each row with those found from the other corpus for the same row.
 
     Args:
         keys: Candidates of one corpus. *Shape:* ``(rows, k)``
