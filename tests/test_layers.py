@@ -68,7 +68,7 @@ def test_every_folder_is_a_layer() -> None:
     assert folders == set(LAYERS)
 
 
-@pytest.mark.parametrize("package", ["", *(layer for layer in LAYERS if layer != "evaluation")])
+@pytest.mark.parametrize("package", ["", *LAYERS])
 def test_no_module_imports_itself_through_others(package: str) -> None:
     """As modules are loaded; inside a package also through imports in functions and for type checkers."""
     graph = {

@@ -4,7 +4,7 @@ One process at a time works in it. Files are written under temporary names, list
 renamed, so that a kill at any moment loses no more than the step that was being written:
 
 >>> with ResumableFolder("numbers.work") as folder:
-...     folder.begin({"command": "count", "to": 2})
+...     _ = folder.begin({"command": "count", "to": 2})
 ...     for step in ("one", "two"):
 ...         if step not in folder.steps:
 ...             with folder.writing(step, f"{step}.txt") as path:
