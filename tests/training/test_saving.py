@@ -41,8 +41,7 @@ def test_figures_of_an_unfinished_model_do_not_stand(make_model: Callable[..., A
     out, model = tmp_path / "run", make_model(hidden_size=8, layers=1)
     run(out, model, 4)
     save_results(out, SavedResults("xsim", {"error": 0.5}, "xsim|data:x@0", "st-xling evaluate xsim run", [], []))
-    folder = RunFolder(out)
-    folder.write_manifest({**folder.read_manifest(), "finished": False})  # it went on from here
+    RunFolder(out).update(finished=False)  # it went on from here
     run(out, model, 8, resume=True)
     assert read_saved_results(out) == []
 
