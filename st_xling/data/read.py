@@ -283,6 +283,7 @@ class Source:
         from st_xling.data.builder import PairsBuilder
 
         stats = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in map(_on_disk, self.files)]
+        # `datasets` has no public name for the fingerprint of a table, which changes with its content.
         table = self.table if self.table is None or is_stream else self.table._fingerprint
         # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
         readers = [(part.rows.func.__qualname__, part.rows.args if self.files else ()) for part in self.parts]
