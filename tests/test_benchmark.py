@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import shutil
 import subprocess
@@ -63,6 +64,11 @@ def test_one_table_names_what_failed_and_json_has_the_rest(folder: Path) -> None
 def test_an_unknown_name_is_an_error(folder: Path) -> None:
     ran = run(folder, "good", "goood")
     assert ran.returncode == 2 and "must be one of fails, good, skips: got goood" in ran.stderr
+
+
+@pytest.mark.parametrize("name", benchmarks())
+def test_each_can_be_imported(name: str) -> None:
+    assert callable(importlib.import_module(f"tests.benchmarks.{name}").measure)
 
 
 def test_each_has_a_line_that_describes_it() -> None:

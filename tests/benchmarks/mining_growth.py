@@ -26,14 +26,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import save_file
 
-from st_xling.mining import EmbeddingStore, FilterOptions, MiningText, mine_texts, plan_mining, write_store
+from st_xling.mining import FilterOptions, MiningText, mine_texts, plan_mining, write_store
 from st_xling.mining import deduplication as reading
 from st_xling.mining.filters import PairFilters
 from st_xling.mining.pipeline import mine_texts as pipeline
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
-from st_xling.mining.search.search_state import _identity
+from st_xling.mining.search.search_state import search_state
 from st_xling.mining.search.top_k import pack_keys
 from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak
 
@@ -137,8 +136,8 @@ def _words(number: int, side: str) -> str:
     return " ".join(["".join(words[:2]), "".join(words[2:])])
 
 
-def save_state(folder: Path, path: Path, of_target: np.ndarray) -> None:
-    """The state of a finished exact search: each sentence's partner first, then random others."""
+def finished_keys(of_target: np.ndarray) -> dict[str, torch.Tensor]:
+    """The results of an exact search: each sentence's partner first, then random others."""
     rows = len(of_target)
     of_source = np.empty(rows, dtype=np.int64)
     of_source[of_target] = np.arange(rows)
@@ -156,9 +155,7 @@ def save_state(folder: Path, path: Path, of_target: np.ndarray) -> None:
             packed = pack_keys(torch.from_numpy(cosines.astype(np.float32)), torch.from_numpy(others))
             keys[start : start + 2**16] = packed.sort(dim=1, descending=True).values
         states[side] = keys
-    stores = (CorpusMatrix(EmbeddingStore.open(folder / f"{side}.store"), side, torch.device("cpu")) for side in SIDES)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    save_file(states, path, metadata={"identity": _identity(*stores, K), "done": str(rows)})
+    return states
 
 
 def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
@@ -174,17 +171,21 @@ def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
             of_target = make_up(folder, rows, arguments.dim, arguments.dtype)
             options |= {f"{side}_embeddings": folder / f"{side}.store" for side in SIDES}
             if arguments.saved:
-                save_state(folder, folder / "state", of_target)
+                states = finished_keys(of_target)
             del of_target
         texts = [folder / f"{side}.txt" for side in SIDES]
         with contextlib.chdir(folder), Stages() as stages:
             if arguments.saved:
                 inner = pipeline.find_neighbors
 
-                def resumed(*both: Any, state_folder: Path, **named: Any) -> Any:
-                    state_folder.mkdir(parents=True)
-                    Path("state").rename(state_folder / "search.safetensors")
-                    return inner(*both, state_folder=state_folder, **named)
+                def resumed(source: Any, target: Any, *, k: int, state_folder: Path, **named: Any) -> Any:
+                    both = [
+                        CorpusMatrix(part, side, torch.device("cpu")) for side, part in zip(SIDES, (source, target))
+                    ]
+                    with search_state(*both, k=k, folder=state_folder, save_seconds=0) as state:
+                        state.source_keys[:] = states["source"]
+                        state.save(rows, states["target"])
+                    return inner(source, target, k=k, state_folder=state_folder, **named)
 
                 pipeline.find_neighbors = resumed
             filters = FilterOptions(disable=["all"] if arguments.no_filters else [])
