@@ -89,7 +89,7 @@ class RerankingReport:
         return flat
 
     def rows(self) -> tuple[list[Column], list[Row]]:
-        """Return a column for each measure, and rows: all queries, then each pair of languages."""
+        """Return a column for each measure, and rows: all queries with intervals, then each pair of languages."""
         names = list(self.overall.means)
         columns = [
             Column(
@@ -100,12 +100,10 @@ class RerankingReport:
             for name in names
         ]
 
-        def row(label: str, cell: RankingWithInterval, *, average: bool = False) -> Row:
-            ends = [[cell.low[name], cell.high[name]] for name in names]
-            return Row(label, [*cell.means.values()], average=average, intervals=ends)
-
-        rows = [row("all", self.overall, average=True)]
-        rows += [row(f"{query} → {other}", cell) for query, own in self.matrix.items() for other, cell in own.items()]
+        ends = [[self.overall.low[name], self.overall.high[name]] for name in names]
+        rows = [Row("all", [*self.overall.means.values()], average=True, intervals=ends)]
+        for query, own in self.matrix.items():
+            rows += [Row(f"{query} → {other}", [*cell.means.values()]) for other, cell in own.items()]
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
