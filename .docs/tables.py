@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import inspect
 import re
@@ -10,10 +9,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import typer
 import yaml
 
 import st_xling
-from st_xling.cli import build_parser
+from st_xling.cli import load_app
 from st_xling.data import spec
 from st_xling.mining.filters import FILTERS
 from st_xling.training.adapter import AdapterRecipe
@@ -102,51 +102,46 @@ def data_options() -> str:
     return table(["of", "option", "takes"], [[of, code(name), option.example] for of, name, option in rows])
 
 
-def leaves(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    below = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-    for action in below:
-        for one in action.choices.values():
-            yield from leaves(one)
-    if not below:
-        yield parser
+def leaves(group: Any = None, name: str = "st-xling") -> Iterator[tuple[str, Any]]:
+    """Yield each command with its whole name."""
+    for word, command in (typer.main.get_command(load_app()) if group is None else group).commands.items():
+        if hasattr(command, "commands"):
+            yield from leaves(command, f"{name} {word}")
+        else:
+            yield f"{name} {word}", command
 
 
 def data_by_command() -> str:
-    """What help calls ``SPEC``, ``EVAL`` or ``XX=…``."""
-    rows = []
-    for parser in leaves(build_parser()):
-        for action in parser._actions:
-            if re.match(r"SPEC|EVAL|XX=", str(action.metavar)):
-                flag = action.option_strings[-1] if action.option_strings else action.metavar
-                rows.append([code(parser.prog), code(flag), helped(action, parser)])
+    """List the options whose metavar is ``SPEC``, ``EVAL`` or ``XX=…``."""
+    rows = [
+        [code(name), code(option.opts[-1]), helped(option)]
+        for name, command in leaves()
+        for option in command.params
+        if re.match(r"SPEC|EVAL|XX=", str(option.metavar))
+    ]
     return table(["command", "option", "what it reads"], rows)
 
 
 def commands() -> str:
-    return "\n\n".join(map(command, leaves(build_parser())))
+    return "\n\n".join(command_text(name, command) for name, command in leaves())
 
 
-def command(parser: argparse.ArgumentParser) -> str:
-    """Usage, options and examples."""
+def command_text(name: str, command: Any) -> str:
+    """Description, options and examples."""
     rows = []
-    for action in parser._actions:
-        value = action.metavar or ("{" + ",".join(map(str, action.choices)) + "}" if action.choices else "")
-        name = ", ".join(action.option_strings) or str(value or action.dest)
-        takes = f" {value}" if action.option_strings and value else ""
-        rows.append([code(name + takes), helped(action, parser)])
-    usage = re.sub(r"^usage: ", "", parser.format_usage()).strip()
+    for option in command.params:
+        flags_of = [flag for flag in option.opts if flag.startswith("-")]
+        value = option.metavar or ""
+        rows.append([code(" ".join([", ".join(flags_of), value]).strip() or option.name), helped(option)])
     parts = [
-        f"## {parser.prog}",
-        flags(prose(parser.description or "")),
-        f"```text\n{usage}\n```",
-        table(["option", "what"], rows),
+        f"```text\n{part.removeprefix(chr(8)).strip(chr(10))}\n```" if part.startswith("\b") else flags(prose(part))
+        for part in command.help.replace("\\[", "[").split("\n\n")
     ]
-    return "\n\n".join([*parts, f"```text\n{parser.epilog}\n```" if parser.epilog else ""])
+    return "\n\n".join([f"## {name}", *parts, table(["option", "what"], rows)])
 
 
-def helped(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
-    """As ``--help`` prints it."""
-    return flags(parser._get_formatter()._expand_help(action).replace("<", "&lt;")) if action.help else ""
+def helped(option: Any) -> str:
+    return flags((option.help or "").replace("\\[", "[").replace("<", "&lt;"))
 
 
 def flags(text: str) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import io
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from st_xling.cli import PIPELINE, build_parser, main
+from st_xling.cli import main
+from tests.commands import COMMANDS, command_lines, examples, parse
 from tests.example_files import write_example_files
 from tests.hub.clients import Client
 from tests.hub.hub_server import USER, Hub
@@ -77,12 +77,6 @@ class Example:
         return [word for flag, word in zip(self.words, self.words[1:]) if flag in flags]
 
 
-def command_lines(text: str) -> list[str]:
-    """Lines of a shell, those that go on below joined."""
-    joined = re.sub(r"\\\n\s*", "", text)
-    return [part.strip() for line in joined.splitlines() for part in line.split("&&") if part.strip()]
-
-
 def page_lines(text: str) -> list[str]:
     """Those of a page's blocks, and within its text."""
     blocks = re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)
@@ -90,28 +84,13 @@ def page_lines(text: str) -> list[str]:
     return [line for block in [*blocks, *inline] for line in command_lines(block)]
 
 
-def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser and those below it."""
-    yield parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                yield from parsers(below)
-
-
-def epilog_lines(parser: argparse.ArgumentParser) -> list[str]:
-    lines = command_lines(parser.epilog or "")
-    return [line for line in lines if line.startswith("st-xling ")]
-
-
 def excepted(line: str) -> str | None:
     return next((start for start in EXCEPTED if line.startswith(start)), None)
 
 
 ALL = [Example(page, line) for page, text in PAGES.items() for line in page_lines(text)]
-LEAVES = [parser for parser in parsers(build_parser()) if parser._defaults.get("run")]
-ALL += [Example(f"{parser.prog} --help", line) for parser in LEAVES for line in epilog_lines(parser)]
-PIPELINE_STEPS = [Example("st-xling --help", line) for line in command_lines(PIPELINE) if line.startswith("st-xling ")]
+ALL += [Example(f"{name} --help", line) for name, command in COMMANDS.items() for line in examples(command.help)]
+PIPELINE_STEPS = [Example("st-xling --help", line) for line in examples()]
 EXAMPLES = [example for example in ALL if not excepted(example.line) and "--help" not in example.line]
 
 
@@ -224,15 +203,11 @@ def check(example: Example, folder: Path, stdout: str) -> None:
         assert re.search(SAYS[example.words[0]], stdout), stdout
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.prog)
-def test_every_command_has_an_example(leaf: argparse.ArgumentParser) -> None:
-    assert any(line.startswith(f"{leaf.prog} ") or line == leaf.prog for line in epilog_lines(leaf))
-
-
-@pytest.mark.parametrize("parser", parsers(build_parser()), ids=lambda parser: parser.prog)
-def test_every_option_is_explained(parser: argparse.ArgumentParser) -> None:
-    bare = [action.dest for action in parser._actions if not action.help and not action.choices]
-    assert bare == []
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_an_example_and_explains_its_options(name: str) -> None:
+    lines = examples(COMMANDS[name].help)
+    assert any(line == name or line.startswith(f"{name} ") for line in lines)
+    assert [each.name for each in COMMANDS[name].params if not each.help and each.name != "help"] == []
 
 
 def test_exceptions_are_few_and_needed() -> None:
@@ -257,4 +232,4 @@ def test_the_steps_of_the_help_follow_one_another(tmp_path: Path) -> None:
 
 def test_every_example_parses() -> None:
     for example in EXAMPLES:
-        assert callable(build_parser().parse_args(example.words).run), example
+        assert parse(example.words), example

@@ -48,15 +48,13 @@ def test_links_lead_somewhere(page):
 
 def test_commands_of_results_parse():
     """Other commands are run (``test_examples.py``); those of results take hours. What has an ellipsis is not whole."""
-    import shlex
-
-    from st_xling.cli import build_parser
+    from tests.commands import parse
 
     results = (DOCS / "results.md").read_text(encoding="utf-8")
     commands = [command for command in re.findall(r"`(st-xling [^`]*)`", results) if "…" not in command]
     assert len(commands) >= 5
     for command in commands:
-        build_parser().parse_args(shlex.split(command)[1:])
+        parse(command)
 
 
 FILES = [path for path in Path(st_xling.__file__).parent.rglob("*.py") if ">>>" in path.read_text(encoding="utf-8")]

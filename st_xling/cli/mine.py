@@ -1,126 +1,154 @@
-"""``st-xling encode``, ``mine`` and ``score``: text files to embeddings, to pairs, and pairs to scores."""
+"""``st-xling encode``, ``mine``, ``score`` and ``align``: embeddings of text, pairs of texts, links of words."""
 
 from __future__ import annotations
 
-import argparse
 import logging
 import sys
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from st_xling.cli.keep import check_folder, publish, renew_card
-from st_xling.cli.model_options import ENCODER, encoding_options
-from st_xling.cli.options import JSON, Options, command, is_set, output, print_report, set_options, write_results
+import typer
+
+from st_xling.cli import model_options as model_opts
+from st_xling.cli import options as opts
+from st_xling.cli.app import Command, app
+from st_xling.cli.keep import check_folder, publish_thresholds, update_model_card
+from st_xling.cli.model_options import encoding_options, load_model
+from st_xling.cli.options import argument, given, option, output, print_report, resumable, write_results
 
 logger = logging.getLogger(__name__)
 
+SEARCH = "Search"
+FILTERS = "Filters"
 
-def _threshold(word: str) -> float | str | None:
-    if word in ("auto", "published"):
-        return word
-    try:
-        return None if word == "none" else float(word)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"expected a number, auto, published or none, got {word!r}") from None
+OPTIONAL_MODEL = option("--model", metavar="MODEL", help="Hub id or folder of the encoder of texts without embeddings.")
+SOURCE_EMBEDDINGS = option(
+    "--source-embeddings", metavar="STORE", help="Store of st-xling encode, or .npy file, of the source."
+)
+TARGET_EMBEDDINGS = option("--target-embeddings", metavar="STORE", help="The same of the target.")
+REJECTS = option("--rejects", metavar="FILE", panel=FILTERS, help="File for rejected pairs, as JSON lines.")
+FORMAT = option("--format", help="Format of the pairs (default: tsv).")
+HEADER = option("--header/--no-header", default=True, help="Write a header line into a TSV file.")
+ERRORS = option("--errors", help="Bytes that are not UTF-8: an error, or replaced (default: strict).")
+METHOD = option(
+    "--method",
+    metavar="METHOD",
+    panel=SEARCH,
+    help="exact, approximate, auto (by size), or faiss:FACTORY, such as faiss:IVF4096,Flat?nprobe=64 (default: exact).",
+)
+INDEX = option("--index", metavar="DIR", panel=SEARCH, help="Folder of approximate indexes (default: in the work).")
+SHARD_ROWS = option("--shard-rows", panel=SEARCH, help="Rows of a text searched in one task (default: by size).")
+SAVE_SECONDS = option("--save-seconds", panel=SEARCH, help="Time between two saves of the search (default: 60).")
+SOURCE_LANGUAGE = option(
+    "--source-language",
+    metavar="CODE",
+    panel=FILTERS,
+    help="Such as de, for a filter, a published threshold and models centered by language.",
+)
+TARGET_LANGUAGE = option("--target-language", metavar="CODE", panel=FILTERS, help="Such as en.")
 
 
-def _columns(word: str) -> tuple[int, ...] | tuple[str, ...]:
-    words = word.split(",")
-    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
-
-
-def _filter_limit(word: str) -> tuple[str, float]:
+def filter_limit(word: str) -> tuple[str, float]:
     name, _, limit = word.partition("=")
     try:
         return name, float(limit)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}") from None
+        raise typer.BadParameter(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}") from None
 
 
-# Options of both `mine` and `score`.
-MINING = Options(
-    """
-embeddings:
---model MODEL                       Hub id or folder; embeds a text without embeddings
---source-embeddings STORE           of the source: store of st-xling encode, or .npy file
---target-embeddings STORE           the same of the target
---batch-size N                      most sentences of a batch (default: as suits the device)
---store-dtype {float32,float16,int8}  type that embeddings are kept in (default: float32)
-search:
---k N                               neighbors that make up a sentence's neighborhood (default: 4)
---margin {ratio,distance,absolute}  how a cosine is compared with those of the neighbors (default: ratio)
---method METHOD                     exact (default), approximate, auto: by size, or faiss:FACTORY, such as
-                                    faiss:IVF4096,Flat?nprobe=64
---index DIR                         where its indexes are kept for other searches (default: with the work)
---engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
---memory-mib N                      memory for one block of the search (default: 256)
---shard-rows N                      rows of a text searched in one task (default: by size; approximate: 1,048,576)
-filters:
---source-language CODE              such as de: for a filter, a published threshold and its mean (models centered by it)
---target-language CODE              such as en
---filter-limit NAME=X               set the limit of one, such as length_ratio=2.5 (repeatable)
---disable-filter NAME               disable one: hub, copy, near_copy, length_ratio, numbers, language, or all
-                                    (repeatable)
---rejects FILE                      pairs that filters reject, as JSON lines
---no-header                         write no header line into a TSV file
-work:
---work DIR                          folder of what is done so far, until all is (default: OUT.work)
---keep-work                         leave that folder, to try other thresholds or filters
---save-seconds S                    time between two saves of the search (default: 60)
-""",
-    filter_limit={"type": _filter_limit, "dest": "limits"},
-    disable_filter={"dest": "disable"},
-    no_header={"action": "store_const", "const": False, "dest": "header"},
+FILTER_LIMIT = option(
+    "--filter-limit",
+    metavar="NAME=X",
+    parser=filter_limit,
+    panel=FILTERS,
+    help="Limit of a filter, such as length_ratio=2.5 (repeatable).",
+)
+DISABLE_FILTER = option(
+    "--disable-filter",
+    metavar="NAME",
+    panel=FILTERS,
+    help="Disable hub, copy, near_copy, length_ratio, numbers, language, or all (repeatable).",
 )
 
 
-@command(
-    "encode",
-    ENCODER,
-    JSON,
-    text_format={"dest": "format"},
-    blank_lines={"dest": "blank"},
-    no_normalize={"action": "store_const", "const": False, "dest": "normalize"},
-)
-def encode(arguments: argparse.Namespace) -> None:
-    """Embed text files, a sentence a line, into a store.
+def threshold_or_word(word: str) -> float | str:
+    if word in ("auto", "published", "none"):
+        return word
+    try:
+        return float(word)
+    except ValueError:
+        raise typer.BadParameter(f"expected a number, auto, published or none, got {word!r}") from None
 
-    Embed every sentence of text files and keep the vectors in a folder that mining reads.
 
-    MODEL                               Hub id or folder
-    TEXT...                             UTF-8 files, also .gz, .xz, .bz2 and .zst; read as if one
-    --out STORE                         folder of the store (required)
-    --text-format {lines,bucc,jsonl}    lines (default), bucc: id TAB sentence, jsonl: id and text
-    --errors {strict,replace}           bytes that are not UTF-8: an error, or replaced (default: strict)
-    --blank-lines {error,keep}          lines without a sentence: an error, or kept (default: error)
-    --store-dtype {float32,float16,int8}  type that vectors are kept in (default: float32)
-    --no-normalize                      keep the vectors' lengths (default: length 1)
-    --language CODE                     language of the text, for a model centered by language, whose mean is subtracted
-                                        (default: the joint one)
-    --batch-size N                      most sentences of a batch (default: as suits the device)
-    --shard-rows N                      sentences of a shard (default: 16384)
-    --processes N                       processes that embed, each a shard at a time (default: 1)
-    --engine {local,ray}                ray: the workers of a cluster, with the same result (default: local)
-    --overwrite                         replace another store in --out
+def columns_of(word: str) -> tuple[int, ...] | tuple[str, ...]:
+    words = word.split(",")
+    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
 
+
+@app.command("encode", cls=Command)
+def encode(
+    context: typer.Context,
+    model: str = model_opts.MODEL,
+    text: list[str] = argument(
+        "TEXT", "UTF-8 files, also compressed (.gz, .xz, .bz2, .zst), read as one text.", default=...
+    ),
+    out: str = option("--out", metavar="STORE", default=..., help="Folder of the store."),
+    text_format: Literal["lines", "bucc", "jsonl"] | None = opts.TEXT_FORMAT,
+    errors: Literal["strict", "replace"] | None = ERRORS,
+    blank_lines: Literal["error", "keep"] | None = option(
+        "--blank-lines", help="Lines without a sentence: an error, or kept (default: error)."
+    ),
+    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    normalize: bool = option(
+        "--normalize/--no-normalize", default=True, help="Scale embeddings to length 1 (default: --normalize)."
+    ),
+    language: str | None = option(
+        "--language", metavar="CODE", help="Language of the text, for a model centered by language."
+    ),
+    batch_size: int | None = opts.BATCH_SIZE,
+    shard_rows: int | None = option("--shard-rows", help="Sentences in a shard (default: 16384)."),
+    processes: int | None = option("--processes", help="Processes that embed (default: 1)."),
+    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    overwrite: bool = opts.OVERWRITE,
+    json: Path | None = opts.JSON,
+    prompt: str | None = model_opts.PROMPT,
+    prompt_name: str | None = model_opts.PROMPT_NAME,
+    device: str | None = model_opts.DEVICE,
+    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    layer: int | None = model_opts.LAYER,
+    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
+    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
+    """Embed text files, a sentence a line, into a store that mining reads.
+
+    \b
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
       st-xling encode my-encoder news.en.gz --out en.store
       st-xling encode my-encoder zh-en.training.zh --text-format bucc --out zh.store --store-dtype float16
 
-    Killed or interrupted, the same command goes on with the first shard that is not whole, and ends with the same
-    bytes.
+    Run the same command again to resume from the first incomplete shard.
     """
     from st_xling.mining import encode as encode_texts
 
-    try:
-        options = set_options(arguments, encode_texts) | encoding_options(arguments)
-        if arguments.normalize is False:
-            options["normalize"] = False
-        store = encode_texts(text_files=arguments.text, progress=True, **options)
-    except KeyboardInterrupt:
-        print(f"\nwhat is whole in {arguments.out} stands; the same command goes on from there.", file=sys.stderr)
-        raise
+    options = given(format=text_format, errors=errors, blank=blank_lines, shard_rows=shard_rows)
+    options |= given(processes=processes, engine=engine)
+    with resumable():
+        store = encode_texts(
+            text_files=text,
+            out=out,
+            normalize=normalize,
+            language=language,
+            batch_size=batch_size,
+            device=device,
+            overwrite=overwrite,
+            progress=True,
+            **(options | encoding_options(context)),
+        )
     replaced = store.manifest.text.replaced_lines
     for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
         if count:
@@ -128,43 +156,88 @@ def encode(arguments: argparse.Namespace) -> None:
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
-    write_results(arguments, {"encode": sizes, "signature": store.signature})
+    write_results(context, {"encode": sizes, "signature": store.signature})
 
 
-@command(
-    "mine",
-    MINING,
-    ENCODER,
-    JSON,
-    threshold={"type": _threshold, "default": "auto"},
-    calibrate={"dest": "calibrate_with"},
-)
-def mine(arguments: argparse.Namespace) -> None:
+@app.command("mine", cls=Command)
+def mine(
+    context: typer.Context,
+    source: str = argument("SOURCE", "UTF-8 text, a sentence a line, also compressed.", default=...),
+    target: str = argument("TARGET", "The same in the other language.", default=...),
+    out: str = option("--out", metavar="FILE", default=..., help="File of the pairs, or - for stdout."),
+    model: str | None = OPTIONAL_MODEL,
+    threshold: Any = option(
+        "--threshold",
+        metavar="X",
+        parser=threshold_or_word,
+        default="auto",
+        help="Minimum score of a pair. auto: the one that the model was published with for these two languages "
+        "(its mining.json) if it fits, otherwise none; published: that one or an error; none: keep all (default: "
+        "auto).",
+    ),
+    source_language: str | None = SOURCE_LANGUAGE,
+    target_language: str | None = TARGET_LANGUAGE,
+    format: Literal["tsv", "jsonl"] | None = FORMAT,
+    header: bool = HEADER,
+    overwrite: bool = opts.OVERWRITE,
+    dry_run: bool = option("--dry-run", default=False, help="Only estimate time, memory and disk."),
+    json: Path | None = opts.JSON,
+    text_format: Literal["lines", "bucc", "jsonl"] | None = opts.TEXT_FORMAT,
+    errors: Literal["strict", "replace"] | None = ERRORS,
+    source_embeddings: str | None = SOURCE_EMBEDDINGS,
+    target_embeddings: str | None = TARGET_EMBEDDINGS,
+    batch_size: int | None = opts.BATCH_SIZE,
+    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    k: int | None = opts.NEIGHBORS,
+    margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
+    retrieval: Literal["max", "intersect", "forward", "backward"] | None = opts.RETRIEVAL,
+    method: str | None = METHOD,
+    index: str | None = INDEX,
+    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    memory_mib: int | None = opts.MEMORY_MIB,
+    shard_rows: int | None = SHARD_ROWS,
+    save_seconds: float | None = SAVE_SECONDS,
+    filter_limit: list[Any] | None = FILTER_LIMIT,
+    disable_filter: list[str] | None = DISABLE_FILTER,
+    rejects: str | None = REJECTS,
+    calibrate: str | None = option(
+        "--calibrate",
+        metavar="PARALLEL",
+        help="Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold.",
+    ),
+    target_precision: float | None = option(
+        "--target-precision", help="With --calibrate: precision to reach (default: that of the best F1)."
+    ),
+    keep_threshold: bool = option(
+        "--keep-threshold",
+        default=False,
+        help="With --calibrate: also write the threshold into the model's mining.json; MODEL must be a folder.",
+    ),
+    rescore: str | None = option("--rescore", metavar="MODEL", help="Cross-encoder that scores the mined pairs again."),
+    rescore_threshold: float | None = option(
+        "--rescore-threshold", help="Minimum score of the cross-encoder (default: none)."
+    ),
+    rescore_dtype: Literal["float32", "float16", "bfloat16"] | None = option(
+        "--rescore-dtype", help="Type in which the cross-encoder computes (default: as saved)."
+    ),
+    work: str | None = opts.WORK,
+    keep_work: bool = opts.KEEP_WORK,
+    prompt: str | None = model_opts.PROMPT,
+    prompt_name: str | None = model_opts.PROMPT_NAME,
+    device: str | None = model_opts.DEVICE,
+    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    layer: int | None = model_opts.LAYER,
+    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
+    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
     """Find translations between two text files.
 
-    Embed two texts, find the pairs that are likely translations, and write them, best first.
+    Embeds two texts, finds the pairs that are likely translations, and writes them, best first.
 
-    SOURCE                            UTF-8 text, a sentence a line, also .gz, .xz, .bz2 and .zst
-    TARGET                            the same in the other language
-    --out FILE                        file of the pairs, or - for stdout (required)
-    --overwrite                       replace earlier files of --out and --rejects
-    --keep-threshold                  with --calibrate: also put the threshold into the model's mining.json; MODEL must
-                                      be a folder
-    --dry-run                         only say what time, memory and disk it will take
-    --threshold X                     keep pairs that score at least this; auto (default): the one that the model was
-                                      published with for these two languages (its mining.json), if it fits, else all
-                                      pairs; published: that one or an error; none: all pairs
-    --text-format {lines,bucc,jsonl}  lines (default), bucc: id TAB sentence, jsonl: id and text
-    --errors {strict,replace}         bytes that are not UTF-8: an error, or replaced (default: strict)
-    --calibrate PARALLEL              known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold
-    --format {tsv,jsonl}              form of the pairs (default: tsv)
-    choice of pairs:
-    --retrieval {max,intersect,forward,backward}  which candidates are chosen (default: max)
-    --target-precision P              with --calibrate: precision to reach (default: of the best F1)
-    --rescore MODEL                   cross-encoder that scores the mined pairs again
-    --rescore-threshold X             keep pairs that it scores at least this (default: all)
-    --rescore-dtype {float32,float16,bfloat16}  type that it computes in (default: as saved)
-
+    \b
     examples:
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
       st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
@@ -178,54 +251,154 @@ def mine(arguments: argparse.Namespace) -> None:
     cross-encoder's, and a last column has the margin. Without ids of its own, a line's id is its number; equal lines
     are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
     \\n, \\r and \\\\. train, score and other commands read such a file. Run the same command again to resume from
-    OUT.work after a kill or an interrupt.
+    OUT.work.
     """
-    from st_xling.mining import mine_texts, plan_mining
-    from st_xling.mining.thresholds import language_pair
+    from st_xling.mining import FilterOptions, mine_texts, plan_mining
 
-    filters = _filters(arguments)
-    if arguments.dry_run:
-        place = arguments.work or ("." if arguments.out == "-" else arguments.out)
-        options = set_options(arguments, plan_mining) | encoding_options(arguments)
-        plan = plan_mining(**(options | {"work": place}))
+    if dry_run:
+        plan = plan_mining(
+            source,
+            target,
+            source_embeddings=source_embeddings,
+            target_embeddings=target_embeddings,
+            source_language=source_language,
+            target_language=target_language,
+            batch_size=batch_size,
+            device=device,
+            work=work or ("." if out == "-" else out),
+            **given(text_format=text_format, errors=errors, k=k, memory_mib=memory_mib),
+            **encoding_options(context),
+        )
         print("\n".join(plan.lines()))
-        return write_results(arguments, {"plan": plan.as_dict()})
-    if arguments.keep_threshold:
-        _check_keep_threshold(arguments)
-    options = set_options(arguments, mine_texts) | encoding_options(arguments)
-    options |= {
-        "threshold": arguments.threshold,
-        "filters": filters,
-        "header": arguments.header is None,
-        "progress": True,
-    }
-    with output(arguments) as out:
-        report = mine_texts(**(options | {"out": out}))
-    print_report(arguments, "mine", report, f"{report.pairs:,} pairs")
-    if arguments.keep_threshold:
-        assert report.calibration is not None
-        pair = language_pair(arguments.source_language, arguments.target_language)
-        publish(Path(arguments.model), {pair: report.calibration.as_published(report.signature)})
-        renew_card(Path(arguments.model))
+        return write_results(context, {"plan": plan.as_dict()})
+    pair = _threshold_pair(model, calibrate, source_language, target_language) if keep_threshold else None
+    filters = FilterOptions(
+        disable=disable_filter or (),
+        limits=dict(filter_limit or ()),
+        source_language=source_language,
+        target_language=target_language,
+    )
+    options = given(text_format=text_format, errors=errors, format=format, save_seconds=save_seconds)
+    options |= given(k=k, margin=margin, retrieval=retrieval, method=method, engine=engine, memory_mib=memory_mib)
+    options |= encoding_options(context)
+    with output(context) as opened:
+        report = mine_texts(
+            source,
+            target,
+            opened,
+            source_embeddings=source_embeddings,
+            target_embeddings=target_embeddings,
+            batch_size=batch_size,
+            threshold=None if threshold == "none" else threshold,
+            calibrate_with=calibrate,
+            target_precision=target_precision,
+            rescore=rescore,
+            rescore_threshold=rescore_threshold,
+            rescore_dtype=rescore_dtype,
+            filters=filters,
+            rejects=rejects,
+            header=header,
+            index=index,
+            device=device,
+            shard_rows=shard_rows,
+            work=work,
+            keep_work=keep_work,
+            progress=True,
+            **options,
+        )
+    print_report(context, report, f"{report.pairs:,} pairs")
+    if pair is not None:
+        assert model is not None and report.calibration is not None
+        publish_thresholds(Path(model), {pair: report.calibration.as_published(report.signature)})
+        update_model_card(Path(model))
 
 
-@command("score", MINING, ENCODER, JSON, columns={"type": _columns})
-def score(arguments: argparse.Namespace) -> None:
+def _threshold_pair(model: str | None, calibrate: str | None, source: str | None, target: str | None) -> str:
+    """Return the languages of the threshold to publish, before anything is mined.
+
+    Raises:
+        ValueError: If the threshold could not be published.
+    """
+    from st_xling.mining.thresholds import canonical_pair, language_pair, load_published_thresholds
+
+    if model is None or calibrate is None or source is None or target is None:
+        raise ValueError(
+            "--keep-threshold publishes the model's threshold for two languages: it needs --model, --calibrate, "
+            "--source-language and --target-language."
+        )
+    check_folder(Path(model), "--keep-threshold")
+    load_published_thresholds(model)
+    pair = language_pair(source, target)
+    canonical_pair(pair)
+    return pair
+
+
+@app.command("score", cls=Command)
+def score(
+    context: typer.Context,
+    pairs: str = argument(
+        "PAIRS",
+        "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, PATH?size=10000, ….",
+        default=...,
+    ),
+    out: str = option("--out", metavar="FILE", default=..., help="File of the scored pairs, or - for stdout."),
+    model: str | None = OPTIONAL_MODEL,
+    threshold: float | None = option("--threshold", help="Minimum score of a pair (default: none)."),
+    format: Literal["tsv", "jsonl"] | None = FORMAT,
+    header: bool = HEADER,
+    columns: Any = option(
+        "--columns",
+        metavar="I,J",
+        parser=columns_of,
+        help="Columns of source and target: counted from 0, or names (default: by name, else 0,1).",
+    ),
+    max_chars: int | None = option("--max-chars", help="Longest sentence (default: 5000)."),
+    overwrite: bool = opts.OVERWRITE,
+    json: Path | None = opts.JSON,
+    filters: bool = option(
+        "--filters", panel=FILTERS, default=False, help="Reject pairs by filters; so does any option of theirs."
+    ),
+    filter_first: bool = option(
+        "--filter-first",
+        panel=FILTERS,
+        default=False,
+        help="Filter before anything is embedded, to save the time of rejected pairs.",
+    ),
+    source_language: str | None = SOURCE_LANGUAGE,
+    target_language: str | None = TARGET_LANGUAGE,
+    filter_limit: list[Any] | None = FILTER_LIMIT,
+    disable_filter: list[str] | None = DISABLE_FILTER,
+    rejects: str | None = REJECTS,
+    source_embeddings: str | None = SOURCE_EMBEDDINGS,
+    target_embeddings: str | None = TARGET_EMBEDDINGS,
+    batch_size: int | None = opts.BATCH_SIZE,
+    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    k: int | None = opts.NEIGHBORS,
+    margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
+    method: str | None = METHOD,
+    index: str | None = INDEX,
+    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    memory_mib: int | None = opts.MEMORY_MIB,
+    shard_rows: int | None = SHARD_ROWS,
+    save_seconds: float | None = SAVE_SECONDS,
+    work: str | None = opts.WORK,
+    keep_work: bool = opts.KEEP_WORK,
+    prompt: str | None = model_opts.PROMPT,
+    prompt_name: str | None = model_opts.PROMPT_NAME,
+    device: str | None = model_opts.DEVICE,
+    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    layer: int | None = model_opts.LAYER,
+    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
+    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
     """Score the pairs of a parallel file, to filter it.
 
-    Give each pair of a file its margin score, and leave out what falls below a threshold.
+    Gives each pair its margin score, and drops pairs below a threshold.
 
-    PAIRS                 tab-separated lines, or what train --data reads: CSV, JSONL, Parquet, Moses pairs, data sets
-                          of the Hub, packed or not, xx-yy=PATH, PATH?size=10000
-    --out FILE            file of the scored pairs, or - for stdout (required)
-    --overwrite           replace earlier files of --out and --rejects
-    --filters             leave out what filters reject (so does any option of theirs)
-    --filter-first        filter before anything is embedded, which saves the time of what is rejected
-    --columns I,J         columns of source and target: counted from 0, or names (default: found by name, else 0,1)
-    --max-chars N         longest sentence (default: 5000)
-    --threshold X         keep pairs that score at least this (default: all)
-    --format {tsv,jsonl}  form of the scored pairs (default: tsv)
-
+    \b
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --filters --rejects rejects.jsonl
@@ -236,33 +409,133 @@ def score(arguments: argparse.Namespace) -> None:
     with line numbers as ids. Faulty lines (columns, bytes, an empty side, too long) are skipped, counted, and listed
     first in --rejects, with their number and the reason. Run the same command again to resume from OUT.work.
     """
-    from st_xling.mining import score_texts
+    from st_xling.mining import FilterOptions, score_texts
 
-    names = ("filters", "limits", "disable", "source_language", "target_language", "rejects", "filter_first")
-    filtered = any(is_set(getattr(arguments, name)) for name in names)
-    options = set_options(arguments, score_texts) | encoding_options(arguments)
-    filters = _filters(arguments) if filtered else None
-    options |= {"filters": filters, "header": arguments.header is None, "progress": True}
-    with output(arguments) as out:
-        report = score_texts(**(options | {"out": out}))
-    print_report(arguments, "score", report, f"{report.kept:,} pairs")
+    filter_options = None
+    if filters or filter_first or rejects or source_language or target_language or filter_limit or disable_filter:
+        filter_options = FilterOptions(
+            disable=disable_filter or (),
+            limits=dict(filter_limit or ()),
+            source_language=source_language,
+            target_language=target_language,
+        )
+    options = given(k=k, margin=margin, method=method, engine=engine, memory_mib=memory_mib, save_seconds=save_seconds)
+    options |= given(max_chars=max_chars, format=format) | encoding_options(context)
+    with output(context) as opened:
+        report = score_texts(
+            pairs,
+            opened,
+            columns=columns,
+            source_embeddings=source_embeddings,
+            target_embeddings=target_embeddings,
+            batch_size=batch_size,
+            threshold=threshold,
+            filters=filter_options,
+            filter_first=filter_first,
+            rejects=rejects,
+            header=header,
+            index=index,
+            device=device,
+            shard_rows=shard_rows,
+            work=work,
+            keep_work=keep_work,
+            progress=True,
+            **options,
+        )
+    print_report(context, report, f"{report.kept:,} pairs")
 
 
-def _filters(arguments: argparse.Namespace) -> Any:
-    """The :class:`~st_xling.mining.FilterOptions` of the command line."""
-    from st_xling.mining import FilterOptions
+@app.command("align", cls=Command)
+def align(
+    context: typer.Context,
+    spec: str = argument("SPEC", "Pairs, as train --data reads them.", default=...),
+    model: str = option("--model", metavar="MODEL", default=..., help="Hub id or folder of an encoder."),
+    out: str | None = option("--out", metavar="FILE", help="File of the links, a line a pair, or - for stdout."),
+    method: Literal["itermax", "intersection", "corpus"] = option(
+        "--method",
+        default="itermax",
+        help="itermax: more links; intersection: fewer, more of them right; corpus: also counts in all pairs which "
+        "words go together, best for some hundred pairs and more (default: itermax).",
+    ),
+    layer: int | None = option(
+        "--layer", help="Layer of the token states, from 1 (default: two thirds of the way up, 8 of 12)."
+    ),
+    every_layer: bool = option(
+        "--every-layer", default=False, help="With --gold: score every layer; --out then has the best."
+    ),
+    tokenized: bool = option(
+        "--tokenized",
+        default=False,
+        help="Words are separated by spaces; otherwise punctuation is split off, and Chinese, Japanese and Thai "
+        "into characters.",
+    ),
+    gold: str | None = option(
+        "--gold", metavar="FILE", help="Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one."
+    ),
+    gold_from_1: bool = option("--gold-from-1", default=False, help="The gold file counts words from 1."),
+    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
+    batch_size: int | None = option("--batch-size", help="Maximum batch size (default: 32)."),
+    overwrite: bool = opts.OVERWRITE,
+    json: Path | None = opts.JSON,
+    device: str | None = model_opts.DEVICE,
+    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
+    """Link the words of translations, by an encoder's token states.
 
-    return FilterOptions(**(set_options(arguments, FilterOptions) | {"limits": dict(arguments.limits)}))
+    Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
+    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
 
+    \b
+    examples:
+      st-xling align pairs.tsv --model my-encoder --out links.txt
+      st-xling align test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
+      st-xling align pairs.tsv --method corpus --model my-encoder --out links.txt
+    """
+    from st_xling.data import load_data_specs
+    from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
+    from st_xling.models.align import align_words, default_layer
+    from st_xling.utils.io import write_atomic
+    from st_xling.utils.signature import sha8
 
-def _check_keep_threshold(arguments: argparse.Namespace) -> None:
-    """Raise where the threshold could not be published, before anything is mined."""
-    from st_xling.mining.thresholds import canonical_pair, language_pair, load_published_thresholds
-
-    needed = ("calibrate_with", "model", "source_language", "target_language")
-    if missing := [name for name in needed if getattr(arguments, name) is None]:
-        flags = ", ".join(f"--{name.removesuffix('_with').replace('_', '-')}" for name in missing)
-        raise ValueError(f"--keep-threshold publishes the model's threshold for two languages: give {flags} as well.")
-    canonical_pair(language_pair(arguments.source_language, arguments.target_language))
-    check_folder(Path(arguments.model), "--keep-threshold")
-    load_published_thresholds(arguments.model)
+    if out is None and gold is None:
+        raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
+    if every_layer and (gold is None or layer is not None):
+        raise ValueError("--every-layer chooses a layer by gold: add --gold, and remove --layer.")
+    read = load_data_specs([spec], skip_bad_lines=skip_bad_lines)
+    if len(read) != 1:
+        raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
+    ((name, data),) = read.items()
+    sides = [data[side][:] for side in ("source", "target")]
+    if tokenized:
+        sides = [[text.split() for text in side] for side in sides]
+    right = None if gold is None else read_links(gold, first=int(gold_from_1))
+    encoder = load_model(context, without=["layer"])
+    options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
+    layer = default_layer(encoder) if layer is None else layer
+    show = partial(print, file=sys.stderr if out == "-" else sys.stdout)
+    results: dict[str, Any] = {"pairs": len(data), "layer": layer}
+    if right is None:
+        links = align_words(encoder, sides[0], sides[1], layer=layer, **options)
+        signature = sign_alignment(encoder, [layer], method, f"{name}@{sha8(sides)}")
+    else:
+        layers = None if every_layer else [layer]
+        report = evaluate_alignment(encoder, sides[0], sides[1], right, layers=layers, name=name, **options)
+        show(report.table())
+        layer, signature = report.best_layer, report.signature
+        if every_layer:
+            show(f"lowest error rate: layer {layer}")
+        links = report.links[layer]
+        results |= report.as_dict()
+    if out is not None:
+        lines = "".join(f"{format_links(own)}\n" for own in links)
+        if out == "-":
+            print(lines, end="")
+        else:
+            Path(out).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(Path(out), lines.encode())
+        show(f"{len(links):,} pairs: {out}")
+    show(signature)
+    write_results(context, {**results, "signature": signature})

@@ -1,12 +1,13 @@
-"""The model's options, the same on every command that loads one: how it is loaded, and used other than as saved."""
+"""Options of the model: how it is loaded, and how it is used in another way than as saved."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from st_xling.cli.options import Options, set_options
+import typer
+
+from st_xling.cli.options import argument, given, option
 from st_xling.utils.languages import UNKNOWN, match_language
 
 if TYPE_CHECKING:
@@ -16,106 +17,108 @@ if TYPE_CHECKING:
 
 CENTERS: dict[str, Center] = {"none": "none", "joint": "joint", "language": "per_language"}
 
-_LOADED = """
-the model (what is not as it was saved is named in signatures):
---revision REV                      version on the Hub: a branch, a tag or a commit
---device DEVICE                     where to compute: cpu, cuda, cuda:1, … (default: a GPU if there is one)
---dtype {float32,float16,bfloat16}  type to compute in (default: as saved)
---backend {torch,onnx,openvino}     what runs the model (default: torch; openvino: see st-xling[openvino])
---trust-remote-code                 run code that comes with the model; it can do whatever you can, so read it before
-"""
-_USED = """
---layer N                           end at this layer, counted from 1
---pooling {mean,cls,max}            how token states become the vector of a sentence
---truncate-dim N                    keep this many dimensions of an embedding
---prompt TEXT                       before each text (of retrieval and search: each query), such as 'query: '
---prompt-name NAME                  one of the model's own prompts, instead
-"""
-_CENTERING = """
---center {none,joint,language}
-          unit length, less a mean, unit length: less one mean of all languages, or each language its own; those saved
-          with the model, or of --center-text, or else of the evaluated text (default: as the model was saved)
---center-text SPEC                  parallel text of the means, such as xx-yy=PATH or phrasebook (repeatable)
-"""
-#: Of commands that train: what they start from. Devices, types of numbers and prompts are the trainer's.
-START = Options("""
-the model to start from:
---revision REV         version on the Hub: a branch, a tag or a commit
---trust-remote-code    run code that comes with the model; it can do whatever you can, so read it before
-""")
-#: Of commands that load a cross-encoder, or anything of an encoder but its use.
-MODEL = Options(_LOADED)
-#: Of commands that embed text.
-ENCODER = Options(_LOADED + _USED.lstrip())
-#: Of evaluations of an encoder.
-VIEW = Options(_LOADED + _USED.lstrip() + _CENTERING.lstrip())
-VIEW_OF_PASSAGES = Options(_LOADED + _USED.lstrip() + "--passage-prompt TEXT  before each passage" + _CENTERING)
+PANEL = "Model (what differs from the saved model is named in signatures)"
+
+MODEL = argument("MODEL", "Hub id or folder.", default=...)
+REVISION = option("--revision", panel=PANEL, help="Version on the Hub: a branch, a tag or a commit.")
+TRUST_REMOTE_CODE = option(
+    "--trust-remote-code",
+    panel=PANEL,
+    default=False,
+    help="Run code that comes with the model. It can do whatever you can, so read it before.",
+)
+DEVICE = option("--device", panel=PANEL, help="Device: cpu, cuda, cuda:1, … (default: a GPU if there is one).")
+DTYPE = option("--dtype", panel=PANEL, help="Type to compute in (default: as saved).")
+BACKEND = option("--backend", panel=PANEL, help="Backend (default: torch; openvino: see st-xling\\[openvino]).")
+LAYER = option("--layer", panel=PANEL, help="End at this layer, counted from 1.")
+POOLING = option("--pooling", panel=PANEL, help="How token states become the embedding of a sentence.")
+TRUNCATE_DIM = option("--truncate-dim", panel=PANEL, help="Keep this many dimensions of an embedding.")
+PROMPT = option(
+    "--prompt", panel=PANEL, help="Text before each sentence, or each query in retrieval, such as 'query: '."
+)
+PROMPT_NAME = option("--prompt-name", panel=PANEL, help="One of the model's own prompts.")
+PASSAGE_PROMPT = option("--passage-prompt", panel=PANEL, help="Text before each passage.")
+CENTER_BY = option(
+    "--center",
+    panel=PANEL,
+    help="Center embeddings: none, subtract one mean of all languages, or each language's own. The means are those "
+    "saved with the model, of --center-text, or of the evaluated text (default: as the model was saved).",
+)
+CENTER_TEXT = option(
+    "--center-text",
+    metavar="SPEC",
+    panel=PANEL,
+    help="Parallel text for the means, such as xx-yy=PATH or phrasebook (repeatable).",
+)
+
+TOKEN_BUDGET = option("--token-budget", help="Number of tokens scored at a time (default: 2048, on a GPU 16384).")
+AUTOCAST = option("--autocast", help="Type of matrix products, the rest as loaded (default: as loaded).")
+
+LOADING = ("revision", "dtype", "backend", "trust_remote_code")
+ENCODING = ("device", "layer", "pooling", "truncate_dim", "prompt", "prompt_name", "passage_prompt")
 
 
-def load_model(arguments: argparse.Namespace, name: str | None = None, *, prompted: bool = True) -> SentenceTransformer:
-    """The encoder of the command line, as its options want it.
+def model_options(context: typer.Context, names: Sequence[str] = (*LOADING, *ENCODING)) -> dict[str, Any]:
+    """Return the options of the model that were set, as :func:`~st_xling.models.load_encoder` takes them."""
+    return given(**{name: context.params.get(name) or None for name in names})
 
-    Args:
-        arguments: With ``model``, and options of :data:`ENCODER` or :data:`VIEW`.
-        name: In place of ``model``.
-        prompted: Whether the prompt becomes the model's; otherwise it is for the caller to put before each text.
-    """
+
+def load_model(context: typer.Context, *, without: Sequence[str] = ()) -> SentenceTransformer:
+    """Load the encoder of ``MODEL`` with the options of the model, except those that the caller applies itself."""
     from st_xling.models import load_encoder
 
-    options = set_options(arguments, load_encoder)
-    if not prompted:
-        options = {key: value for key, value in options.items() if key not in ("prompt", "prompt_name")}
-    return load_encoder(name or arguments.model, **options)
+    options = model_options(context, [name for name in (*LOADING, *ENCODING) if name not in without])
+    return load_encoder(context.params["model"], **options)
 
 
-def encoding_options(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What functions that embed files take: the loaded model, the prompt, the type of stored vectors.
+def encoding_options(context: typer.Context) -> dict[str, Any]:
+    """Return what functions that embed files take: the loaded model, the prompt and the type of stored embeddings.
 
-    The prompt stays apart from the model, so that vectors of queries and of passages are of one model.
+    The prompt stays apart from the model, so that embeddings of queries and of passages are of one model.
     """
-    stored: dict[str, Any] = {"dtype": arguments.store_dtype or "float32"}
-    if arguments.model is None:
-        if others := sorted(name for name in ENCODER.set(arguments) if name != "device"):
-            raise ValueError(f"--{others[0].replace('_', '-')} is for the model that embeds: give --model as well.")
+    values = context.params
+    stored: dict[str, Any] = {"dtype": values["store_dtype"] or "float32"}
+    if values["model"] is None:
+        if others := sorted(model_options(context).keys() - {"device"}):
+            raise ValueError(f"--{others[0].replace('_', '-')} needs --model, the model that embeds.")
         return stored
     from st_xling.models.view import prompt_text
 
-    model = load_model(arguments, prompted=False)
-    return {**stored, "model": model, "prompt": prompt_text(model, arguments.prompt, arguments.prompt_name)}
+    model = load_model(context, without=("prompt", "prompt_name"))
+    return {**stored, "model": model, "prompt": prompt_text(model, values["prompt"], values["prompt_name"])}
 
 
-def load_cross_encoder(arguments: argparse.Namespace) -> CrossEncoder:
-    """The cross-encoder of the command line, with the head that it has."""
+def load_cross_encoder(context: typer.Context) -> CrossEncoder:
+    """Load the cross-encoder of ``MODEL`` with its head."""
     from st_xling.mining.pipeline.rescore import load_reranker
-    from st_xling.models.load import load_sentence_transformer
 
-    return load_reranker(arguments.model, arguments.device, **set_options(arguments, load_sentence_transformer))[0]
+    return load_reranker(context.params["model"], context.params["device"], **model_options(context, LOADING))[0]
 
 
-def check_center(arguments: argparse.Namespace) -> None:
-    """Raise ``ValueError`` for text of means that nothing asks for, before anything is read."""
-    if arguments.center_text and arguments.center not in ("joint", "language"):
-        raise ValueError("--center-text is the text of the means: say which, --center language or --center joint.")
+def check_center(context: typer.Context) -> None:
+    """Raise ``ValueError`` if there is text for means that no option asks for."""
+    if context.params["center_text"] and context.params["center"] not in ("joint", "language"):
+        raise ValueError("--center-text needs --center joint or --center language.")
 
 
 def centered(
     model: SentenceTransformer,
-    arguments: argparse.Namespace,
+    context: typer.Context,
     columns: Sequence[Sequence[str]] | None,
     languages: Sequence[str | None],
     *,
     batch_size: int | None,
 ) -> SentenceTransformer:
-    """The model centered as ``--center`` says; signatures name that.
+    """Return the model centered according to ``--center``, which signatures name.
 
     Args:
         model: An encoder.
-        arguments: With ``center`` and ``center_text``.
-        columns: Of the evaluated text; ``None``: it is too long to be encoded for its means too.
-        languages: Of each column; ``None``: not known, or several.
-        batch_size: Most texts of a batch for the means.
+        context: Context of the command.
+        columns: Columns of the evaluated text; ``None`` if it is too long to be encoded for its means, too.
+        languages: Language of each column; ``None`` if unknown, or several.
+        batch_size: Maximum batch size for the means.
     Raises:
-        ValueError: A language without a mean, or no text of the means.
+        ValueError: For a language without a mean, or if there is no text for the means.
     """
     from st_xling.data import load_data_specs
     from st_xling.models.normalization import (
@@ -128,23 +131,23 @@ def centered(
     from st_xling.models.view import with_options
     from st_xling.utils.signature import sha8
 
-    how, own = arguments.center, find_centering(model)
+    how, specs, own = context.params["center"], context.params["center_text"], find_centering(model)
     if how is None or (how == "none" and own is None):
         return model
     if how == "none":
         return with_options(apply_centering(model, None), center="none")
     codes = [UNKNOWN if code is None else code for code in languages]
-    if own is not None and not arguments.center_text and (how == "joint" or own.languages):
+    if own is not None and not specs and (how == "joint" or own.languages):
         result, where = apply_centering(model, own if how == "language" else Centering(own.joint, {})), "model"
     else:
-        if arguments.center_text:
-            read = load_data_specs(arguments.center_text, skip_bad_lines=getattr(arguments, "skip_bad_lines", False))
+        if specs:
+            read = load_data_specs(specs, skip_bad_lines=context.params.get("skip_bad_lines", False))
             sides = [(part, side) for part in read.values() for side in ("source", "target")]
             texts = [text for part, side in sides for text in part[side][:]]
             means = [code for part, side in sides for code in part[f"{side}_language"][:]]
             where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
         elif columns is None:
-            raise ValueError(f"--center {how} needs text for its means: name some with --center-text xx-yy=PATH.")
+            raise ValueError(f"--center {how} needs text for the means; name it with --center-text xx-yy=PATH.")
         else:
             texts = [text for column in columns for text in column]
             means = [code for column, code in zip(columns, codes) for _ in column]

@@ -1,117 +1,137 @@
-"""``st-xling card`` and ``st-xling push``: a model's card made again; a model to the Hugging Face Hub."""
+"""``st-xling card`` and ``st-xling push``: write a model's card, publish a model on the Hub."""
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from st_xling.cli.options import JSON, command, write_results
+import typer
 
-if TYPE_CHECKING:
-    from st_xling.hub.push import PushReport
+from st_xling.cli import options as opts
+from st_xling.cli.app import Command, app
+from st_xling.cli.options import argument, listed, option, write_results
 
-_TEXTS = ("license", "license_name", "license_link", "title", "base_model", "purpose", "intended_use", "limits")
+TEXTS = "Texts of the card"
 
 
-@command("card", JSON, model={"type": Path})
-def card(arguments: argparse.Namespace) -> None:
+@app.command("card", cls=Command)
+def card(
+    context: typer.Context,
+    model: Path = argument("MODEL", "Folder of the model.", default=...),
+    license: str | None = option(
+        "--license", metavar="ID", help="License, as the Hub spells it: apache-2.0, cc-by-4.0, …"
+    ),
+    license_name: str | None = option("--license-name", help="With --license other: its name."),
+    license_link: str | None = option("--license-link", help="With --license other: its address."),
+    data_license: list[str] | None = option(
+        "--data-license", metavar="NAME=ID", help="License of a training data set (repeatable)."
+    ),
+    repo: str | None = option("--repo", metavar="OWNER/NAME", help="Repository of the model on the Hub."),
+    languages: list[str] | None = listed("--languages", help="Codes, such as de,fr,en (default: those of the data)."),
+    base_model: str | None = option(
+        "--base-model", metavar="ID", help="Hub id of the model that training started from."
+    ),
+    validate: bool = option("--validate", default=False, help="Also ask the Hub's validator (HF_ENDPOINT)."),
+    json: Path | None = opts.JSON,
+    title: str | None = option("--title", panel=TEXTS, help="Name of the model."),
+    purpose: str | None = option("--purpose", panel=TEXTS, help="Sentence under the title."),
+    intended_use: str | None = option("--intended-use", panel=TEXTS, help="Intended use, above the limits."),
+    limits: str | None = option("--limits", panel=TEXTS, help="Instead of the generated ones."),
+    author: list[str] | None = option("--author", panel=TEXTS, help="Author of the model (repeatable)."),
+    citation: str | None = option("--citation", metavar="FILE", panel=TEXTS, help="BibTeX of the model."),
+) -> None:
     """Write a model's card: results, commands, data, pictures.
 
-    Write README.md of a model's folder, as the Hub reads it.
+    Writes README.md into a model's folder, as the Hub reads it.
 
-    MODEL                   folder
-    --license ID            licence of the model, as the Hub spells it: apache-2.0, cc-by-4.0, …
-    --license-name NAME     with --license other: what it is called
-    --license-link LINK     with --license other: where to read it
-    --data-license NAME=ID  licence of a training data set (repeatable)
-    --title TEXT            name of the model
-    --repo OWNER/NAME       where it lies on the Hub
-    --languages LIST        codes, such as de,fr,en (default: those of the data)
-    --base-model ID         Hub id of what training started from
-    --purpose TEXT          what it does, under the title
-    --intended-use TEXT     what it is for, said above the limits
-    --limits TEXT           instead of the generated ones
-    --author NAME           who made the model (repeatable)
-    --citation FILE         BibTeX of the model
-    --validate              also ask the Hub's validator (HF_ENDPOINT)
-
+    \b
     examples:
       st-xling card my-encoder --license apache-2.0 --data-license de-en=cc-by-2.0
       st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only." --validate
 
-    The card is made of what the folder holds: the run's recipe and data, results saved by st-xling evaluate … --keep,
-    thresholds, pictures. What is said here is saved in card.json; say it with an empty text to take it back.
+    The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
+    --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
     from st_xling.hub.card import CardOptions, validate_online, write_card
 
-    licences = {}
-    for text in arguments.data_license:
-        name, equals, licence = text.rpartition("=")
+    licenses = {}
+    for text in data_license or ():
+        name, equals, each = text.rpartition("=")
         if not equals or not name:
-            raise ValueError(f"--data-license takes NAME=LICENCE, such as de-en=cc-by-2.0: got {text!r}.")
-        licences[name] = licence
+            raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {text!r}.")
+        licenses[name] = each
     options = CardOptions(
-        **{name: getattr(arguments, name) for name in _TEXTS},
-        repo_id=arguments.repo,
-        data_licenses=licences,
-        languages=None if arguments.languages is None else tuple(arguments.languages),
-        authors=tuple(filter(None, arguments.author)) if arguments.author else None,
-        citation=arguments.citation and Path(arguments.citation).read_text(encoding="utf-8"),
+        license=license,
+        license_name=license_name,
+        license_link=license_link,
+        title=title,
+        base_model=base_model,
+        purpose=purpose,
+        intended_use=intended_use,
+        limits=limits,
+        repo_id=repo,
+        data_licenses=licenses,
+        languages=None if context.params["languages"] is None else tuple(languages or ()),
+        authors=tuple(filter(None, author)) if author else None,
+        citation=citation and Path(citation).read_text(encoding="utf-8"),
     )
-    path = write_card(arguments.model, options=options)
+    path = write_card(model, options=options)
     print(f"the card is {path}")
-    if arguments.validate:
+    if validate:
         validate_online(path)
-        print("the Hub's validator has nothing against it")
-    write_results(arguments, {"card": {"path": str(path), "validated": arguments.validate}})
+        print("the Hub's validator accepts it")
+    write_results(context, {"card": {"path": str(path), "validated": validate}})
 
 
-# Absent is not public: an organisation may make its repositories private by itself.
-@command("push", JSON, private={"default": None})
-def push(arguments: argparse.Namespace) -> None:
+@app.command("push", cls=Command)
+def push(
+    context: typer.Context,
+    model: str = argument("MODEL", "Folder of the model.", default=...),
+    repo: str = argument("REPO", "user/name on the Hub, created if missing.", default=...),
+    # Unset is not public: an organization may make its repositories private by default.
+    private: bool | None = option("--private", help="Make the repository private."),
+    revision: str | None = option(
+        "--revision", metavar="BRANCH", help="Branch to push to, created from main if missing."
+    ),
+    pr: bool = option("--pr", default=False, help="Open a pull request instead."),
+    message: str | None = option("--message", help="First line of the commit."),
+    dry_run: bool = option(
+        "--dry-run", default=False, help="Only list the files that would be published, without any request."
+    ),
+    json: Path | None = opts.JSON,
+) -> None:
     """Publish a model on the Hub.
 
-    Publish a model with its card, results, thresholds and pictures in one commit. Log in first: hf auth login.
+    Publishes a model with its card, results, thresholds and pictures in one commit. Log in first: hf auth login.
 
-    MODEL              folder of the model
-    REPO               user/name on the Hub; made if it is not there
-    --private          make the repository private
-    --revision BRANCH  branch to push to; made from main if it is not there
-    --pr               open a pull request instead
-    --message MESSAGE  first line of the commit
-    --dry-run          only list what would be published; asks nobody
-
+    \b
     examples:
       st-xling push my-encoder user/my-encoder --dry-run
       st-xling push my-encoder user/my-encoder --private
     """
     from st_xling.hub.push import push_model
 
-    options = {name: getattr(arguments, name) for name in ("private", "revision", "message", "dry_run")}
-    options["create_pr"] = arguments.pr
-    report = push_model(arguments.model, arguments.repo, **options)
-    _print(report)
-    write_results(arguments, {"push": dataclasses.asdict(report)})
-
-
-def _print(report: PushReport) -> None:
-    """Print the address of the commit, or the list of a dry run, to stdout."""
+    report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)
     if report.url is None:
         rows = [(file.path, _size(file.size), file.what) for file in report.files]
         widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
         for path, size, what in rows:
             print(f"{path:<{widths[0]}}  {size:>{widths[1]}}  {what}")
         print(f"would go to {report.repo_id}: {len(rows)} files, {_size(report.size)}")
-        return
-    print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
-    print(report.url)
+    else:
+        print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
+        print(report.url)
+    write_results(context, {"push": dataclasses.asdict(report)})
 
 
 def _size(count: int) -> str:
-    """Bytes for people: 1024 at a time."""
+    """Format a number of bytes.
+
+    Example:
+        >>> _size(2048)
+        '2.0 KiB'
+    """
     size, unit = float(count), "B"
     for larger in ("KiB", "MiB", "GiB"):
         if size < 1024:

@@ -1,17 +1,21 @@
-"""``st-xling train``: a recipe and text to an encoder, an adapter, a retriever or a cross-encoder."""
+"""``st-xling train``: train an encoder, an adapter, a retriever or a cross-encoder by a recipe."""
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Literal
 
-from st_xling.cli.keep import renew_card
-from st_xling.cli.model_options import START
-from st_xling.cli.options import JSON, command, is_set, set_options, write_results
-from st_xling.cli.recipes import KEYS, TAKEN_BY, Alone, narrow_help, show_recipes
+import typer
+
+from st_xling.cli import model_options as model_opts
+from st_xling.cli import options as opts
+from st_xling.cli.app import Command, app
+from st_xling.cli.keep import update_model_card
+from st_xling.cli.model_options import model_options
+from st_xling.cli.options import argument, option, write_results
 from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
@@ -20,92 +24,201 @@ if TYPE_CHECKING:
     from st_xling.training.leak_check import OnLeak
     from st_xling.training.reranker import CrossEncoderRecipe
 
+MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
+"""Kind of recipe → measure by which a checkpoint is chosen."""
 
-# What a checkpoint is chosen by.
-_MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
+TAKEN_BY: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("stream", "pivot"), ("encoder",)),
+    "mono": ("encoder", "retriever"),
+    "mini_batch_size": ("encoder", "adapter"),
+    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
+    "pooling": ("encoder", "adapter", "retriever"),
+    **dict.fromkeys(("prompt", "prompt_name"), ("encoder", "retriever")),
+    **dict.fromkeys(("layer", "sweep"), ("adapter",)),
+    "cache": ("adapter", "encoder"),
+    **dict.fromkeys(("teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
+    **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
+    **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
+}
+"""Options that not every kind of recipe takes → the kinds that do."""
+
+KEYS = {
+    **{name: f"training.{name}" for name in ("max_steps", "mini_batch_size", "learning_rate", "pivot")},
+    **{name: f"training.{name}" for name in ("eval_steps", "seed", "prompt_name")},
+    **{"epochs": "training.num_train_epochs", "batch_size": "training.per_device_train_batch_size"},
+    **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},
+    **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
+    **{"teacher": "teacher.model", "teacher_prompt": "teacher.prompt"},
+    "mine_negatives": "negatives.count",
+    **{"encoders": "retrieval.encoders", "xpi_steps": "xpi.training.max_steps"},
+    "xpi_epochs": "xpi.training.num_train_epochs",
+}
+"""Options → keys of the recipe that they set."""
+
+RECIPE = "In place of the recipe's values"
+CROSS_ENCODER, ADAPTER, RETRIEVER = "Recipes of cross-encoders", "Recipes of adapters", "Recipes of retrievers"
 
 
-@command(
-    "train",
-    START,
-    JSON,
-    list={"action": Alone},
-    print={"action": Alone},
-    out={"type": Path},
-)
-def train(arguments: argparse.Namespace) -> None:
+@app.command("train", cls=Command)
+def train(
+    context: typer.Context,
+    recipe: str | None = argument("RECIPE", "Name of a recipe, or path of a YAML file."),
+    model: str | None = option(
+        "--model",
+        metavar="MODEL",
+        help="Hub id or folder of the model to start from; or tiny: a small one of random weights, built from the "
+        "data (required).",
+    ),
+    data: list[str] | None = option(
+        "--data",
+        metavar="SPEC",
+        help="Parallel text: xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, Hub id or "
+        "phrasebook:…; of retrievers and cross-encoders see below (required, repeatable).",
+    ),
+    out: Path | None = option("--out", metavar="DIR", help="Folder for the model and its training (required)."),
+    dev: list[str] | None = option(
+        "--dev", metavar="SPEC", help="Development text, or none (default: 2 % of --data, held out) (repeatable)."
+    ),
+    check_leak: list[str] | None = option(
+        "--check-leak", metavar="EVAL", help="Also search --data for this test text (repeatable)."
+    ),
+    resume: bool = option("--resume", default=False, help="Resume from the last checkpoint in --out."),
+    overwrite: bool = option("--overwrite", default=False, help="Replace an earlier run in --out."),
+    json: Path | None = opts.JSON,
+    list_recipes: bool = option("--list", default=False, help="List the recipes with their kinds and summaries."),
+    print_recipe: bool = option("--print", default=False, help="Print the recipe, to be edited."),
+    mono: list[str] | None = option(
+        "--mono",
+        metavar="XX=PATH",
+        panel="Data",
+        help="Text of one language: to encoders running text for the loss mlm, two lines a pair; to retrievers "
+        "lines, passages (.jsonl) or phrasebook (repeatable).",
+    ),
+    pivot: str | None = option(
+        "--pivot",
+        metavar="CODE",
+        panel="Data",
+        help="Language that becomes the target side of every pair that has it, or none (default: en).",
+    ),
+    fail_on_leak: bool = option(
+        "--fail-on-leak", panel="Data", default=False, help="Stop if --data share text with dev or test text."
+    ),
+    drop_leaks: bool = option("--drop-leaks", panel="Data", default=False, help="Drop such rows, and report them."),
+    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
+    stream: bool = option(
+        "--stream",
+        panel="Data",
+        default=False,
+        help="Read --data as needed, for more than fits into memory; needs --max-steps.",
+    ),
+    tiny: list[str] | None = option(
+        "--tiny",
+        metavar="KEY=VALUE",
+        panel="Model",
+        help="Shape of the model tiny: layers, hidden_size, vocabulary, … (repeatable).",
+    ),
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+    set: list[str] | None = option(
+        "--set",
+        metavar="KEY=VALUE",
+        panel=RECIPE,
+        help="Any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of "
+        "sentence-transformers, such as training.report_to=wandb (repeatable).",
+    ),
+    epochs: float | None = option("--epochs", panel=RECIPE, help="Passes over --data."),
+    max_steps: int | None = option("--max-steps", panel=RECIPE, help="Steps, instead of epochs."),
+    learning_rate: float | None = option("--learning-rate", panel=RECIPE, help="Peak learning rate."),
+    warmup: float | None = option(
+        "--warmup", panel=RECIPE, help="Share of the steps in which the learning rate rises."
+    ),
+    eval_steps: int | None = option("--eval-steps", panel=RECIPE, help="Steps between two evaluations on --dev."),
+    seed: int | None = option("--seed", panel=RECIPE, help="Seed of weights, dropout and order."),
+    batch_size: int | None = option("--batch-size", panel=RECIPE, help="Pairs per step."),
+    mini_batch_size: int | None = option(
+        "--mini-batch-size", panel=RECIPE, help="Rows encoded at a time, for large batches in little memory."
+    ),
+    lora: bool = option(
+        "--lora",
+        panel=RECIPE,
+        default=False,
+        help="Train LoRA adapters, merged at the end (--set training.lora.rank=8 …).",
+    ),
+    lora_keep: bool = option(
+        "--lora-keep", panel=RECIPE, default=False, help="Train LoRA adapters, and save them as adapters."
+    ),
+    prompt: str | None = option(
+        "--prompt",
+        panel=RECIPE,
+        help="Text before each sentence, such as 'query: ', saved with the model. One for each column: --set "
+        '\'training.prompts={source: "query: ", target: "passage: "}\'.',
+    ),
+    prompt_name: str | None = option("--prompt-name", panel=RECIPE, help="One of the model's own prompts."),
+    precision: Literal["fp32", "bf16", "fp16"] | None = option(
+        "--precision", panel=RECIPE, help="Type of numbers to train in."
+    ),
+    max_length: int | None = option(
+        "--max-length",
+        panel=RECIPE,
+        help="Maximum number of tokens of a text (default: the model's own; of a bare one the recipe's).",
+    ),
+    pooling: Literal["mean", "cls", "max"] | None = option(
+        "--pooling",
+        panel=RECIPE,
+        help="How token states become the embedding of a sentence (default: as --max-length).",
+    ),
+    mine_negatives: int | None = option(
+        "--mine-negatives",
+        panel=RECIPE,
+        help="Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before "
+        "training (default: 0).",
+    ),
+    teacher: str | None = option(
+        "--teacher", metavar="MODEL", panel=RECIPE, help="Hub id or folder of the encoder to learn from (distill)."
+    ),
+    teacher_prompt: str | None = option(
+        "--teacher-prompt", panel=RECIPE, help="Text before each sentence of the teacher (default: its own)."
+    ),
+    cache: Path | None = option(
+        "--cache",
+        metavar="DIR",
+        panel=RECIPE,
+        help="Folder for sentence embeddings of an adapter's encoder, or of a teacher (default: in the Hub cache).",
+    ),
+    xpi_data: list[str] | None = option(
+        "--xpi-data",
+        metavar="SPEC",
+        panel=CROSS_ENCODER,
+        help="Parallel text: XPI first, then the recipe with a new head (repeatable).",
+    ),
+    xpi_dev: list[str] | None = option(
+        "--xpi-dev", metavar="SPEC", panel=CROSS_ENCODER, help="Development pairs of XPI, or none (repeatable)."
+    ),
+    xpi_steps: int | None = option(
+        "--xpi-steps", panel=CROSS_ENCODER, help="Steps of XPI (--set xpi.training.… for the rest)."
+    ),
+    xpi_epochs: float | None = option("--xpi-epochs", panel=CROSS_ENCODER, help="Epochs of XPI."),
+    dev_share: float | None = option(
+        "--dev-share", panel=CROSS_ENCODER, help="Share of articles or queries held out (default: 0.1)."
+    ),
+    test_share: float | None = option("--test-share", panel=CROSS_ENCODER, help="Share excluded, for a later test."),
+    layer: int | None = option("--layer", panel=ADAPTER, help="Layer of the encoder, from 1 (default: the recipe's)."),
+    sweep: bool = option(
+        "--sweep", panel=ADAPTER, default=False, help="Train on every layer, print a table, save the best."
+    ),
+    parallel: list[str] | None = option(
+        "--parallel", metavar="SPEC", panel=RETRIEVER, help="Parallel text, as --data of other recipes (repeatable)."
+    ),
+    encoders: Literal["shared", "separate"] | None = option(
+        "--encoders", panel=RETRIEVER, help="One for both queries and passages, or one each (default: the recipe's)."
+    ),
+) -> None:
     """Train an encoder, adapter, retriever or cross-encoder by a recipe.
 
-    Train by a recipe and save a plain sentence-transformers model, with its card. The options below are those of every
-    recipe; st-xling train RECIPE --help shows what one of them takes, with its values, and st-xling train RECIPE
-    --print prints it, to be edited and given as a file.
+    Saves a plain sentence-transformers model, with its card. st-xling train RECIPE --print prints a recipe with its
+    values, to be edited and given as a file.
 
-    RECIPE                        name of a recipe, or path of a YAML file
-    --list                        list the recipes with their kinds and summaries
-    | --print                     print the recipe
-    --model MODEL                 Hub id or folder of the model to start from; or tiny: a small one of random weights,
-                                  built from the data (required)
-    --data SPEC                   parallel text: xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, Hub id
-                                  or phrasebook:…; of retrievers and cross-encoders see below (required, repeatable)
-    --mono XX=PATH                text of one language: to encoders running text for the loss mlm, two lines a pair; to
-                                  retrievers lines, passages (.jsonl) or phrasebook (repeatable)
-    --pivot CODE                  language that becomes the target side of every pair that has it, or none
-                                  (default: en)
-    --dev SPEC                    development text, or none (default: 2 % of --data, held out) (repeatable)
-    --check-leak EVAL             also look in --data for this test text (repeatable)
-    --fail-on-leak                stop if --data share text with dev or test text
-    | --drop-leaks                leave such rows out and say how many
-    --out DIR                     folder for the model and its training (required)
-    --resume                      go on from the last checkpoint in --out
-    --overwrite                   replace an earlier run in --out
-    --skip-bad-lines              leave faulty lines out, and say how many
-    --stream                      read --data as needed: for more than memory holds; with --max-steps
-    --tiny KEY=VALUE              shape of the model tiny: layers, hidden_size, vocabulary, … (repeatable)
-    in place of what the recipe says:
-    --set KEY=VALUE               any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of
-                                  sentence-transformers, such as training.report_to=wandb (repeatable)
-    --epochs X                    passes over --data
-    --max-steps N                 steps, instead of epochs
-    --learning-rate X             highest learning rate
-    --warmup SHARE                share of the steps in which the learning rate rises
-    --eval-steps N                steps between two evaluations on --dev
-    --seed N                      seed of weights, dropout and order
-    --batch-size N                pairs a step
-    --mini-batch-size N           rows encoded at a time, for large batches in small memory
-    --lora                        train adapters, merged at the end (--set training.lora.rank=8 …)
-    | --lora-keep                 train adapters, and save them as adapters
-    --prompt TEXT                 before each text, such as 'query: '; saved with the model (one for each column: --set
-                                  'training.prompts={source: "query: ", target: "passage: "}')
-    | --prompt-name NAME          one of the model's own prompts
-    --precision {fp32,bf16,fp16}  type of numbers to train in
-    --max-length N                tokens a text is cut to (default: the model's own; of a bare one the recipe's)
-    --pooling {mean,cls,max}      how token states become the vector of a sentence (default: as --max-length)
-    --mine-negatives N            hard negatives of each pair for the loss translation_ranking, mined in --data by the
-                                  model before training (default: 0)
-    --teacher MODEL               Hub id or folder of the encoder to learn from (distill)
-    --teacher-prompt TEXT         before each text that the teacher reads (default: its own)
-    recipes of cross-encoders:
-        --data xx=PATH: questions with passages of a language, in SQuAD's form or as labelled pairs, or xx=phrasebook;
-        of xpi parallel text. --dev is of the same form (default: --dev-share of --data)
-    --xpi-data SPEC               parallel text: XPI first, then the recipe with a new head (repeatable)
-    --xpi-dev SPEC                development pairs of XPI, or none (repeatable)
-    --xpi-steps N                 steps of XPI (--set xpi.training.… for the rest)
-    --xpi-epochs X                epochs of XPI
-    --dev-share SHARE             share of articles or queries held out (default: 0.1)
-    --test-share SHARE            … and left out, to be tested on later
-    recipes of adapters:
-    --layer N                     layer of the encoder, from 1 (default: the recipe's)
-    --sweep                       train on every layer, print a table, save the best
-    --cache DIR                   sentence vectors of this model, or what a teacher computes (default: beside the models
-                                  of the Hub)
-    recipes of retrievers:
-        --data queries=PATH: queries with passages (and hard negatives: columns negative_1, negative_2, …, or
-        ?columns=query,answer,negative), or a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
-        queries=phrasebook?size=2000; --dev xx=DIR: such folders, or xx=phrasebook, to choose the best checkpoint by
-        (default: none, the last one is saved)
-    --parallel SPEC               parallel text, as --data of other recipes (repeatable)
-    --encoders {shared,separate}  one for both queries and passages, or one each (default: the recipe's)
-
+    \b
     recipes:
       encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
                       semacl, langcl, semacl-langcl, mexma, distill
@@ -113,10 +226,12 @@ def train(arguments: argparse.Namespace) -> None:
       retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
       cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
 
+    \b
     examples:
       st-xling train --list
       st-xling train dap --print > my-recipe.yaml
 
+    \b
     on the phrasebook, which is built in:
       st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
       st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
@@ -124,6 +239,7 @@ def train(arguments: argparse.Namespace) -> None:
       st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' \\
           --out my-reranker
 
+    \b
     on files, from models of the Hub:
       st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
       st-xling train tr --model intfloat/multilingual-e5-small --prompt 'query: ' \\
@@ -134,39 +250,71 @@ def train(arguments: argparse.Namespace) -> None:
           --data de-en=pairs.tsv --out my-encoder
       st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
+    Cross-encoders: --data xx=PATH is questions with passages of a language, in SQuAD's form or as labelled pairs, or
+    xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
+
+    Retrievers: --data queries=PATH is queries with passages (and hard negatives: columns negative_1, negative_2, …, or
+    ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
+    queries=phrasebook?size=2000. --dev xx=DIR is such a folder, or xx=phrasebook, to choose the best checkpoint by
+    (default: none, the last one is saved).
+
     SPEC is [NAME=]LOCATION[?OPTION=VALUE&...], as in every command: zh_Hant-en=pairs.tsv, pt_BR=texts.txt?size=8000.
-    NAME is one language or two; after a hyphen a region is in capitals.
-    phrasebook:de,fr?size=8000&split=train&seed=0 pairs each language with English. Of --dev its development split is
-    read, of --check-leak its test split, unless ?split= says otherwise. Quote what holds ? or &.
+    NAME is one language or two; after a hyphen a region is in capitals. phrasebook:de,fr?size=8000&split=train&seed=0
+    pairs each language with English; --dev reads its development split and --check-leak its test split, unless ?split=
+    names another. Quote specs that contain ? or &.
     """
-    if arguments.list or arguments.print:
-        return show_recipes(arguments)
+    if list_recipes or print_recipe:
+        return _show_recipes(context, recipe if print_recipe else None)
+    required = {"RECIPE": recipe, "--model": model, "--data": data, "--out": out}
+    if missing := [name for name, value in required.items() if not value]:
+        raise ValueError(f"missing {', '.join(missing)}; see st-xling train --help")
+    assert recipe is not None and model is not None and out is not None and data is not None
     from st_xling.training.recipe_files import recipe_kind
     from st_xling.utils import distributed
 
     distributed.init_distributed()
-    kind = recipe_kind(arguments.recipe)
+    kind = recipe_kind(recipe)
     for name, kinds in TAKEN_BY.items():
-        if kind not in kinds and is_set(getattr(arguments, name)):
+        if kind not in kinds and context.params[name]:
             raise ValueError(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
-                f"{'an' if kind[0] in 'ae' else 'a'} {kind} {arguments.recipe}; leave it out."
+                f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
             )
+    for one, other in (("fail_on_leak", "drop_leaks"), ("lora", "lora_keep")):
+        if context.params[one] and context.params[other]:
+            raise ValueError(f"--{one.replace('_', '-')} and --{other.replace('_', '-')} exclude each other.")
+    lists = ("data", "dev", "check_leak", "mono", "tiny", "set", "xpi_data", "xpi_dev", "parallel")
+    arguments = SimpleNamespace(**{**context.params, **{name: context.params[name] or [] for name in lists}})
+    arguments.line, arguments.loading = context.obj.line, model_options(context, ("revision", "trust_remote_code"))
     if kind == "adapter":
         summary = _train_adapter(arguments)
     else:
         runs = {"encoder": _train_encoder, "retriever": _train_retriever, "cross-encoder": _train_cross_encoder}
         result = runs[kind](arguments)
-        best = "" if result.best is None else f", best development {_MEASURES[kind]} {100 * result.best:.1f} %"
+        best = "" if result.best is None else f", best development {MEASURES[kind]} {100 * result.best:.1f} %"
         summary = f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
     if distributed.is_main():
-        renew_card(arguments.out)
+        update_model_card(out)
         print(summary)
-        _push(arguments.out)
-        write_results(arguments, read_json_object(arguments.out / "results.json"))
+        _push(out)
+        write_results(context, read_json_object(out / "results.json"))
 
 
-train.narrow = narrow_help
+def _show_recipes(context: typer.Context, name: str | None) -> None:
+    """List the recipes with their kinds and summaries, or print one."""
+    from st_xling.training.recipe_files import read_recipe, recipe_names, recipe_text
+
+    if context.params["print_recipe"]:
+        if name is None:
+            raise ValueError("--print needs the name of a recipe, or a YAML file; --list lists the names.")
+        print(recipe_text(name), end="")
+        return write_results(context, {"recipe": read_recipe(name)})
+    entries = []
+    for kind in ("encoder", "adapter", "retriever", "cross-encoder"):
+        for each in recipe_names(kind):
+            entries.append({"name": each, "kind": kind, "summary": read_recipe(each)["summary"]})
+            print(f"{each:<18}{kind:<15}{entries[-1]['summary']}")
+    write_results(context, {"recipes": entries})
 
 
 def _push(folder: Path) -> None:
@@ -180,14 +328,12 @@ def _push(folder: Path) -> None:
         print(f"pushed to {training['hub_model_id']}")
 
 
-def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
+def _run_options(arguments: SimpleNamespace) -> dict[str, Any]:
     """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
-    from st_xling.models.load import load_sentence_transformer
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
-    load_options = set_options(arguments, load_sentence_transformer)
-    check_model(arguments.model, **load_options)
+    check_model(arguments.model, **arguments.loading)
     names = ("data", "dev", "check_leak", "parallel", "mono", "xpi_data", "xpi_dev")
     RunFolder(
         arguments.out,
@@ -200,16 +346,16 @@ def _run_options(arguments: argparse.Namespace) -> dict[str, Any]:
     return {
         "out": arguments.out,
         "model": arguments.model,
-        "load_options": load_options,
+        "load_options": arguments.loading,
         "tiny": check_tiny(_pairs(arguments.tiny, "--tiny")),
         "on_leak": on_leak,
         "resume": arguments.resume,
         "overwrite": arguments.overwrite,
-        "command": arguments.command_line,
+        "command": arguments.line,
     }
 
 
-def _train_encoder(arguments: argparse.Namespace) -> Any:
+def _train_encoder(arguments: SimpleNamespace) -> Any:
     """Of several processes each reads the data, and all end if one cannot."""
     from st_xling.training import train as train_encoder
     from st_xling.utils import distributed
@@ -221,7 +367,7 @@ def _train_encoder(arguments: argparse.Namespace) -> Any:
     return result
 
 
-def _encoder_options(arguments: argparse.Namespace) -> tuple[dict[str, Any], TrainingPicture]:
+def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], TrainingPicture]:
     """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
     from st_xling.data import load_evaluation_specs
     from st_xling.data.retrieval.training_text import read_all_others
@@ -254,7 +400,7 @@ def _check_teacher(recipe: Any) -> None:
         check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
 
 
-def _train_adapter(arguments: argparse.Namespace) -> str:
+def _train_adapter(arguments: SimpleNamespace) -> str:
     """Print a table of layers; what was done is said by the line that is returned."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
@@ -282,7 +428,7 @@ def _train_adapter(arguments: argparse.Namespace) -> str:
     )
 
 
-def _train_retriever(arguments: argparse.Namespace) -> Any:
+def _train_retriever(arguments: SimpleNamespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.columns import negative_columns
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
@@ -314,7 +460,7 @@ def _train_retriever(arguments: argparse.Namespace) -> Any:
     return train_retrieval(recipe, sources, **options)
 
 
-def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
+def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
     from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
@@ -348,7 +494,7 @@ def _train_cross_encoder(arguments: argparse.Namespace) -> Any:
 
 
 def _xpi(
-    recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: argparse.Namespace
+    recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: SimpleNamespace
 ) -> tuple[list[Any], Any]:
     """The one stage of XPI, and what evaluates it."""
     from st_xling.data.reranking.specs import load_xpi_specs
@@ -379,7 +525,7 @@ def _dev_specs(specs: list[str], flag: str) -> list[str] | None:
     return [] if specs == ["none"] else specs or None
 
 
-def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str, Any]]:
+def _read_data(arguments: SimpleNamespace) -> tuple[dict[str, Any], dict[str, Any]]:
     """Training and development data, as asked for, or held out; stderr says how many pairs there are."""
     from st_xling.data import load_data_specs
     from st_xling.data.holdout import hold_out, hold_out_streams
@@ -399,7 +545,7 @@ def _read_data(arguments: argparse.Namespace) -> tuple[dict[str, Any], dict[str,
     return data, dev
 
 
-def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
+def _sources(arguments: SimpleNamespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
     """Where the text came from, for ``run.json``: every spec with the names of the data sets that it gave.
 
     Args:
@@ -409,20 +555,20 @@ def _sources(arguments: argparse.Namespace, names: Mapping[str, Iterable[str]]) 
     from st_xling.data.read import parse_data_spec
 
     sources = []
-    for option, given in names.items():
-        specs, left = [spec for spec in getattr(arguments, option) or () if spec != "none"], list(given)
+    for name, sets in names.items():
+        specs, left = [spec for spec in getattr(arguments, name) or () if spec != "none"], list(sets)
         # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
         counts = [len(parse_data_spec(spec).listed) if spec.startswith("phrasebook") else 1 for spec in specs]
         if len(specs) == 1 or counts.count(0) == 1:
             counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
         known = sum(counts) == len(left)
         for spec, count in zip(specs, counts):
-            sources.append({"option": option, "spec": spec, "names": left[:count] if known else []})
+            sources.append({"option": name, "spec": spec, "names": left[:count] if known else []})
             left = left[count:]
     return sources
 
 
-def overrides(arguments: argparse.Namespace) -> dict[str, Any]:
+def overrides(arguments: SimpleNamespace) -> dict[str, Any]:
     """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
     values = {key: getattr(arguments, option) for option, key in KEYS.items()}
     if arguments.precision is not None:

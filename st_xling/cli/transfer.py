@@ -2,67 +2,85 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import logging
 import sys
 from pathlib import Path
+from typing import Literal
 
-from st_xling.cli.keep import check_keep, keep
-from st_xling.cli.model_options import START
-from st_xling.cli.options import JSON, KEEP, command, print_results, set_options
+import typer
+
+from st_xling.cli import model_options as model_opts
+from st_xling.cli import options as opts
+from st_xling.cli.app import Command, app
+from st_xling.cli.keep import check_keep, keep_results
+from st_xling.cli.model_options import model_options
+from st_xling.cli.options import argument, given, option, print_results
 
 logger = logging.getLogger(__name__)
 
 
-@command(
-    "transfer",
-    JSON,
-    KEEP,
-    START,
-    task={"choices": ("xnli", "pawsx", "pos", "panx")},
-    out={"type": Path},
-    hold_out_seed={"default": 0},
-)
-def transfer(arguments: argparse.Namespace) -> None:
+@app.command("transfer", cls=Command)
+def transfer(
+    context: typer.Context,
+    task: Literal["xnli", "pawsx", "pos", "panx"] = argument(
+        None, "Inference, paraphrases, part-of-speech tags or entities.", default=...
+    ),
+    model: str = argument("MODEL", "Encoder: Hub id or folder.", default=...),
+    train: list[str] = option("--train", metavar="XX=FILE...", default=..., help="Files to fine-tune on (repeatable)."),
+    test: list[str] = option(
+        "--test",
+        metavar="XX=FILE...",
+        default=...,
+        help="Files to evaluate on, a column of the table each (repeatable).",
+    ),
+    out: Path = option("--out", metavar="DIR", default=..., help="Folder for the model and its results."),
+    hold_out: float | None = option(
+        "--hold-out",
+        help="For sets of one split, line-aligned in all languages: test on this share of the rows, train on the "
+        "others.",
+    ),
+    hold_out_seed: int = option("--hold-out-seed", default=0, help="Seed of these rows (default: 0)."),
+    like: Literal["dap", "amber"] | None = option(
+        "--like", help="Fine-tune as this paper does (default: the one that reports the task)."
+    ),
+    fused: bool = option(
+        "--fused", default=False, help="Of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)."
+    ),
+    layer: int | None = option("--layer", help="Fine-tune the encoder up to this layer, from 1."),
+    resume: bool = option("--resume", default=False, help="Resume an interrupted run in --out."),
+    overwrite: bool = opts.OVERWRITE,
+    epochs: float | None = option("--epochs", help="Passes over the training rows."),
+    max_steps: int | None = option("--max-steps", help="Steps, instead of epochs."),
+    batch_size: int | None = option("--batch-size", help="Rows per step."),
+    learning_rate: float | None = option("--learning-rate", help="Peak learning rate."),
+    schedule: Literal["constant", "linear", "cosine"] | None = option(
+        "--schedule", help="How the learning rate falls."
+    ),
+    warmup: float | None = option("--warmup", help="Share of the steps in which the learning rate rises (default: 0)."),
+    max_length: int | None = option(
+        "--max-length", help="Tokens of a pair or sentence (default: 128, if the encoder has them)."
+    ),
+    save_steps: int | None = option("--save-steps", help="Steps between checkpoints (default: ten of them)."),
+    seed: int | None = option("--seed", help="Seed of the head, dropout and the order of rows (default: 0)."),
+    keep: bool = opts.KEEP,
+    json: Path | None = opts.JSON,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
     """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos, panx.
 
-    Fine-tune an encoder for inference (xnli), paraphrases (pawsx), part-of-speech tags (pos) or entities (panx), and
-    evaluate it zero-shot in every language given.
-
-    TASK                xnli, pawsx, pos or panx
-    MODEL               encoder: Hub id or folder
-    --train XX=FILE...  files to fine-tune on (required, repeatable)
-    --test XX=FILE...   files to evaluate by, a column of the table each (required, repeatable)
-    --out DIR           folder for the model and its results (required)
-    --hold-out SHARE    for sets of one split, line by line the same in every language: test on this share of the rows,
-                        train on the others
-    --hold-out-seed N   seed by which these rows are drawn (default: 0)
-    --like {dap,amber}  fine-tune as this paper does (default: the one that reports the task)
-    --fused             of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)
-    --layer N           fine-tune the encoder up to this layer, counted from 1
-    --resume            go on where the run in --out was stopped
-    --overwrite         replace an earlier run in --out
-    --epochs X          passes over the training rows
-    --max-steps N       steps, instead of epochs
-    --batch-size N      rows a step
-    --learning-rate X   highest learning rate
-    --schedule {constant,linear,cosine}  how the learning rate falls
-    --warmup SHARE      share of the steps in which the learning rate rises (default: 0)
-    --max-length N      tokens of a pair or sentence (default: 128, or what the encoder's positions reach)
-    --save-steps N      steps between checkpoints (default: ten of them)
-    --seed N            seed of the head, dropout and the order of rows (default: 0)
-
+    \b
     examples:
       st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
       st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
       st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
       st-xling transfer panx my-encoder --train en=panx/en/train.tsv --test de=panx/de/test.tsv --out entities
 
-    Fine-tuning is the papers': XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
+    Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
     2e-5 (AMBER); PAN-X 10 epochs of batch 32 at 2e-5 (XTREME). --like amber fine-tunes on XNLI as AMBER does, 5
-    epochs of batch 32 at 2e-5; options that are given come before a paper's. Scores are accuracy; of POS also the F1
-    of runs of tags that XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling[transfer]".
+    epochs of batch 32 at 2e-5. Options override a paper's. Scores are accuracy; of POS also the F1 of runs of tags that
+    XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling\\[transfer]".
 
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
     """
@@ -73,42 +91,26 @@ def transfer(arguments: argparse.Namespace) -> None:
     from st_xling.training.transfer import fine_tuning, load_transfer_data
     from st_xling.training.transfer import transfer as fine_tune
 
-    check_keep(arguments)
-    RunFolder(
-        arguments.out,
-        resume=arguments.resume,
-        overwrite=arguments.overwrite,
-        start=arguments.model,
-        inputs=[arguments.train, arguments.test],
-    ).check()
-    encoder = cast_to_saved_dtype(load_encoder(arguments.model, device="cpu", **set_options(arguments, load_encoder)))
-    options = fine_tuning(arguments.task, arguments.like)
-    options = dataclasses.replace(options, **set_options(arguments, type(options)))
-    data = load_transfer_data(
-        arguments.task,
-        arguments.train,
-        arguments.test,
-        hold_out=arguments.hold_out,
-        hold_out_seed=arguments.hold_out_seed,
-        fused=arguments.fused,
+    check_keep(context)
+    RunFolder(out, resume=resume, overwrite=overwrite, start=model, inputs=[train, test]).check()
+    loading = model_options(context, ("revision", "trust_remote_code", "layer"))
+    encoder = cast_to_saved_dtype(load_encoder(model, device="cpu", **loading))
+    options = dataclasses.replace(
+        fine_tuning(task, like),
+        **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
+        **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
     )
+    data = load_transfer_data(task, train, test, hold_out=hold_out, hold_out_seed=hold_out_seed, fused=fused)
     for side, parts in (("train", data.train), ("test", data.test)):
         sizes = ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items())
         print(f"{side}: {sizes}", file=sys.stderr)
     for language, rows in data.in_training.items():
         if rows:
-            logger.warning("%s: %s of %s test rows are trained on, too", language, rows, len(data.test[language]))
+            logger.warning("%s: %s of %s test rows are in the training data", language, rows, len(data.test[language]))
     for language, tags in data.unseen.items():
-        logger.warning("%s: tags never trained, by words: %s", language, tags)
+        logger.warning("%s: tags that were never trained, by words: %s", language, tags)
     report = fine_tune(
-        encoder,
-        data,
-        arguments.out,
-        options=options,
-        resume=arguments.resume,
-        overwrite=arguments.overwrite,
-        command=arguments.command_line,
+        encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line
     )
-    print_results(arguments, "transfer", report.as_dict(), report.signature, report.table())
-    result = EvaluationResult(report.as_dict(), *report.rows(), report.signature)
-    keep(arguments, f"transfer-{arguments.task}", result)
+    print_results(context, "transfer", report.as_dict(), report.signature, report.table())
+    keep_results(context, f"transfer-{task}", EvaluationResult(report.as_dict(), *report.rows(), report.signature))

@@ -20,11 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.cli.options import write_results
 from st_xling.reproduce.run import why_it_failed
 from st_xling.training.saving import machine_facts
 from st_xling.utils.devices import cpu_has_bfloat16
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import read_json_object, write_json
 from tests.benchmarks.measure import encoder_name, log, ratio_table
 
 FOLDER = Path(__file__).parent
@@ -110,7 +109,8 @@ def main() -> int:
         print("Quick: toy sizes, which show that all run. THE FIGURES SAY NOTHING.")
     rows = {name: result.get("ratios") or result["failed"] for name, result in results.items()}
     print(f"\n{ratio_table(rows, targets=not options.quick)}")
-    write_results(options, {"machine": facts, "quick": options.quick, "benchmarks": results})
+    if options.json is not None:
+        write_json(options.json, {"machine": facts, "quick": options.quick, "benchmarks": results})
     return int(any("failed" in result for result in results.values()))
 
 

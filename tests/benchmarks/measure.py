@@ -21,7 +21,7 @@ from typing import Any, get_args
 import torch
 
 from st_xling._version import __version__
-from st_xling.cli.options import write_results
+from st_xling.utils.io import write_json
 from st_xling.utils.tables import format_table
 
 PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
@@ -144,7 +144,8 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
     content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
-    write_results(options, {**content, "ratios": ratios})
+    if options.json is not None:
+        write_json(options.json, {**content, "ratios": ratios})
 
 
 def ratio_table(results: Mapping[str, Mapping[str, Mapping[str, Any]] | str], *, targets: bool = True) -> str:

@@ -41,7 +41,7 @@ def test_an_interrupted_comparison_says_how_to_resume(
 
     monkeypatch.setattr(run, "_run", stopped)
     assert main(["compare", str(encoder), *DATA, "--out", str(tmp_path / "out")]) == 130
-    assert "The same command resumes" in capsys.readouterr().err
+    assert "Run the same command again to resume" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from pathlib import Path
 
 import pytest
 
 from st_xling._version import __version__
-from st_xling.cli import build_parser, main
-from tests.test_examples import LEAVES
+from st_xling.cli import main
+from tests.commands import COMMANDS
 
 LEAK = "leak --train phrasebook:de?size=30 --eval phrasebook:de?size=30&split=train"
 
 
-@pytest.mark.parametrize("leaf", LEAVES, ids=lambda leaf: leaf.prog)
-def test_every_command_with_results_has_it(leaf: argparse.ArgumentParser) -> None:
-    assert "--json" in leaf._option_string_actions
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_with_results_has_it(name: str) -> None:
+    assert "json" in [each.name for each in COMMANDS[name].params]
 
 
 def test_stdout_holds_the_results_and_stderr_all_else(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -45,9 +44,6 @@ def test_a_card_and_a_push(encoder: Path, capsys: pytest.CaptureFixture[str]) ->
     assert {file["path"] for file in push["files"]} >= {"README.md", "modules.json"}
 
 
-def test_stdout_is_one() -> None:
-    arguments = build_parser().parse_args(["mine", "a", "b", "--out", "-", "--json", "-"])
-    with pytest.raises(ValueError, match="--out - and --json -"):
-        from st_xling.cli.parser import check_arguments
-
-        check_arguments(arguments)
+def test_stdout_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["mine", "a", "b", "--out", "-", "--json", "-"]) == 2
+    assert "--out - and --json -" in capsys.readouterr().err

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from st_xling.cli import build_parser, main
+from st_xling.cli import main
 from st_xling.evaluation import read_saved_results
 from st_xling.hub.card import shown_command
 from st_xling.mining import load_published_thresholds
+from tests.commands import parse
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import translated
@@ -36,10 +37,10 @@ def judged(words: list[str], model: Path, json_path: Path, capsys: pytest.Captur
     captured = capsys.readouterr()
     written = json.loads(json_path.read_text(encoding="utf-8"), parse_constant=pytest.fail)
     kept = read_saved_results(model)[-1]
-    assert f"kept: {model / 'results.json'}" in captured.err and f"card: {model / 'README.md'}" in captured.err
+    assert f"saved: {model / 'results.json'}" in captured.err and f"card: {model / 'README.md'}" in captured.err
     assert kept.signature == written["signature"] == captured.out.splitlines()[-1]
     assert kept.command == shown_command(shlex.join(["st-xling", *words]))
-    build_parser().parse_args(shlex.split(kept.command)[1:])
+    parse(kept.command)
     return {"written": written, "kept": kept}
 
 
@@ -109,7 +110,8 @@ def test_a_card_of_others_stays(encoder: Path, capsys: pytest.CaptureFixture[str
     (encoder / "README.md").write_text("# Theirs\n", encoding="utf-8")
     assert main(["evaluate", "bucc", str(encoder), *BUCC, "--keep"]) == 0
     assert (
-        f"README.md is not of our making and stays; to replace it: st-xling card {encoder}" in capsys.readouterr().err
+        f"README.md was not written by st-xling and is kept; to replace it: st-xling card {encoder}"
+        in capsys.readouterr().err
     )
     assert (encoder / "README.md").read_text(encoding="utf-8") == "# Theirs\n" and read_saved_results(encoder)
 
@@ -123,7 +125,7 @@ def broken(path: Path) -> None:
     [
         ("some-body/some-model", "--keep writes into the model's folder: there is no folder some-body/some-model"),
         ("FILE", "there is no folder "),
-        ("/proc/self", "--keep writes into the model's folder: /proc/self cannot be written in"),
+        ("/proc/self", "--keep writes into the model's folder: /proc/self is not writable"),
         ("RESULTS", "results.json: expected JSON"),
         ("MINING", "mining.json: expected JSON"),
     ],

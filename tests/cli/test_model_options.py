@@ -127,7 +127,7 @@ def test_mining(command: str, prompted: Path, files: Path, tmp_path: Path, capsy
     assert len(set(results)) == 3
     capsys.readouterr()
     assert main([*words[:-2], "--out", str(tmp_path / "x"), "--layer", "1"]) == 2
-    assert "--layer is for the model that embeds: give --model" in capsys.readouterr().err
+    assert "--layer needs --model" in capsys.readouterr().err
 
 
 COMMANDS = {
@@ -152,9 +152,8 @@ def test_a_model_that_is_not_there_comes_before_the_data(
     assert "no encoder could be loaded from the Hub id or folder 'nobody/no-model'" in capsys.readouterr().err
     words = [str(prompted) if word == "MODEL" else word for word in COMMANDS[command]]
     if "rerank" in command:
-        with pytest.raises(SystemExit):
-            main([*words, "--prompt-name", "quary"])
-        assert "--prompt-name is for commands that embed text" in capsys.readouterr().err
+        assert main([*words, "--prompt-name", "quary"]) == 2
+        assert "--prompt-name" in capsys.readouterr().err
     else:
         assert main([*words, "--prompt-name", "quary"]) == 2
         assert "no prompt 'quary': it has " in (err := capsys.readouterr().err) and "'query', 'document'" in err
@@ -214,4 +213,4 @@ def test_centering(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFi
     forward, backward = precision_at(*found)
     assert figures["precision"]["precision_mean_p@5"] == pytest.approx((forward[5] + backward[5]) / 2)
     assert main([*words, *means[2:]]) == 2
-    assert "--center language or --center joint" in capsys.readouterr().err
+    assert "--center joint or --center language" in capsys.readouterr().err

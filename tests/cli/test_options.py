@@ -1,8 +1,7 @@
-"""Options as they are declared; the library's defaults; helps that come at once."""
+"""Options of commands and their defaults, which are the library's; lists of words; helps that come at once."""
 
 from __future__ import annotations
 
-import argparse
 import inspect
 import resource
 import subprocess
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from st_xling.cli import build_parser, main
-from st_xling.cli.evaluate import TASKS
-from st_xling.cli.options import Options, command, set_options
-from st_xling.cli.parser import Parser
+from st_xling.cli import main
+from st_xling.cli.app import fill
+from st_xling.cli.options import given, numbers
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, postprocess, xsim_by_language
@@ -25,73 +24,54 @@ from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.mining import encode, mine_texts, plan_mining, score_texts
 from st_xling.models.slim import slim_model
 from st_xling.reranking import rerank_texts, search_texts
+from st_xling.training import recipe_names
+from tests.commands import COMMANDS, parse
 
-OPTIONS = Options(
-    """
-MODEL            a folder
-TEXT...          several
---k N            neighbors (default: 4)
---share SHARE    100 % of it
---kind {a,b}     one of these
---data SPEC      where (required, repeatable)
---more XX...     each use adds several, in
-                 one list (repeatable)
---codes LIST...  joined by commas or spaces
-a group:
-    what it is about
---yes            do
-| --no, --never  do not
---number WORD    read by a function
-""",
-    number={"type": int, "default": 7},
+
+def test_lists_take_commas_spaces_and_repeats() -> None:
+    line = "st-xling evaluate bucc m --data d --pairs"
+    for words in ("de-en,fr-en", "de-en fr-en", "de-en --pairs fr-en"):
+        assert parse(f"{line} {words}")["pairs"] == ["de-en", "fr-en"]
+    assert parse("st-xling card m --languages ''")["languages"] == []
+    assert numbers(["0,2", "1"]) == [0, 2, 1]
+    with pytest.raises(typer.BadParameter, match="0,0"):
+        numbers(["0,0"])
+
+
+def test_given_keeps_what_was_set() -> None:
+    assert given(k=0, margin=None, overwrite=False) == {"k": 0, "overwrite": False}
+
+
+def test_paragraphs_are_filled_and_examples_are_not() -> None:
+    assert fill("One\n    line.\n\n    \b\n    examples:\n      a\n") == "One line.\n\n\b\nexamples:\n  a"
+
+
+def test_the_help_lists_every_recipe() -> None:
+    listed = COMMANDS["st-xling train"].help.partition("recipes:\n")[2].partition("examples:")[0]
+    assert set(recipe_names(None)) <= set(listed.replace(";", " ").replace(",", " ").split())
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("trian", "train"),
+        ("evaluate tatoba", "tatoeba"),
+        ("train dap --data a.tsv --oot b", "--out"),
+        ("mine a b --format bucc", "jsonl"),
+        ("mine a b --threshold high --out c", "published"),
+        ("evaluate precision m --data d --at 1,1", "1,1"),
+        ("evaluate bucc m --data d --threshold best", "best"),
+        ("mine a b --out c --k many", "--k"),
+        ("encode m t --out x --dtype flot16", "float16"),
+        ("train dap", "--model, --data, --out"),
+        ("card a b", "b"),
+        ("evaluate tatoeba m", "--data"),
+    ],
 )
-
-
-def parsed(*words: str) -> argparse.Namespace:
-    parser = Parser(prog="p")
-    OPTIONS.add_to(parser)
-    return parser.parse_args(["m", "t", "u", "--data", "x", *words])
-
-
-def test_what_a_declaration_means() -> None:
-    plain = {name: value for name, value in vars(parsed()).items() if name != "actions"}
-    nothing = dict.fromkeys(("k", "share", "kind", "codes"), None) | {"more": [], "yes": False, "no": False}
-    assert plain == {"model": "m", "text": ["t", "u"], "data": ["x"], "number": 7, **nothing}
-    said = parsed(
-        *["--k", "3", "--share", ".5", "--kind", "b", "--data", "y", "--more", "a", "b", "--more", "c", "--never"]
-    )
-    assert (said.k, said.share, said.kind, said.data, said.more) == (3, 0.5, "b", ["x", "y"], ["a", "b", "c"])
-    assert parsed("--codes", "de,en", "fr").codes == ["de", "en", "fr"]
-    assert said.no and not said.yes and parsed("--number", "8").number == 8
-
-
-@pytest.mark.parametrize("words", [["--k", "x"], ["--kind", "c"], ["--yes", "--no"]])
-def test_what_a_declaration_refuses(words: list[str]) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        parsed(*words)
-
-
-def test_a_help_is_its_declaration(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "120")
-    parser = Parser(prog="p")
-    OPTIONS.add_to(parser)
-    shown = parser.format_help()
-    assert "100 % of it" in shown and "each use adds several, in one list" in shown
-    assert "a group:\n  what it is about\n" in shown and "--no, --never" in shown
-
-
-def test_set_options_are_what_was_said_and_is_taken() -> None:
-    def function(model: str, *, k: int = 4, yes: bool = False, more: list[str] | None = None) -> None: ...
-
-    assert set_options(parsed("--k", "0", "--share", "1"), function) == {"model": "m", "k": 0}
-
-
-def leaf(*words: str) -> argparse.ArgumentParser:
-    parser: Any = build_parser()
-    for word in words:
-        [below] = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
-        parser = below.choices[word]
-    return parser
+def test_usage_errors(words: str, named: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words.split()) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and named in err
 
 
 # What commands decide by themselves, or say in their own words.
@@ -124,6 +104,11 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
     "compare": [compare_models],
 }
+RENAMED = {
+    "encode": {"dtype": "store_dtype", "format": "text_format", "blank": "blank_lines"},
+    "mine": {"dtype": "store_dtype", "calibrate_with": "calibrate"},
+    "search": {"candidates": "max_candidates"},
+}
 BY_THEMSELVES = {
     "evaluate xsim": {"name"},
     "evaluate bucc": {"train_split"},
@@ -134,68 +119,35 @@ BY_THEMSELVES = {
 
 @pytest.mark.parametrize("name", CALLED)
 def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) -> None:
-    options = {action.dest: action for action in leaf(*name.split())._actions}
+    options = {each.name: each for each in COMMANDS[f"st-xling {name}"].params}
     for function in CALLED[name]:
         for parameter in inspect.signature(function).parameters.values():
             if parameter.name in OWN | BY_THEMSELVES.get(name, set()):
                 continue
-            action = options["store_dtype" if parameter.name == "dtype" else parameter.name]
-            assert action.default in (None, False, []), f"{parameter.name} has a default of the command's own"
-            if type(parameter.default) in (int, float) and "default: " in (action.help or ""):
-                assert f"(default: {parameter.default:g}" in str(action.help), parameter.name
-            elif isinstance(parameter.default, str) and "default" in (action.help or ""):
-                words = (f"default: {parameter.default}", f"{parameter.default} (default)", f"{parameter.default}: ")
-                assert (action.help is not None and any(word in action.help for word in words)) or action.choices
-
-
-COMMANDS = "demo train evaluate compare transfer leak encode mine score rerank search slim card push reproduce"
-COMMANDS += " postprocess"
-HELPS = ["", *COMMANDS.split(" ")]
-HELPS += [f"evaluate {task.name}" for task in TASKS] + ["train dap"]
+            option = options[RENAMED.get(name, {"dtype": "store_dtype"}).get(parameter.name, parameter.name)]
+            help, default = str(option.help), parameter.default
+            if type(default) in (int, float) and "default: " in help:
+                assert f"(default: {default:g}" in help, parameter.name
+            elif isinstance(default, str) and "default: " in help:
+                assert f"default: {default}" in help or f"default: --{parameter.name}" in help, parameter.name
 
 
 def test_helps_come_at_once() -> None:
-    """Without torch or what else takes seconds to import; processor time, since others may share the machine."""
+    """Without torch or other imports that take seconds; processor time, since others may share the machine."""
     script = f"""
 import contextlib, io, sys
 from st_xling.cli import main
-for words in {HELPS!r}:
+for words in {["st-xling", "st-xling evaluate", *COMMANDS]!r}:
     shown = io.StringIO()
-    try:
-        with contextlib.redirect_stdout(shown):
-            main([*words.split(), "--help"])
-    except SystemExit as end:
-        assert end.code == 0
-    words = words.removesuffix(" dap")
-    assert shown.getvalue().startswith("usage: " + " ".join(["st-xling", *words.split()]) + " "), words
+    with contextlib.redirect_stdout(shown):
+        assert main([*words.split()[1:], "--help"]) == 0
+    assert f"Usage: {{words}} " in shown.getvalue(), words
 heavy = {{"torch", "transformers", "sentence_transformers", "datasets", "numpy"}} & set(sys.modules)
 assert not heavy, heavy
 """
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 2
-
-
-def test_a_command_is_its_docstring(tmp_path: Path) -> None:
-    def run(arguments: argparse.Namespace) -> None:
-        """Do it.
-
-        It does what
-        it does.
-
-        --k N  how often
-
-        examples:
-          p do --k 3
-
-        That is all.
-        """
-
-    parser = Parser(prog="p")
-    command("do")(run).add_parser(parser.add_subparsers())
-    below = parser._subparsers._group_actions[0].choices["do"]  # type: ignore[union-attr,index]
-    assert below.description == "It does what it does." and below.epilog == "examples:\n  p do --k 3\n\nThat is all."
-    assert "do it" in parser.format_help() and parser.parse_args(["do", "--k", "3"]).run.__self__.run is run
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 4
 
 
 WRITERS = {

@@ -25,7 +25,7 @@ from st_xling.utils.identify import main_language
 torch.set_num_threads(1)
 for kind in (tqdm.std.tqdm, tqdm.auto.tqdm):  # a lock shared with a process that was killed would never open again
     kind.set_lock(threading.RLock())
-st_xling.cli.build_parser()
+st_xling.cli.load_app()
 _template()
 main_language(["The house is red."])
 with tempfile.TemporaryDirectory() as folder:

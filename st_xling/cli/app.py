@@ -1,0 +1,178 @@
+"""The typer application: its commands, and the errors, checks and interrupts that all of them share."""
+
+from __future__ import annotations
+
+import inspect
+import os
+import shlex
+import sys
+from contextlib import redirect_stdout
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, TextIO
+
+import typer
+from typer.core import TyperCommand
+
+from st_xling._version import __version__
+
+HELP = """Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, publish them.
+
+Every command names text by [NAME=]LOCATION[?OPTION=VALUE&...], where NAME is one language or two:
+de-en=pairs.tsv, zh_Hant-en=SOURCE,TARGET, pt_BR=texts.txt?size=8000&seed=0 (a sample), phrasebook:de,fr?size=500.
+Quote it if it contains ? or &.
+
+Every command also takes -q (results and errors only), -v (details and warnings as they occur) and --debug (the
+traceback of an error).
+
+\b
+everything once, in a few minutes:
+  st-xling demo
+
+\b
+the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
+  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder
+  st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
+  st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
+  st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
+  st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
+      --out my-reranker
+  st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
+  st-xling card my-encoder --license apache-2.0
+  st-xling push my-encoder user/my-encoder --dry-run
+"""
+
+
+def fill(text: str) -> str:
+    """Join the lines of each paragraph, except those marked for typer with a backspace, such as examples."""
+    paragraphs = inspect.cleandoc(text).split("\n\n")
+    return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in paragraphs)
+
+
+INPUTS = frozenset(
+    ("MODEL", "RECIPE", "SPEC", "EVAL", "STORE", "FILE", "DIR", "XX=PATH", "XX=FILE", "XX=DIR", "PAPER")
+    + ("SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE")
+)
+"""Metavars of parameters that name something to read."""
+NAMES = ("tiny", "bm25")
+"""Models that are not folders, even if there is a folder of that name."""
+OUTPUTS = frozenset(("out", "json", "rejects", "work"))
+"""Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
+
+TYPER: dict[str, Any] = {
+    "rich_markup_mode": "rich",
+    "no_args_is_help": True,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
+app = typer.Typer(help=fill(HELP), pretty_exceptions_enable=False, **TYPER)
+
+
+@dataclass(frozen=True)
+class Call:
+    """A call of the command line, ``context.obj`` of every command.
+
+    Attributes:
+        line: The whole command, without the flags that change no result.
+        flags: ``quiet``, ``verbose`` and ``debug``, if given.
+        stdout: Standard output, for results; prints are redirected to stderr with ``--json -``.
+    """
+
+    line: str
+    flags: frozenset[str]
+    stdout: TextIO
+
+
+@app.callback()
+def root(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
+) -> None:
+    if version:
+        print(f"st-xling {__version__}")
+        raise typer.Exit
+
+
+class Command(TyperCommand):
+    """A command whose errors are one line on stderr."""
+
+    def __init__(self, *args: Any, help: str | None = None, **settings: Any) -> None:
+        super().__init__(*args, help=fill(help or ""), **settings)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Let lists whose metavar ends with ``...`` take several words: ``--pairs de-en fr-en``."""
+        lists = {
+            flag for each in self.params if str(getattr(each, "metavar", "")).endswith("...") for flag in each.opts
+        }
+        words: list[str] = []
+        flag = None
+        for word in args:
+            if word.startswith("-"):
+                flag = word if word in lists else None
+            elif flag is not None and words[-1] != flag:
+                words.append(flag)
+            words.append(word)
+        return super().parse_args(ctx, words)
+
+    def invoke(self, ctx: Any) -> Any:
+        from st_xling.utils.console import console
+        from st_xling.utils.failures import explain
+
+        call: Call = ctx.obj
+        is_main = os.environ.get("RANK", "0") == "0"
+        json_to_stdout = ctx.params.get("json") == Path("-")
+        try:
+            with (
+                console(quiet="quiet" in call.flags or not is_main, verbose="verbose" in call.flags),
+                redirect_stdout(sys.stderr if json_to_stdout else sys.stdout),
+            ):
+                self.check(ctx.params)
+                return super().invoke(ctx)
+        except KeyboardInterrupt as stop:
+            if is_main:
+                print(f"\n{after_interrupt(stop, call.line)}", file=sys.stderr)
+            raise typer.Exit(130) from None
+        except typer.Exit:
+            raise
+        except Exception as error:
+            message = explain(error)
+            if "debug" in call.flags or message is None or isinstance(error, BrokenPipeError):
+                raise
+            if is_main or type(error).__name__ != "AnotherProcessFailed":
+                print(f"st-xling: error: {message}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+    def check(self, values: dict[str, Any]) -> None:
+        """Raise ``ValueError`` if an output would replace an input or cannot be written, or there is no such device."""
+        from st_xling.utils.devices import check_device
+        from st_xling.utils.paths import check_outputs
+        from st_xling.utils.resumable import check_replaced, work_path
+
+        files: dict[str, Any] = {}
+        folders: dict[str, Any] = {}
+        inputs: list[Any] = []
+        for parameter in self.params:
+            value, metavar = values.get(str(parameter.name)), str(getattr(parameter, "metavar", "")).removesuffix("...")
+            if parameter.name in OUTPUTS:
+                (folders if metavar in ("DIR", "STORE") else files)[parameter.opts[-1]] = value
+            elif metavar in ("RECIPE", "PAPER") and not str(value).endswith((".yaml", ".yml")):
+                continue  # the name of one
+            elif metavar in INPUTS and parameter.name != "runs" and value not in NAMES:
+                inputs.append(value)
+        if files.get("--json") == Path("-") and files.get("--out") == "-":
+            raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
+        check_outputs(files, inputs, folders=folders)
+        results = {name: path for name, path in files.items() if name != "--json"}
+        if results and not values.get("overwrite") and not values.get("dry_run"):
+            check_replaced(results, work_path(values["out"], values.get("work")))
+        if values.get("device") is not None:
+            check_device(values["device"])
+
+
+def after_interrupt(stop: KeyboardInterrupt, line: str) -> str:
+    """Tell how to resume an interrupted command."""
+    folder, checkpoint = getattr(stop, "folder", None), getattr(stop, "checkpoint", None)
+    if folder is None:
+        return "Interrupted."
+    words = [word for word in shlex.split(line) if word not in ("--resume", "--overwrite")]
+    if checkpoint is None:
+        return f"Interrupted before the first checkpoint. Start again with:\n  {shlex.join([*words, '--overwrite'])}"
+    return f"Interrupted; the last checkpoint is {checkpoint}. Resume with:\n  {shlex.join([*words, '--resume'])}"
