@@ -170,7 +170,7 @@ def plan_mining(
             encoded_in[side] = time.perf_counter() - started
         else:
             vectors[side] = np.asarray(maker.rows[np.array([*sample])])
-    sample_k = min(k, *(len(sample) - 1 for sample in vectors.values()))
+    sample_k = min(k, *map(len, vectors.values()))
     for _ in range(2):  # the first run prepares the device
         started = time.perf_counter()
         find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)

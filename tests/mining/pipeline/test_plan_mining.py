@@ -65,3 +65,10 @@ def test_of_ready_embeddings_only_the_search_is_measured(tmp_path: Path, monkeyp
         plan_mining(*sides, k=901, **options)
     with pytest.raises(ValueError, match="a model or embeddings for the source and the target side"):
         plan_mining(*sides)
+
+
+def test_a_single_line_of_each_text(tmp_path: Path) -> None:
+    (tmp_path / "t").write_text("a sentence\n", encoding="utf-8")
+    ready = np.ones((1, 4), dtype=np.float32)
+    plan = plan_mining(tmp_path / "t", tmp_path / "t", source_embeddings=ready, target_embeddings=ready, k=1)
+    assert plan.measured == {"source": 1, "target": 1}
