@@ -149,10 +149,8 @@ def encode(
             progress=True,
             **(options | encoding_options(context)),
         )
-    replaced = store.manifest.text.replaced_lines
-    for count, what in ((replaced, "with replaced bytes"), (len(store.blank_rows), "without a sentence, kept")):
-        if count:
-            logger.warning("%s lines %s", f"{count:,}", what)
+    if blank := len(store.blank_rows):
+        logger.warning("%s lines without a sentence, kept", f"{blank:,}")
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}

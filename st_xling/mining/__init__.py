@@ -2,7 +2,7 @@
 
 - ``text``: read sentences of large files, in order or by row; write lines of TSV
 - ``deduplication``: find the distinct sentences of a text
-- ``store``: embeddings on disk that read like one array; ``store_writer`` writes them
+- ``store``: embeddings on disk, written shard by shard, that read like one array
 - ``encoding``: embed text files into a store; ``vectors``: vectors of a text from an encoder, a store or an array
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: compare a pair's cosine with the neighborhoods of its two sentences
@@ -34,8 +34,7 @@ from st_xling.mining.score_pairs import score_pairs
 from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbors
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
-from st_xling.mining.store import EmbeddingStore
-from st_xling.mining.store_writer import write_store
+from st_xling.mining.store import EmbeddingStore, write_store
 from st_xling.mining.text import MiningText, tsv_cells, tsv_line
 from st_xling.mining.thresholds import (
     PublishedThreshold,

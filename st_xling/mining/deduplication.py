@@ -6,9 +6,9 @@ import hashlib
 import json
 import unicodedata
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,8 @@ from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, vali
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
 
-# Characters of sentences that are in memory: one that is looked at is so again soon, in another candidate.
-_REMEMBERED_CHARS = 1 << 20
-
-_ROWS_AT_ONCE = 1 << 16
+# Sentences that are kept in memory.
+_REMEMBERED = 1 << 12
 
 
 def folding_key(text: str) -> str:
@@ -36,79 +34,60 @@ def folding_key(text: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Deduplication:
-    """Groups of rows with the same sentence: 8 bytes for each distinct one, and 16 for each row that repeats one.
+    """Groups of rows with the same sentence: 8 bytes for each row, and 8 for each distinct sentence.
 
     Attributes:
         rows: Number of rows.
-        representatives: First row of each distinct sentence, ascending, int64. *Shape:* ``(folds,)``
-        repeats: The other rows, by distinct sentence, then ascending, int64. *Shape:* ``(repeats,)``
-        repeated: Distinct sentence of each of these, as an index into ``representatives``. *Shape:* ``(repeats,)``
+        order: Rows that are not blank, by distinct sentence, then ascending, int64. *Shape:* ``(rows not blank,)``
+        starts: Place of each distinct sentence's first row in ``order``, and the end, int64. *Shape:* ``(folds + 1,)``
     """
 
     rows: int
-    representatives: np.ndarray
-    repeats: np.ndarray
-    repeated: np.ndarray
+    order: np.ndarray
+    starts: np.ndarray
 
     def __len__(self) -> int:
-        return len(self.representatives)
+        return len(self.starts) - 1
+
+    @property
+    def representatives(self) -> np.ndarray:
+        """First row of each distinct sentence, ascending, int64. *Shape:* ``(folds,)``"""
+        return self.order[self.starts[:-1]]
 
     @property
     def fold_of(self) -> np.ndarray:
-        """Distinct sentence of each row, -1 for an ignored one, int64. *Shape:* ``(rows,)``"""
+        """Distinct sentence of each row, -1 for a blank one, int64. *Shape:* ``(rows,)``"""
         folds = np.full(self.rows, -1, dtype=np.int64)
-        folds[self.representatives] = np.arange(len(self))
-        folds[self.repeats] = self.repeated
+        folds[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
         return folds
 
     def members(self, fold: int) -> list[int]:
         """Return all rows of a distinct sentence, ascending."""
-        start, stop = self.repeated.searchsorted(fold), self.repeated.searchsorted(fold, side="right")
-        return [self.representatives.item(fold), *self.repeats[start:stop].tolist()]
-
-    def without(self, row: int) -> Deduplication:
-        """Remove the distinct sentence whose first row this is."""
-        fold = np.searchsorted(self.representatives, row)
-        others = self.repeated != fold
-        repeated = self.repeated[others]
-        return Deduplication(
-            self.rows, np.delete(self.representatives, fold), self.repeats[others], repeated - (repeated > fold)
-        )
+        return self.order[self.starts[fold] : self.starts[fold + 1]].tolist()
 
 
 def deduplicate(texts: Iterable[str]) -> Deduplication:
-    """Find the sentences that have the same :func:`folding_key`, by 128 bits of its BLAKE2b hash.
+    """Find the sentences that have the same :func:`folding_key`, by 64 bits of its BLAKE2b hash; skip blank ones.
 
-    The chance that any two of a billion distinct sentences share a hash is below :math:`10^{-20}`. Texts are read once,
-    front to back; about 40 bytes a row are in memory meanwhile.
+    The chance that any two of ten million distinct sentences share a hash is below :math:`10^{-5}`. Texts are read
+    once, front to back; about 48 bytes a row are in memory meanwhile.
 
     Returns:
         Distinct sentences in the order of their first rows.
     Example:
-        >>> deduplicate(["Ja.", "Nein.", " Ja. "]).fold_of.tolist()
-        [0, 1, 0]
+        >>> deduplicate(["Ja.", "", "Nein.", " Ja. "]).fold_of.tolist()
+        [0, -1, 1, 0]
     """
-    hashes = array("Q")
+    hashed = array("Q")
     for text in texts:
-        hashes.frombytes(hashlib.blake2b(folding_key(text).encode("utf-8", "surrogatepass"), digest_size=16).digest())
-    high, low = np.frombuffer(hashes, dtype=np.uint64).reshape(-1, 2).T
-    # A stable sort: equal hashes lie side by side, the first row of each group before the others.
-    order = np.lexsort((low, high))
-    is_repeat = np.zeros(len(order), dtype=bool)
-    for start in range(1, len(order), _ROWS_AT_ONCE):
-        one, other = (of[order[start - 1 : start + _ROWS_AT_ONCE]] for of in (high, low))
-        is_repeat[start : start + _ROWS_AT_ONCE] = (one[1:] == one[:-1]) & (other[1:] == other[:-1])
-    del high, low, hashes
-    repeats = order[is_repeat]
-    starts = np.flatnonzero(~is_repeat)
-    firsts = order[starts[np.searchsorted(starts, np.flatnonzero(is_repeat)) - 1]]
-    is_first = np.ones(len(order), dtype=bool)
-    is_first[repeats] = False
-    representatives = np.flatnonzero(is_first)
-    by_fold = np.lexsort((repeats, firsts))
-    return Deduplication(
-        len(order), representatives, repeats[by_fold], np.searchsorted(representatives, firsts[by_fold])
-    )
+        key = folding_key(text).encode("utf-8", "surrogatepass")
+        hashed.frombytes(hashlib.blake2b(key, digest_size=8).digest() if key else bytes(8))
+    hashes = np.frombuffer(hashed, dtype=np.uint64)
+    rows = np.flatnonzero(hashes)
+    _, firsts, folds = np.unique(hashes[rows], return_index=True, return_inverse=True)
+    folds = np.argsort(np.argsort(firsts))[folds]  # numbered by their first rows
+    starts = np.concatenate([[0], np.cumsum(np.bincount(folds, minlength=len(firsts)))])
+    return Deduplication(len(hashes), rows[np.argsort(folds, kind="stable")], starts.astype(np.int64))
 
 
 class UniqueSentences(Sequence[str]):
@@ -117,38 +96,22 @@ class UniqueSentences(Sequence[str]):
     Args:
         text: Sentences by row, readable several times.
         name: Name of the text in an error.
-        blank_rows: All rows without a sentence, ascending.
     Raises:
         ValueError: If all sentences are blank.
 
     Attributes:
         text: As passed.
         rows: First row of each distinct sentence, int64. *Shape:* ``(distinct,)``
-        blank_rows: Number of rows without a sentence.
     """
 
-    def __init__(self, text: Sequence[str], name: str, blank_rows: Sequence[int] = ()) -> None:
+    def __init__(self, text: Sequence[str], name: str) -> None:
         self.text = text
-        self._remembered: dict[int, str] = {}
-        self._remembered_chars = 0
-        first: list[str] = []
-        self._folding = deduplicate(self._noted(text, first))
-        if len(blank_rows):  # all blank sentences are the same
-            self._folding = self._folding.without(blank_rows[0])
-        self.blank_rows = len(blank_rows)
+        self._folding = deduplicate(text)
         self.rows = self._folding.representatives
         if not len(self.rows):
             raise ValueError(f"{name} must hold a sentence that is not blank: got {len(text)} blank ones.")
-        noted = self.rows[: np.searchsorted(self.rows, len(first))].tolist()
-        self._remembered = {place: first[row] for place, row in enumerate(noted)}
-
-    def _noted(self, text: Iterable[str], first: list[str]) -> Iterator[str]:
-        """Yield all sentences, and keep the first of them, so that a small text is not read again."""
-        for sentence in text:
-            if self._remembered_chars <= _REMEMBERED_CHARS:
-                self._remembered_chars += len(sentence)
-                first.append(sentence)
-            yield sentence
+        # One that is looked at is so again soon, in another candidate.
+        self._sentence = lru_cache(_REMEMBERED)(lambda place: text[int(self.rows[place])])
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -156,15 +119,12 @@ class UniqueSentences(Sequence[str]):
     def __getitem__(self, place: Any) -> Any:
         if isinstance(place, slice):
             return [self[one] for one in range(len(self))[place]]
-        sentence = self._remembered.get(place)
-        if sentence is None:
-            sentence = self.text[int(self.rows[place])]
-            self._remembered_chars += len(sentence)
-            if self._remembered_chars > _REMEMBERED_CHARS:
-                self._remembered.clear()
-                self._remembered_chars = len(sentence)
-            self._remembered[place] = sentence
-        return sentence
+        return self._sentence(place)
+
+    @property
+    def blank_rows(self) -> int:
+        """Number of rows without a sentence."""
+        return self._folding.rows - len(self._folding.order)
 
     def members(self, place: int) -> list[int]:
         """Return all rows of the text with this sentence, ascending."""
@@ -255,7 +215,7 @@ class TextSide:
     @cached_property
     def distinct(self) -> UniqueSentences:
         """Distinct sentences, which are mined."""
-        return UniqueSentences(self.text, ", ".join(self.text.files), self.summary.blank_rows)
+        return UniqueSentences(self.text, ", ".join(self.text.files))
 
     @property
     def signature(self) -> str:
@@ -267,9 +227,9 @@ class TextSide:
 
     def check_ids(self) -> None:
         """Raise if ids cannot be joined by commas."""
-        if self.summary.format == "lines":
+        if self.text.format == "lines":
             return
-        for row in read_rows(self.text.files, format=self.summary.format, errors=self.summary.errors):
+        for row in read_rows(self.text.files, format=self.text.format, errors=self.text.errors):
             if row.id is not None and "," in row.id:
                 raise ValueError(
                     f"{row.path}:{row.line}: expected ids without commas, which join ids in TSV, got {row.id!r}; write "

@@ -7,31 +7,32 @@ import logging
 import multiprocessing
 import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing
-from dataclasses import dataclass
-from functools import cached_property, partial
-from itertools import count, islice
-from multiprocessing.connection import Connection
+from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
 from st_xling.mining.ray import RETRIES, check_engine, failure_cause, import_ray, ray_cluster, resource_count
-from st_xling.mining.store import BY_LANGUAGE, EmbeddingStore, Header, check_dtype, model_identity
-from st_xling.mining.store_writer import StoreWriter
-from st_xling.mining.text import (
-    Files,
-    Row,
-    TextSummary,
-    file_list,
-    hash_sentence,
-    read_rows,
-    validate_text,
+from st_xling.mining.store import (
+    BY_LANGUAGE,
+    STORED_NAMES,
+    EmbeddingStore,
+    Header,
+    ShardVectors,
+    check_dtype,
+    model_identity,
+    write_shards,
 )
+from st_xling.mining.text import Files, Row, TextSummary, file_list, hash_sentence, read_rows, validate_text
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
 from st_xling.models.encode import own_prompt
@@ -46,7 +47,8 @@ logger = logging.getLogger(__name__)
 #: Function that loads an encoder on the device passed as ``device``.
 Load = Callable[..., Any]
 
-_PATIENCE_S = 5
+# Encoder of this worker process, or what loads it, by the call that it belongs to.
+_worker: dict[bytes, Any] = {}
 
 
 def encode(
@@ -116,50 +118,51 @@ def encode(
     encoder = model
     if isinstance(model, str):  # with several processes, only to see which it is
         encoder = load_encoder(model, device=device if processes == 1 else "cpu")
-    identity = model_identity(encoder, name_of(model))
-    # The manifest has dim and dtype already: of the vectors as they are stored.
-    names = {"dtype": "computed", "dim": "truncated"}
-    way = {names.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
+    way = {STORED_NAMES.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
     settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
+    header = Header(dtype, normalize, model_identity(encoder, name_of(model)), settings)
     if language is not None:
         route = language_route(encoder, language)
-        encoder, settings = in_language(encoder, route), {**settings, **BY_LANGUAGE, "language": route}
+        encoder = in_language(encoder, route)
+        settings |= {**BY_LANGUAGE, "language": route}
     options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalize, "prompt": prompt}
-    header = Header(dtype, normalize, identity, settings)
-    with StoreWriter(out, header, summary, overwrite=overwrite) as writer:
-        if writer.finished is not None:
-            return EmbeddingStore.open(out)
-        todo = _unwritten(read_rows(text_files, format=format, errors=errors), shard_rows, summary, writer)
-        first = sum(shard.rows for shard in writer.shards)
+
+    def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
+        first = start = sum(done)
+        windows = _windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary, skip=len(done))
         bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
         if engine == "local" and processes == 1:
-            pairs = ((window, embed(encoder, window.sentences, device=device, bar=bar, **options)) for window in todo)
+            pairs = (
+                (window, embed(encoder, window.sentences, device=device, bar=bar, **options)) for window in windows
+            )
         else:
             if isinstance(model, str) and language is None:
                 load: Load = partial(load_encoder, model)
             else:
                 encoder.to("cpu").share_memory()  # one copy of the weights for all processes
-                load = partial(_move, encoder)
+                load = encoder.to
             if engine == "ray":
-                pairs = embed_on_ray(load, todo, options)
+                pairs = embed_on_ray(load, windows, options)
             else:
-                pairs = embed_in_processes(load, todo, options, processes=processes, device=device)
+                pairs = embed_in_processes(load, windows, options, processes=processes, device=device)
+        truncated = 0
         with bar, closing(pairs):  # ends the processes, also when a shard cannot be written
-            truncated = encoded = 0
             for window, vectors in pairs:
                 truncated += count_truncated(encoder, window.sentences, prompt)
-                encoded += len(vectors)
-                start = sum(shard.rows for shard in writer.shards)
-                where = window.place if place is None else lambda row, start=start: place(start + row)
-                writer.write(vectors, place=where)
-                bar.update(start + len(vectors) - bar.n)
+                yield vectors, window.place if place is None else partial(_shifted, place, start)
+                start += len(vectors)
+                bar.update(start - bar.n)
         if truncated:
             logger.warning(
                 "%s of %s sentences are longer than the model's maximum of %s tokens: their ends are not encoded.",
-                *(f"{truncated:,}", f"{encoded:,}", encoder.max_seq_length),
+                *(f"{truncated:,}", f"{start - first:,}", encoder.max_seq_length),
             )
-        writer.finish()
-    return EmbeddingStore.open(out)
+
+    return write_shards(out, header, summary, shards, overwrite=overwrite)
+
+
+def _shifted(place: Callable[[int], str], start: int, row: int) -> str:
+    return place(start + row)
 
 
 def count_truncated(encoder: Any, sentences: Sequence[str], prompt: str | None) -> int:
@@ -174,13 +177,12 @@ def count_truncated(encoder: Any, sentences: Sequence[str], prompt: str | None) 
     return sum(len(row) > limit for row in ids)
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(NamedTuple):
     """Lines whose sentences are embedded together; batches depend on them alone."""
 
     rows: Sequence[Row]
 
-    @cached_property
+    @property
     def sentences(self) -> list[str]:
         return [row.sentence for row in self.rows]
 
@@ -189,23 +191,20 @@ class Window:
         return f"{self.rows[row].path}:{self.rows[row].line}"
 
 
-def _unwritten(rows: Iterator[Row], size: int, summary: TextSummary, writer: StoreWriter) -> Iterator[Window]:
-    """Yield windows of ``size`` rows, from the first that is not complete in the store.
+def _windows(rows: Iterator[Row], size: int, summary: TextSummary, *, skip: int) -> Iterator[Window]:
+    """Yield windows of ``size`` rows after the first ``skip``.
 
     Raises:
         ValueError: After the last one, if the text is not the one that was validated.
     """
-    digest, done = hashlib.sha256(), len(writer.shards)
-    for number in count():
-        window = Window(list(islice(rows, size)))
-        if not window.rows:
-            break
-        for sentence in window.sentences:
-            hash_sentence(digest, sentence)
-        if number >= done:
-            yield window
+    digest, number = hashlib.sha256(), 0
+    while window := list(islice(rows, size)):
+        for row in window:
+            hash_sentence(digest, row.sentence)
+        if number >= skip:
+            yield Window(window)
+        number += 1
     if digest.hexdigest() != summary.sha256:
-        writer.resume = False  # some shards are of another text
         raise ValueError(
             f"{', '.join(summary.files)}: the text was edited while it was embedded. Run the same command again."
         )
@@ -216,8 +215,7 @@ def embed_in_processes(
 ) -> Generator[tuple[Window, np.ndarray]]:
     """Embed each window in one of several processes, and yield the windows in order with their vectors.
 
-    The pool of sentence-transformers waits forever if one of its processes is killed. These processes only receive
-    sentences and send vectors, so that a killed one leaves nothing behind, and all end when this process does.
+    The pool of sentence-transformers waits forever if one of its processes is killed.
 
     Args:
         load: Called in each process with its device.
@@ -226,89 +224,61 @@ def embed_in_processes(
         processes: Number of processes.
         device: Device of all of them; by default the GPUs in turn, otherwise the CPU, whose threads they share.
     Raises:
-        ValueError: If a process cannot load or run the encoder for a reason that the user can correct.
         ChildProcessError: If a process was killed.
-        RuntimeError: For any other error of a process.
+        Exception: That a process raised.
     """
     method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
     context: Any = multiprocessing.get_context(method)
     context.set_forkserver_preload([__name__])  # imported once, not by each process
+    devices = context.SimpleQueue()
+    for number in range(processes):
+        devices.put(device or (f"cuda:{number % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"))
     threads = max(1, torch.get_num_threads() // processes)
-    workers: list[tuple[Connection, Any]] = []
-    busy = deque[tuple[Window, Connection, Any]]()
+    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(load, devices, threads))
     try:
-        for number in range(processes):
-            ours, theirs = context.Pipe()
-            place = device or (f"cuda:{number % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu")
-            process = context.Process(target=_work, args=(theirs, load, place, threads, options), daemon=True)
-            process.start()
-            theirs.close()
-            workers.append((ours, process))
-        # Each process has one window at a time, and they answer in turn: a send never waits for one that is at work.
-        idle = list(workers)
-        for window in windows:
-            done = []
-            if not idle:
-                previous, *worker = busy.popleft()
-                done, idle = [(previous, _receive(*worker))], [(worker[0], worker[1])]
-            connection, process = idle.pop()
-            try:
-                connection.send(window.sentences)
-            except OSError:
-                raise _killed(process) from None
-            busy.append((window, connection, process))
-            yield from done
-        while busy:
-            window, connection, process = busy.popleft()
-            yield window, _receive(connection, process)
+        embed_one = partial(_embed_in_worker, options)
+        for window, future in _read_ahead(windows, partial(pool.submit, embed_one), lambda: processes):
+            yield window, future.result()
+    except BrokenProcessPool as error:
+        raise ChildProcessError(
+            "a process that embeds was killed, for want of memory perhaps; run the same command again, with fewer "
+            "processes or a smaller batch."
+        ) from error
     finally:
-        for connection, _ in workers:
-            connection.close()  # an idle process then ends by itself, and tidily
-        for _, process in workers:
-            process.join(_PATIENCE_S)
-            process.terminate()
-            process.join()
+        pool.shutdown(cancel_futures=True)
 
 
-def _receive(connection: Connection, process: Any) -> np.ndarray:
-    try:
-        answer = connection.recv()
-    except (EOFError, OSError):
-        raise _killed(process) from None
-    if isinstance(answer, Exception):
-        raise answer
-    return answer
+def _read_ahead(
+    windows: Iterable[Window], submit: Callable[[list[str]], Any], most: Callable[[], int]
+) -> Iterator[tuple[Window, Any]]:
+    """Submit the sentences of each window, and yield the windows in order with what :func:`submit` returned."""
+    running: deque[tuple[Window, Any]] = deque()
+    for window in windows:
+        running.append((window, submit(window.sentences)))
+        if len(running) > most():
+            yield running.popleft()
+    yield from running
 
 
-def _killed(process: Any) -> ChildProcessError:
-    process.join(_PATIENCE_S)
-    return ChildProcessError(
-        f"a process that embeds was killed (exit status {process.exitcode}), for want of memory perhaps; run the same "
-        "command again, with fewer processes or a smaller batch."
-    )
-
-
-def _work(connection: Connection, load: Load, device: str, threads: int, options: dict[str, Any]) -> None:
-    """Embed until the other end of the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the parent ends this process
+def _start(load: Load, devices: Any, threads: int) -> None:
+    """Prepare a worker process, which ends when its parent does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all; the parent reports it
     torch.set_num_threads(threads)
-    encoder = None
-    try:
-        while True:
-            sentences = connection.recv()
-            try:
-                encoder = encoder or load(device=device)
-                answer: Any = embed(encoder, sentences, device=device, **options)
-            except Exception as error:
-                kind = ValueError if isinstance(error, (ValueError, OSError)) else RuntimeError
-                answer = kind(f"{type(error).__name__} in a process that embeds: {error}")
-            connection.send(answer)
-    except (EOFError, ConnectionError):
-        return
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _worker[b"load"] = partial(load, device=devices.get())
 
 
-def _move(encoder: Any, device: str) -> Any:
-    return encoder.to(device)
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)
+
+
+def _embed_in_worker(options: dict[str, Any], sentences: list[str]) -> np.ndarray:
+    if b"encoder" not in _worker:
+        _worker[b"encoder"] = _worker[b"load"]()
+    return embed(_worker[b"encoder"], sentences, **options)
 
 
 def embed_on_ray(
@@ -338,34 +308,20 @@ def embed_on_ray(
         # next task (max_calls: also on a GPU).
         task = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_embed_on_worker)
         encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
-        running: deque[tuple[Window, Any]] = deque()
-        for window in windows:
-            running.append((window, task.remote(*encoder, window.sentences)))
-            if len(running) >= 2 * (gpus or max(1, int(resource_count(ray, "CPU")) // threads)):
-                yield _receive_from_ray(ray, *running.popleft())
-        while running:
-            yield _receive_from_ray(ray, *running.popleft())
+        submit = partial(task.remote, *encoder)
+        workers = lambda: gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # noqa: E731
+        for window, reference in _read_ahead(windows, submit, lambda: 2 * workers()):
+            try:
+                yield window, ray.get(reference).copy()
+            except ray.exceptions.RayError as error:
+                raise failure_cause(ray, error, "encoding") from None
 
 
 def _embed_on_worker(
     load: list[Any], key: bytes, device: str, threads: int, options: dict[str, Any], sentences: list[str]
 ) -> np.ndarray:
     torch.set_num_threads(threads)
-    if key not in _encoders:
-        _encoders.clear()
-        _encoders[key] = import_ray().get(load[0])(device=device)
-    return embed(_encoders[key], sentences, device=device, **options)
-
-
-# Encoder that this worker has loaded, by the call that it belongs to.
-_encoders: dict[bytes, Any] = {}
-
-
-def _receive_from_ray(ray: Any, window: Window, reference: Any) -> tuple[Window, np.ndarray]:
-    try:
-        return window, ray.get(reference).copy()
-    except ray.exceptions.RayError as error:
-        cause = failure_cause(ray, error, "encoding")
-        if isinstance(cause, (ValueError, OSError)) and not isinstance(cause, ChildProcessError):
-            raise ValueError(f"{type(cause).__name__} in a worker that embeds: {cause}") from None
-        raise cause from None
+    if key not in _worker:
+        _worker.clear()
+        _worker[key] = import_ray().get(load[0])(device=device)
+    return embed(_worker[key], sentences, device=device, **options)

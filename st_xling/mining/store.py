@@ -1,31 +1,32 @@
-"""Read an embedding store: embeddings on disk that read like one array.
+"""Embedding stores: embeddings on disk, written shard by shard, that read like one array.
 
-==========================  ==========================================================================
-``manifest.json``           written last: what the store holds, and every shard with rows and checksum
-``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, of int8 also ``scales`` *(rows,)*
-``done.json``               while it is being written: what it is to hold, and the shards that are complete
-==========================  ==========================================================================
-
-:mod:`st_xling.mining.store_writer` writes it.
+==========================  =============================================================================
+``manifest.json``           written last: model, text and settings of the vectors, and the rows of each shard
+``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, for int8 also ``scales`` *(rows,)*
+``done.json``               only in a half-written store: what it is of, and the shards that are complete
+==========================  =============================================================================
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field, is_dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 
 import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
 
 from st_xling._version import __version__
-from st_xling.mining.text import TextSummary, hash_sentence
-from st_xling.utils.io import file_sha256, read_json_object
-from st_xling.utils.resumable import RECORD
+from st_xling.mining.text import TextSummary, hash_sentence, hash_sentences
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.resumable import ResumableFolder, differences
 
 MANIFEST = "manifest.json"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
@@ -40,10 +41,10 @@ TENSOR, SCALES = "embeddings", "scales"
 #: Encoding settings of a model that subtracts a mean of each language, if the languages of the text are named.
 BY_LANGUAGE = {"center": "language"}
 
-# Shards of a store that are mapped into memory at a time.
-_MAPPED = 8192
+#: Names of encoding settings in a manifest, which has dim and dtype of the vectors as they are stored.
+STORED_NAMES = {"dtype": "computed", "dim": "truncated"}
 
-_WRITE_AGAIN = "write the store again, or copy this file again."
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -79,23 +80,6 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
 
 
 @dataclass(frozen=True)
-class Shard:
-    """One file of the store.
-
-    Attributes:
-        file: Its name in the folder.
-        rows: Vectors in it.
-        bytes: Its size.
-        sha256: Of its bytes.
-    """
-
-    file: str
-    rows: int
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True)
 class Header:
     """Settings that all shards of a store share.
 
@@ -117,31 +101,16 @@ class Manifest:
     """Content of a complete store.
 
     Attributes:
-        header: What all shards share.
-        dim: Width of the vectors.
-        shards: In the order of their rows.
-        text: What the rows are of.
+        header: Settings that all shards share.
+        dim: Dimension of the vectors.
+        shards: Number of rows of each shard.
+        text: Rows and hash of the text.
     """
 
     header: Header
     dim: int
-    shards: tuple[Shard, ...]
+    shards: tuple[int, ...]
     text: TextSummary
-
-    @property
-    def rows(self) -> int:
-        return sum(shard.rows for shard in self.shards)
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "format": FORMAT,
-            "version": FORMAT_VERSION,
-            "rows": self.rows,
-            "dim": self.dim,
-            **asdict(self.header),
-            "text": asdict(self.text),
-            "shards": [asdict(shard) for shard in self.shards],
-        }
 
 
 def check_dtype(dtype: str) -> None:
@@ -154,50 +123,26 @@ def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a store.
 
     Raises:
-        ValueError: If it is no manifest, damaged, or of a later format.
+        ValueError: If it is no manifest, damaged, or of another version.
     """
     path = folder / MANIFEST
     content = read_json_object(path, missing_ok=False, remedy="write the store again")
-    known, version = content.get("format"), content.get("version")
-    if known != FORMAT or version != FORMAT_VERSION:
-        raise ValueError(
-            f"{path}: expected {FORMAT!r} of version {FORMAT_VERSION}, got {known!r} of version {version!r}; read it "
-            "with the st-xling that wrote it."
-        )
     try:
-        shards = parse(tuple[Shard, ...], content, "shards")
-        text = parse(TextSummary, content, "text")
-        manifest = Manifest(parse(Header, content), parse(int, content, "dim"), shards, text)
-        check_dtype(manifest.header.dtype)
-        if not 0 < manifest.rows == text.rows == content["rows"]:
-            raise ValueError(f"{content['rows']} rows, its shards have {manifest.rows} and its text {text.rows}")
-        for shard in shards:
-            # A store may come from elsewhere: nothing outside its folder is opened.
-            if Path(shard.file).name != shard.file or not shard.file.startswith("shard-"):
-                raise ValueError(f"a shard may not lie at {shard.file!r}")
+        if (content["format"], content["version"]) != (FORMAT, FORMAT_VERSION):
+            raise ValueError(f"expected {FORMAT} of version {FORMAT_VERSION}")
+        check_dtype(content["dtype"])
+        model = ModelIdentity(**content["model"])
+        header = Header(content["dtype"], content["normalized"], model, dict(content["settings"]))
+        text = TextSummary(**content["text"])
+        if not 0 < sum(content["shards"]) == text.rows:
+            raise ValueError(f"{text.rows} rows, its shards have {sum(content['shards'])}")
+        return Manifest(header, int(content["dim"]), tuple(content["shards"]), text)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
-    return manifest
 
 
-def parse(kind: Any, content: Any, name: str = "") -> Any:
-    """Parse a value of a type from JSON; a dataclass from an object with a value of the right type for each field.
-
-    Args:
-        kind: ``str``, ``int``, ``bool``, ``dict``, a dataclass, or ``tuple[kind, ...]`` for a list.
-        content: Read from JSON.
-        name: Key of ``content`` to parse; all of it by default.
-    Raises:
-        ValueError, KeyError, TypeError: If it is another.
-    """
-    value = content[name] if name else content
-    if isinstance(kind, type) and is_dataclass(kind):
-        return kind(**{field: parse(hint, value, field) for field, hint in get_type_hints(kind).items()})
-    # JSON has lists where the dataclasses have tuples.
-    expected = {tuple: list}.get(get_origin(kind), get_origin(kind)) or kind
-    if type(value) is not expected:
-        raise ValueError(f"{name} must be of type {expected.__name__}: got {value!r}")
-    return tuple(parse(get_args(kind)[0], part) for part in value) if expected is list else value
+def shard_name(number: int) -> str:
+    return f"shard-{number:06d}.safetensors"
 
 
 def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
@@ -207,15 +152,16 @@ def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         The numbers as they are on the disk. *Shape:* ``(rows, dim)``
         And each row's scale, float32, if they are int8. *Shape:* ``(rows,)``
     Raises:
+        FileNotFoundError: If there is no such file.
         ValueError: If it is no shard.
     """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path}: this shard is missing; write the store again, or copy this file again.")
     try:
         with safe_open(path, framework="pt") as file:
             array = file.get_tensor(TENSOR).numpy()
             scales = file.get_tensor(SCALES).numpy() if array.dtype == np.int8 else None
-            if scales is not None and (scales.dtype, scales.shape) != (np.float32, array.shape[:1]):
-                raise ValueError(f"scales of {scales.dtype} and shape {scales.shape} for {len(array)} rows")
-    except (SafetensorError, ValueError, TypeError) as error:
+    except SafetensorError as error:
         raise ValueError(f"{path}: expected a shard of embeddings, got: {error}; write the store again.") from error
     array.flags.writeable = False
     return array, scales
@@ -224,14 +170,14 @@ def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
 class EmbeddingStore:
     """A folder of embeddings that reads like one read-only array of shape ``(rows, dim)``; see :meth:`open`.
 
-    ``store[a:b]`` reads no other rows, and copies none where they lie in one file; ``store[i]`` is one vector;
-    ``store[indices]`` and ``store[mask]`` gather. All are numpy arrays of ``dtype``; int8 is read
-    as float32 times its scale: a search is exact among what is read.
-    ``numpy.asarray(store)`` reads everything. It can be pickled and read in several processes.
+    ``store[a:b]`` reads no other rows, and copies none if they lie in one file; ``store[i]`` is one vector,
+    ``store[indices]`` several. All are numpy arrays of float32 or float16; int8 is read as float32 times its scale: a
+    search is exact among what is read. ``numpy.asarray(store)`` reads everything. A store can be pickled and read in
+    several processes.
 
     Attributes:
         path: The folder.
-        manifest: What the folder says of itself.
+        manifest: Model, text and settings of the vectors.
     Example:
         >>> from st_xling.mining import write_store
         >>> _ = write_store("de.store", np.eye(3))
@@ -243,127 +189,93 @@ class EmbeddingStore:
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
-        self._ends = list(accumulate(shard.rows for shard in manifest.shards))
+        self.rows, self.dim = manifest.text.rows, manifest.dim
+        self.shape = self.rows, self.dim
+        self.dtype = np.dtype("float16" if manifest.header.dtype == "float16" else "float32")
+        self._starts = [0, *accumulate(manifest.shards)]
         self._maps: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
 
     @classmethod
-    def open(cls, path: str | Path, *, verify: bool = False) -> EmbeddingStore:
-        """Open a store and check every shard's size and header.
+    def open(cls, path: str | Path) -> EmbeddingStore:
+        """Open a store and check the header of every shard.
 
         Args:
             path: The folder.
-            verify: Also compare every shard's checksum, which reads all of it.
         Raises:
             FileNotFoundError: If there is no such folder, or a shard is missing.
-            ValueError: If it is no store, half-written or damaged; names the file and says what to do.
+            ValueError: If it is no store, half-written or damaged.
         """
         folder = Path(path)
         if not folder.is_dir():
             raise FileNotFoundError(f"expected the folder of an embedding store, but there is no folder {folder}.")
         if not (folder / MANIFEST).is_file():
-            if (folder / RECORD).is_file():
-                raise ValueError(
-                    f"{folder}: the store is half-written; run the command that writes it again to resume it."
-                )
-            raise ValueError(f"{folder}: expected an embedding store, got a folder without {MANIFEST}.")
+            raise ValueError(
+                f"{folder}: expected an embedding store, got a folder without {MANIFEST}; if the store is "
+                "half-written, run the command that writes it again to resume it."
+            )
         store = cls(folder, read_manifest(folder))
-        dtype = store.manifest.header.dtype
-        for shard in store.manifest.shards:
-            file = folder / shard.file
-            if not file.is_file():
-                raise FileNotFoundError(f"{file}: this shard of {shard.rows} rows is missing; {_WRITE_AGAIN}")
-            if (size := file.stat().st_size) != shard.bytes:
-                raise ValueError(f"{file}: expected {shard.bytes:,} bytes, got {size:,}; {_WRITE_AGAIN}")
+        for number, rows in enumerate(store.manifest.shards):
+            file = folder / shard_name(number)
             array, _ = map_shard(file)
-            if (array.shape, array.dtype) != ((shard.rows, store.dim), dtype):
+            expected = (rows, store.dim), store.manifest.header.dtype
+            if (array.shape, array.dtype) != expected:
                 raise ValueError(
-                    f"{file}: expected {dtype} of shape {(shard.rows, store.dim)}, got {array.dtype} of shape "
-                    f"{array.shape}; {_WRITE_AGAIN}"
+                    f"{file}: expected {expected[1]} of shape {expected[0]}, got {array.dtype} of shape {array.shape}; "
+                    "write the store again."
                 )
-        if verify:
-            store.verify()
         return store
 
-    @property
-    def rows(self) -> int:
-        return len(self)
-
-    @property
-    def dim(self) -> int:
-        return self.manifest.dim
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self), self.dim
-
-    @property
-    def dtype(self) -> np.dtype:
-        """Type that indexing returns; the type on the disk is ``manifest.header.dtype``."""
-        return np.dtype("float16" if self.manifest.header.dtype == "float16" else "float32")
-
     def __len__(self) -> int:
-        return self._ends[-1] if self._ends else 0
+        return self.rows
 
-    def __repr__(self) -> str:
-        header = self.manifest.header
-        return f"EmbeddingStore({str(self.path)!r}, shape={self.shape}, dtype={header.dtype}, model={header.model})"
-
-    def __getitem__(self, key: int | slice | np.ndarray | list[int]) -> np.ndarray:
-        """Return rows; see the class.
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """Return rows: a slice, one row, or an array of rows; see the class.
 
         Raises:
             IndexError: For a row that is not there.
         """
         if isinstance(key, slice):
-            start, stop, step = key.indices(len(self))
+            start, stop, step = key.indices(self.rows)
             if step == 1:
                 return self._contiguous(start, stop)
             key = np.arange(start, stop, step)
-        indices = np.asarray(key)
-        if indices.dtype == bool and indices.shape == (len(self),):
-            indices = np.flatnonzero(indices)
-        if indices.ndim > 1 or (indices.size and indices.dtype.kind not in "iu"):
-            raise IndexError(f"a store takes a slice, a row, a list of rows or a mask of {len(self)}: got {key!r}")
-        rows = indices.reshape(-1).astype(np.int64)
-        if rows.size and not (-len(self) <= rows.min() and rows.max() < len(self)):
-            raise IndexError(f"{self.path} has {len(self)} rows: got rows from {rows.min()} to {rows.max()}")
-        rows = rows % max(len(self), 1)
+        indices = np.asarray(key, dtype=np.int64)
+        rows = indices.reshape(-1)
+        if len(rows) and not (-self.rows <= rows.min() and rows.max() < self.rows):
+            raise IndexError(f"{self.path} has {self.rows} rows: got rows from {rows.min()} to {rows.max()}")
+        rows = rows % self.rows
         result = np.empty((len(rows), self.dim), dtype=self.dtype)
         # One read a shard, whatever the order of the rows.
-        shards = np.searchsorted(self._ends, rows, side="right")
+        shards = self._shard_of(rows)
         order = np.argsort(shards, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1) if rows.size else ():
+        for places in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1) if len(rows) else ():
             shard = int(shards[places[0]])
-            result[places] = self._read(shard, rows[places] - self._start(shard))
+            result[places] = self._read(shard, rows[places] - self._starts[shard])
         return result.reshape(*indices.shape, self.dim)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        if copy is False:
-            raise ValueError("a store lies in files: it becomes an array only by copying.")
         return np.array(self[:], dtype=dtype)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_maps": {}, "path": self.path.absolute()}
 
+    def _shard_of(self, rows: Any) -> np.ndarray:
+        return np.searchsorted(self._starts, rows, side="right") - 1
+
     def _contiguous(self, start: int, stop: int) -> np.ndarray:
         if start >= stop:
             return np.empty((0, self.dim), dtype=self.dtype)
-        first, last = np.searchsorted(self._ends, [start, stop - 1], side="right").tolist()
+        first, last = self._shard_of([start, stop - 1]).tolist()
         parts = [
-            self._read(shard, slice(max(start - self._start(shard), 0), stop - self._start(shard)))
+            self._read(shard, slice(max(start - self._starts[shard], 0), stop - self._starts[shard]))
             for shard in range(first, last + 1)
         ]
         return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
-    def _start(self, shard: int) -> int:
-        return self._ends[shard] - self.manifest.shards[shard].rows
-
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
         """Read rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
-            if len(self._maps) >= _MAPPED:
-                del self._maps[next(iter(self._maps))]
-            self._maps[shard] = map_shard(self.path / self.manifest.shards[shard].file)
+            self._maps[shard] = map_shard(self.path / shard_name(shard))
         whole, scales = self._maps[shard]
         return whole[rows] if scales is None else whole[rows] * scales[rows, None]
 
@@ -409,8 +321,163 @@ class EmbeddingStore:
                 "give the text that was encoded, or encode this one."
             )
 
-    def verify(self) -> None:
-        """Raise unless every shard's bytes have the checksum of the manifest."""
-        for shard in self.manifest.shards:
-            if file_sha256(self.path / shard.file) != shard.sha256:
-                raise ValueError(f"{self.path / shard.file}: the checksum is wrong; {_WRITE_AGAIN}")
+
+#: Vectors of a shard, and the place of each of its rows, for errors.
+ShardVectors = tuple[Embeddings, Callable[[int], str]]
+
+
+def write_shards(
+    folder: str | Path,
+    header: Header,
+    text: TextSummary,
+    shards: Callable[[Sequence[int]], Iterable[ShardVectors]],
+    *,
+    resume: bool = True,
+    overwrite: bool = False,
+) -> EmbeddingStore:
+    """Write a store, or the shards that an earlier, killed writer of the same store left to do.
+
+    Args:
+        folder: A new or empty folder, or a store.
+        header: Settings that all shards share.
+        text: Text of the rows; a resumed writer must agree on it.
+        shards: Returns the vectors of the next shards, one by one; its argument are the rows of the complete ones.
+        resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be told apart.
+        overwrite: Remove a finished store, or a half-written one of something else, first.
+    Raises:
+        ValueError: If the folder contains something else, or another store (names the differences). For vectors that
+            are NaN, infinite or zero; what was written is then removed.
+        OSError: For a full disk. Complete shards remain, and the same call resumes.
+    """
+    check_dtype(header.dtype)
+    path, task = Path(folder), _task(header, text)
+    instead = "replace it with overwrite (--overwrite), or choose another folder"
+    with ResumableFolder(path, name="the store", instead=instead) as work:
+        if (path / MANIFEST).is_file() and not overwrite:
+            manifest = read_manifest(path)
+            unlike = differences(_task(manifest.header, manifest.text), task)
+            if unlike or not resume:
+                why = f" of something else ({'; '.join(unlike)})" if unlike else ""
+                raise ValueError(f"{path} contains a finished store{why}; {instead}.")
+            work.record.unlink(missing_ok=True)
+            return EmbeddingStore.open(path)
+        if (path / MANIFEST).is_file():
+            work.start(task)
+            for shard in path.glob("shard-*.safetensors"):
+                shard.unlink()
+            (path / MANIFEST).unlink()
+        if work.begin(task, overwrite=overwrite) and not resume:
+            work.clear()
+            work.start(task)
+        steps, done, dim = work.steps, list[int](), 0
+        while (step := steps.get(shard_name(len(done)))) is not None:
+            done.append(step["rows"])
+            dim = step["dim"]
+        try:
+            for rows, place in shards(done):
+                file = shard_name(len(done))
+                tensors = _rounded(rows, header.dtype, place)
+                size, dim = tensors[TENSOR].shape
+                with work.writing(file, file, rows=size, dim=dim) as temporary:
+                    save_file(tensors, temporary)
+                done.append(size)
+        except ValueError:
+            work.remove()  # vectors of another text or model are needed
+            raise
+        # Last of all: a folder without a manifest is no store.
+        content = {"format": FORMAT, "version": FORMAT_VERSION, "dim": dim, **asdict(header), "text": asdict(text)}
+        write_json(path / MANIFEST, {**content, "shards": done}, indent=1)
+        work.record.unlink()
+    return EmbeddingStore.open(path)
+
+
+def write_store(
+    folder: str | Path,
+    embeddings: Embeddings,
+    *,
+    sentences: Sequence[str] | None = None,
+    model: ModelIdentity | None = None,
+    normalized: bool = False,
+    dtype: str = "float32",
+    shard_rows: int = 16384,
+    overwrite: bool = False,
+) -> EmbeddingStore:
+    """Write vectors, from another tool or a memory map, as a store.
+
+    Args:
+        folder: A new or empty folder.
+        embeddings: numpy, a memory map or torch. *Shape:* ``(rows, dim)``
+        sentences: What they are of, so that a miner can check its text; not stored.
+        model: What made them.
+        normalized: Whether they have length 1; they are written as they are.
+        dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
+        shard_rows: Rows of a file.
+        overwrite: Replace another store.
+    Raises:
+        ValueError: For vectors that are NaN, infinite or zero, by row; for other numbers of sentences and rows; as
+            :func:`write_shards`.
+        OSError: For a full disk.
+    """
+    rows = embeddings.shape[0]
+    if sentences is not None and len(sentences) != rows:
+        raise ValueError(f"expected a sentence a vector: got {len(sentences)} sentences and {rows} vectors.")
+    if rows == 0:
+        raise ValueError("expected at least one vector: got none.")
+    if shard_rows < 1:
+        raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
+    text = TextSummary((), rows, "" if sentences is None else hash_sentences(sentences))
+
+    def shards(_: Sequence[int]) -> Iterator[ShardVectors]:
+        for start in range(0, rows, shard_rows):
+            yield embeddings[start : start + shard_rows], lambda row, start=start: f"row {start + row}"  # type: ignore[misc]
+
+    header = Header(dtype, normalized, model or ModelIdentity())
+    return write_shards(folder, header, text, shards, resume=False, overwrite=overwrite)
+
+
+def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[str, Tensor]:
+    """The tensors of a shard that holds these vectors in ``dtype``.
+
+    Raises:
+        ValueError: Naming the first rows that are NaN, infinite or zero, or become so in ``dtype``.
+    """
+    # A copy: torch does not like memory that cannot be written to, such as a read-only map.
+    vectors = rows.detach().cpu() if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
+    if vectors.ndim != 2 or 0 in vectors.shape:
+        raise ValueError(f"expected vectors of shape (rows, dim), none of them 0: got {tuple(vectors.shape)}.")
+    if not vectors.is_floating_point():
+        raise ValueError(f"expected vectors of floating-point numbers: got {vectors.dtype}; convert them to float32.")
+    _check_vectors(vectors, place, "fix or drop these sentences, or check the model and the precision it runs in")
+    if dtype == "int8":
+        scales = vectors.abs().amax(dim=1).div(127).float()
+        tensors = {TENSOR: (vectors / scales[:, None]).round().clamp(-127, 127).to(torch.int8), SCALES: scales}
+        vectors = tensors[TENSOR] * scales[:, None]
+    else:
+        vectors = vectors.to(DTYPES[dtype]).contiguous()
+        tensors = {TENSOR: vectors}
+    _check_vectors(vectors, place, f"{dtype} cannot hold them: normalize the vectors, or write float32")
+    return tensors
+
+
+def _check_vectors(vectors: Tensor, place: Callable[[int], str], remedy: str) -> None:
+    bad = ~torch.isfinite(vectors).all(dim=1)
+    faults = []
+    for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~vectors.any(dim=1)}.items():
+        if numbers := torch.nonzero(mask).flatten().tolist():
+            more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
+            faults.append(f"{name} in {', '.join(map(place, numbers[:_SHOWN]))}{more}")
+    if faults:
+        raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
+
+
+def _task(header: Header, text: TextSummary) -> dict[str, Any]:
+    """What two writers of a store must agree on: contents, not the names of files and models."""
+    return {
+        **header.settings,
+        "command": "encode",
+        "dtype": header.dtype,
+        "normalized": header.normalized,
+        "model": header.model.fingerprint,
+        "rows": text.rows,
+        "text": text.sha256,
+    }

@@ -25,7 +25,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, islice
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NamedTuple, TypeVar
 
@@ -68,8 +68,7 @@ class Row(NamedTuple):
         line: Counted from 1.
         id: ``None`` where the format or the line has none.
         sentence: The sentence.
-        fault: What is wrong, if anything; ``id`` and ``sentence`` then say nothing.
-        replaced: Whether U+FFFD stands for bytes that were not UTF-8.
+        fault: Kind and detail of the fault, if any; ``id`` and ``sentence`` are then empty.
     """
 
     path: str
@@ -77,7 +76,6 @@ class Row(NamedTuple):
     id: str | None = None
     sentence: str = ""
     fault: tuple[str, str] | None = None
-    replaced: bool = False
 
 
 def file_list(files: Files) -> list[str]:
@@ -118,16 +116,13 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
     line, bad_bytes = decode_line(raw, errors=errors)
     if line is None:
         return fault("invalid UTF-8", bad_bytes)
-    replaced = bool(bad_bytes)
     if format == "lines":
-        return Row(path, number, None, line, None, replaced)
+        return Row(path, number, None, line)
     if format == "bucc":
         name, tab, sentence = line.partition("\t")
         if not tab:
             return fault("no tab", "expected id TAB sentence")
-        if not name.strip():
-            return fault("empty id", "expected id TAB sentence")
-        return Row(path, number, name, sentence, None, replaced)
+        return Row(path, number, name, sentence) if name.strip() else fault("empty id", "expected id TAB sentence")
     try:
         value = json_object(line)
     except ValueError as error:
@@ -138,12 +133,11 @@ def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) ->
     if own == "" or not (own is None or is_id(own)):
         return fault("bad JSON", '"id" must be a string or a whole number')
     own = None if own is None else str(own)
-    if _SURROGATE.search(f"{own or ''}{text}"):  # JSON may spell what UTF-8 cannot hold
+    if _SURROGATE.search(f"{own}{text}"):  # JSON may spell what UTF-8 cannot hold
         if errors == "strict":
             return fault("invalid UTF-8", "half of a surrogate pair")
-        own = None if own is None else _SURROGATE.sub("\ufffd", own)
-        text, replaced = _SURROGATE.sub("\ufffd", text), True
-    return Row(path, number, own, text, None, replaced)
+        own, text = own and _SURROGATE.sub("\ufffd", own), _SURROGATE.sub("\ufffd", text)
+    return Row(path, number, own, text)
 
 
 def json_object(line: str) -> dict[str, Any]:
@@ -165,7 +159,7 @@ def is_id(value: Any) -> bool:
 class IndexedLines(Sequence[Parsed]):
     """Lines of files, by row: 8 bytes a line are in memory, the text is read from the disk.
 
-    Subclasses say by :meth:`parse` what a line holds. Front to back they are read several times faster than by row.
+    Subclasses define :meth:`parse`. Reading front to back is several times faster than by row.
 
     Args:
         files: One file or several, which count as one; a compressed one is unpacked to a temporary file.
@@ -191,9 +185,8 @@ class IndexedLines(Sequence[Parsed]):
             IndexError: Beyond the last row.
             ValueError: For a faulty line.
         """
-        if isinstance(row, slice):
-            return [self[number] for number in range(len(self))[row]]
-        return self.parse(*self.line(row))
+        rows = range(len(self))[row]
+        return [self[number] for number in rows] if isinstance(rows, range) else self.parse(*self.line(rows))
 
     def __iter__(self) -> Iterator[Parsed]:
         for path in self.files:
@@ -217,9 +210,6 @@ class IndexedLines(Sequence[Parsed]):
             stream.close()
 
     def _locate(self, row: int) -> tuple[int, int]:
-        if not -len(self) <= row < len(self):
-            raise IndexError(f"row {row} of {len(self)} rows in {', '.join(self.files)}")
-        row %= len(self)
         file = bisect_right(self._ends, row)
         return file, row - (self._ends[file - 1] if file else 0)
 
@@ -268,21 +258,17 @@ class MiningText(IndexedLines[str]):
         super().__init__(files)
 
     def parse(self, raw: bytes, path: str, number: int) -> str:
-        return self._parse_row(raw, path, number).sentence
-
-    def row(self, row: int) -> Row:
-        """Return sentence and id together."""
-        return self._parse_row(*self.line(row))
+        return self._row(raw, path, number).sentence
 
     def id(self, row: int) -> str:
         """Return the id of a row's sentence."""
-        own = None if self.format == "lines" else self.row(row).id  # plain lines have none to read
-        return str(row % len(self) + 1) if own is None else own
+        own = None if self.format == "lines" else self._row(*self.line(row)).id  # plain lines have none to read
+        return str(row + 1) if own is None else own
 
-    def _parse_row(self, raw: bytes, path: str, number: int) -> Row:
+    def _row(self, raw: bytes, path: str, number: int) -> Row:
         row = _parse_line(raw, path, number, self.format, self.errors)
         if row.fault is not None:
-            raise ValueError(f"{path}:{number}: {row.fault[0]} ({row.fault[1]}); mend the file.")
+            raise ValueError(f"{path}:{number}: {row.fault[0]} ({row.fault[1]}); fix the file.")
         return row
 
 
@@ -292,21 +278,15 @@ class TextSummary:
 
     Attributes:
         files: Names of the files, without folders.
-        format: How they were read.
-        errors: How they were read.
-        rows: Sentences.
+        rows: Number of sentences.
         sha256: Hash of the sentences, as of :func:`hash_sentences`; ids and compression do not enter.
         blank_rows: Rows whose sentence is empty or white space, counted from 0.
-        replaced_lines: Lines with U+FFFD in place of bytes that were not UTF-8.
     """
 
-    files: tuple[str, ...]
-    format: str
-    errors: str
+    files: Sequence[str]
     rows: int
     sha256: str
-    blank_rows: tuple[int, ...] = ()
-    replaced_lines: int = 0
+    blank_rows: Sequence[int] = ()
 
 
 def hash_sentence(digest: Any, sentence: str) -> None:
@@ -334,7 +314,7 @@ class _SentenceFaults(FaultLog):
 def validate_text(
     files: Files, *, format: str = "lines", errors: str = "strict", blank: str = "error", progress: bool = False
 ) -> TextSummary:
-    """Read the text once, to find all its faults before anything is computed; 8 bytes an id are in memory.
+    """Read the text once, to find all its faults before anything is computed; ids are in memory.
 
     An empty sentence has no meaning to embed. By default it is an error, because what an encoder makes of it is near
     every short sentence; with ``blank="keep"`` it keeps its row, so that rows and lines still agree, and its row number
@@ -352,48 +332,30 @@ def validate_text(
     """
     _check_choice(blank=(blank, BLANKS))
     faults = _SentenceFaults(can_skip=False, what="sentences")
-    digest, blanks, ids = hashlib.sha256(), array("q"), array("Q")
-    rows = replaced = 0
+    digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
+    rows = 0
     stream = read_rows(files, format=format, errors=errors)
     for row in progress_bar(stream, desc="reading", unit="lines", show=progress):
-        fault = row.fault
-        if fault is None and not row.sentence.strip():
-            blanks.append(rows)
-            fault = ("blank line", "") if blank == "error" else None
-        if fault is not None:
-            faults.add(row.path, row.line, *fault)
-            if len(faults.faults) == _ENOUGH_FAULTS:
-                faults.or_more = True
-                break
-        else:
-            hash_sentence(digest, row.sentence)
-            if format != "lines":
-                name = row.id or str(rows + 1)
-                ids.append(int.from_bytes(hashlib.blake2b(name.encode("utf-8"), digest_size=8).digest(), "little"))
-        replaced += row.replaced
         rows += 1
-    if not faults.faults and format != "lines":
-        _find_repeated_ids(ids, read_rows(files, format=format, errors=errors), faults)
+        fault, name = row.fault, row.id or str(rows)
+        if fault is None and not row.sentence.strip():
+            blanks.append(rows - 1)
+            fault = ("blank line", "") if blank == "error" else None
+        if fault is None and format != "lines":
+            fault = ("duplicate id", name) if name in ids else None
+            ids.add(name)
+        if fault is None:
+            hash_sentence(digest, row.sentence)
+            continue
+        faults.add(row.path, row.line, *fault)
+        if len(faults.faults) == _ENOUGH_FAULTS:
+            faults.or_more = True
+            break
     faults.finalize()
     names = file_list(files)
     if not rows:
         raise ParallelTextError(f"expected at least one sentence, got none in {', '.join(names)}; check the file.")
-    short = tuple(Path(name).name for name in names)
-    return TextSummary(short, format, errors, rows, digest.hexdigest(), tuple(blanks), replaced)
-
-
-def _find_repeated_ids(ids: array[int], rows: Iterator[Row], faults: FaultLog) -> None:
-    """Find ids that occur twice. Equal short hashes only raise the suspicion; the ids themselves are then compared."""
-    hashes = np.array(ids, dtype=np.uint64)
-    values, counts = np.unique(hashes, return_counts=True)
-    suspects = np.flatnonzero(np.isin(hashes, values[counts > 1])).tolist()
-    seen: dict[str, str] = {}
-    wanted = set(suspects)
-    for number, row in enumerate(islice(rows, suspects[-1] + 1 if suspects else 0)):
-        if number in wanted:
-            name, place = row.id or str(number + 1), f"{row.path}:{row.line}"
-            if seen.setdefault(name, place) != place:
-                faults.add(row.path, row.line, "duplicate id", f"{name}, as in {seen[name]}")
+    return TextSummary([Path(name).name for name in names], rows, digest.hexdigest(), blanks.tolist())
 
 
 def tsv_line(cells: Iterable[object]) -> str:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
-from functools import partial
 from itertools import combinations
 from pathlib import Path, PurePath
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.store import BY_LANGUAGE, MANIFEST, EmbeddingStore, ModelIdentity, model_identity
+from st_xling.mining.store import BY_LANGUAGE, MANIFEST, STORED_NAMES, EmbeddingStore, ModelIdentity, model_identity
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import name_of
@@ -109,14 +108,13 @@ class Encoder:
 
         Args:
             sentences: The file.
-            out: The store; a finished one that is damaged is written again.
+            out: The store.
             place: Returns the place of a sentence, by its row, for errors.
             progress: Show a progress bar on stderr.
         """
         from st_xling.mining.encoding import encode
 
-        write = partial(
-            encode,
+        return encode(
             self.model,
             sentences,
             out,
@@ -130,13 +128,6 @@ class Encoder:
             place=place,
             progress=progress,
         )
-        store = write()
-        try:
-            store.verify()
-        except ValueError as error:
-            logger.warning("%s It is written again.", error)
-            store = write(overwrite=True)
-        return store
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,15 +207,14 @@ class PrecomputedEmbeddings:
         return stored_options(settings)
 
     def check(self, text: Any) -> None:
-        """Raise unless row ``i`` of a store was encoded from sentence ``i`` and not damaged since."""
+        """Raise unless row ``i`` of a store was encoded from sentence ``i``."""
         if self.store is not None:
             self.store.check_text(text)
-            self.store.verify()
 
 
 def stored_options(settings: dict[str, Any]) -> dict[str, str]:
     """Return the encoding settings among the settings of a store."""
-    names = {"computed": "dtype", "truncated": "dim"}
+    names = {stored: name for name, stored in STORED_NAMES.items()}
     others = ("batch_size", "shard_rows", "language")
     return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 

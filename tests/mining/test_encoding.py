@@ -22,7 +22,6 @@ from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
 from tests.mining.full_disk import largest_file
-from tests.training.children import CONTEXT
 
 #: 480 sentences of different lengths, with tabs.
 SENTENCES = [
@@ -62,7 +61,7 @@ def assert_same(found: EmbeddingStore, expected: EmbeddingStore) -> None:
 @pytest.mark.parametrize(("dtype", "normalize"), [("float32", True), ("float16", True), ("float32", False)])
 def test_rows_are_the_model_s_vectors(dtype: str, normalize: bool, model: Any, text: Path, tmp_path: Path) -> None:
     store = encode(model, text, tmp_path / "s", dtype=dtype, normalize=normalize, batch_size=16, shard_rows=100)
-    assert [shard.rows for shard in store.manifest.shards] == [100, 100, 100, 100, 80]
+    assert store.manifest.shards == (100, 100, 100, 100, 80)
     expected = model.encode(SENTENCES, normalize_embeddings=normalize)
     np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
     exact = embed(model, SENTENCES[100:200], normalize_embeddings=normalize, batch_size=16).astype(dtype)
@@ -112,20 +111,14 @@ def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path,
 
 
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
-    """The kernel refuses bytes of a shard, then of the manifest; then it has room, and the same call ends."""
+    """The kernel refuses bytes of a shard; then it has room, and the same call ends."""
     options: dict[str, Any] = {"shard_rows": 20, "batch_size": 16}
-    whole = encode(model, text, tmp_path / "whole", **options)
-    sizes = {path.name: path.stat().st_size for path in whole.path.iterdir()}
-    for refused in ("shard-000000.safetensors", "manifest.json"):
-        out = tmp_path / refused
-        with (
-            pytest.raises(OSError, match=f"too large: {out}/({refused}|done)"),
-            largest_file(sizes[refused] - 1),
-        ):
-            encode(model, text, out, **options)
-        names = {path.name for path in out.glob("*")}
-        assert not any(name.endswith(".tmp") for name in names) and "manifest.json" not in names
-        np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
+    whole, out = encode(model, text, tmp_path / "whole", **options), tmp_path / "out"
+    size = (whole.path / "shard-000000.safetensors").stat().st_size
+    with pytest.raises(OSError, match=f"too large: {out}/shard-000000"), largest_file(size - 1):
+        encode(model, text, out, **options)
+    assert not list(out.glob("*"))
+    np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
 
 
 def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) -> None:
@@ -303,19 +296,7 @@ def test_results_come_in_order_however_long_they_take() -> None:
 
 
 def test_a_process_that_is_killed_or_fails() -> None:
-    with pytest.raises(ChildProcessError, match="exit status -9"):
+    with pytest.raises(ChildProcessError, match="was killed"):
         list(embed_in_processes(die, windows(0, 0, 0), {}, processes=2))
     with pytest.raises(ValueError, match="no such model"):
         list(embed_in_processes(partial(fail, "no such model"), windows(0, 0, 0), {}, processes=2))
-
-
-def test_processes_end_with_their_parent() -> None:
-    """However it ends: all that they see is that the other end of their pipe is gone."""
-    ours, theirs = CONTEXT.Pipe()
-    process = CONTEXT.Process(target=encoding._work, args=(theirs, load_echo, "cpu", 1, {}), daemon=True)
-    process.start()
-    theirs.close()
-    ours.send(["0.5"])  # it is at work when
-    ours.close()
-    process.join(30)
-    assert process.exitcode == 0

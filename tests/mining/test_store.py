@@ -6,6 +6,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from st_xling.mining import EmbeddingStore, find_neighbors, write_store
-from st_xling.mining.store import Header, ModelIdentity
-from st_xling.mining.store_writer import StoreWriter
+from st_xling.mining.store import Header, ModelIdentity, write_shards
 from st_xling.mining.text import TextSummary
 from st_xling.utils.io import locked
 
@@ -48,11 +48,11 @@ def store(tmp_path: Path) -> EmbeddingStore:
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_what_is_written_is_read(dtype: str, tmp_path: Path) -> None:
     written = write_store(tmp_path / "s", vectors(), dtype=dtype, shard_rows=4)
-    store = EmbeddingStore.open(tmp_path / "s", verify=True)
+    store = EmbeddingStore.open(tmp_path / "s")
     expected = rounded(vectors(), dtype)
     assert store.shape == written.shape == (ROWS, DIM) and store.ndim == 2 and len(store) == store.rows == ROWS
     assert store.dtype == expected.dtype and store.manifest.header.dtype == dtype
-    assert [shard.rows for shard in store.manifest.shards] == [4, 4, 2]
+    assert store.manifest.shards == (4, 4, 2)
     np.testing.assert_array_equal(np.asarray(store), expected)
     np.testing.assert_array_equal(np.asarray(store, dtype=np.float64), expected.astype(np.float64))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(store))[3:9], expected[3:9])
@@ -64,13 +64,8 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
     """Read without us, in the layout of version 1."""
     np.testing.assert_array_equal(load_file(store.path / "shard-000001.safetensors")["embeddings"], vectors()[4:8])
     content = json.loads((store.path / "manifest.json").read_text(encoding="utf-8"))
-    assert (content["rows"], content["dim"], content["dtype"]) == (ROWS, DIM, "float32")
+    assert (content["dim"], content["dtype"], content["shards"]) == (DIM, "float32", [4, 4, 2])
     assert content["model"]["name"] == "encoder" and content["normalized"] is False
-    assert list(content) == [
-        *("format", "version", "rows", "dim", "dtype", "normalized", "model", "settings"),
-        *("text", "shards"),
-    ]
-    assert list(content["shards"][0]) == ["file", "rows", "bytes", "sha256"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -87,7 +82,6 @@ KEYS = st.one_of(
     st.slices(ROWS),
     st.integers(-ROWS, ROWS - 1),
     st.lists(st.integers(-ROWS, ROWS - 1), max_size=20).map(lambda rows: np.array(rows, dtype=np.int64)),
-    st.lists(st.booleans(), min_size=ROWS, max_size=ROWS).map(np.array),
 )
 
 
@@ -113,7 +107,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EmbeddingS
     return of
 
 
-@pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS], np.array([[0]]), np.array([0.0]), np.array([True])])
+@pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS]])
 def test_rows_that_are_not_there_or_cannot_be_written(key: Any, stores: Callable[..., EmbeddingStore]) -> None:
     with pytest.raises(IndexError, match="rows"):
         stores(4, "float32")[key]
@@ -137,64 +131,37 @@ def test_a_slice_reads_no_other_rows(tmp_path: Path) -> None:
     assert resident_bytes() - before > 32 << 20  # the measure sees what is read
 
 
-def put(*keys: Any, value: Any) -> Callable[[Any], Any]:
-    """A change of a manifest."""
-
-    def change(content: Any) -> None:
-        *above, last = keys
-        for key in above:
-            content = content[key]
-        content[last] = value
-
-    return change
-
-
 #: Change of the manifest → what the error says.
-MANIFEST_FAULTS: dict[str, tuple[Any, str]] = {
-    "rows": (put("rows", value=11), "11 rows, its shards have 10 and its text 10"),
-    "shard rows": (put("shards", 0, "rows", value=5), "its shards have 11"),
-    "text rows": (put("text", "rows", value=9), "its text 9"),
-    "hash": (put("shards", 1, "sha256", value=7), "sha256 must be of type str: got 7"),
-    "a blank row": (put("text", "blank_rows", value=["x"]), "of type int: got 'x'"),
-    "settings": (put("settings", value=[]), r"settings must be of type dict: got \[\]"),
-    "no dtype": (put("dtype", value="float64"), "dtype must be one of float32, .*: got 'float64'"),
-    "dtype": (put("dtype", value="float16"), r"expected float16 of shape \(4, 6\), got float32"),
-    "outside": (put("shards", 1, "file", value="../shard-000001.safetensors"), r"may not lie at '\.\./shard-000001"),
-    "keys": (lambda content: content["shards"][1].pop("sha256"), "sha256"),
-    "later": (put("version", value=2), "of version 1, got .* of version 2; read it with the st-xling that"),
-}
+MANIFEST_FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"shards": [5, 4, 2]}, "10 rows, its shards have 11"),
+    ({"settings": 5}, "not iterable"),
+    ({"dtype": "float64"}, "dtype must be one of float32, .*: got 'float64'"),
+    ({"dtype": "float16"}, r"expected float16 of shape \(4, 6\), got float32"),
+    ({"text": {}}, "missing .* 'files'"),
+    ({"version": 2}, "of version 1"),
+]
 
 
-@pytest.mark.parametrize("case", MANIFEST_FAULTS)
-def test_a_damaged_manifest(case: str, store: EmbeddingStore) -> None:
-    change, message = MANIFEST_FAULTS[case]
+@pytest.mark.parametrize(("change", "message"), MANIFEST_FAULTS)
+def test_a_damaged_manifest(change: dict[str, Any], message: str, store: EmbeddingStore) -> None:
     manifest = store.path / "manifest.json"
-    content = json.loads(manifest.read_text())
-    change(content)
-    manifest.write_text(json.dumps(content))
+    manifest.write_text(json.dumps(json.loads(manifest.read_text()) | change))
     with pytest.raises(ValueError, match=rf"(manifest\.json|shard-0).*{message}"):
         EmbeddingStore.open(store.path)
 
 
 #: File → its bytes damaged → the error.
-FILE_FAULTS: dict[str, tuple[str, Any, str]] = {
-    "missing": ("shard-000001.safetensors", None, "this shard of 4 rows is missing; write the store again"),
-    "truncated": ("shard-000001.safetensors", lambda data: data[:-3], "expected 176 bytes, got 173; write"),
-    "swapped": (  # the right size, other rows
-        "shard-000001.safetensors",
-        lambda data: data.replace(b"[4,6]", b"[6,4]"),
-        r"expected float32 of shape \(4, 6\), got float32 of shape \(6, 4\)",
-    ),
-    "garbage": ("shard-000001.safetensors", lambda data: b"\xff" * len(data), "expected a shard of embeddings, got"),
-    "no json": ("manifest.json", lambda data: b"{", "expected JSON"),
-    "nested": ("manifest.json", lambda data: b"[" * 100_000, "expected JSON, got brackets nested too deep"),
-    "no manifest": ("manifest.json", None, "expected an embedding store, got a folder without"),
-}
+FILE_FAULTS: list[tuple[str, Any, str]] = [
+    ("shard-000001.safetensors", None, "this shard is missing; write the store again"),
+    ("shard-000001.safetensors", lambda data: data[:-3], "expected a shard of embeddings, got"),
+    ("shard-000001.safetensors", lambda data: data.replace(b"[4,6]", b"[6,4]"), r"got float32 of shape \(6, 4\)"),
+    ("manifest.json", lambda data: b"{", "expected JSON"),
+    ("manifest.json", None, "expected an embedding store, got a folder without"),
+]
 
 
-@pytest.mark.parametrize("case", FILE_FAULTS)
-def test_a_damaged_file(case: str, store: EmbeddingStore) -> None:
-    name, change, message = FILE_FAULTS[case]
+@pytest.mark.parametrize(("name", "change", "message"), FILE_FAULTS)
+def test_a_damaged_file(name: str, change: Any, message: str, store: EmbeddingStore) -> None:
     path = store.path / name
     if change is None:
         path.unlink()
@@ -203,59 +170,61 @@ def test_a_damaged_file(case: str, store: EmbeddingStore) -> None:
     with pytest.raises((ValueError, FileNotFoundError), match=message) as caught:
         EmbeddingStore.open(store.path)
     assert name in str(caught.value)
-
-
-def test_a_flipped_bit_is_found_by_its_checksum(store: EmbeddingStore) -> None:
-    shard = store.path / "shard-000002.safetensors"
-    data = bytearray(shard.read_bytes())
-    data[-1] ^= 1
-    shard.write_bytes(data)
-    EmbeddingStore.open(store.path)
-    with pytest.raises(ValueError, match=r"shard-000002\.safetensors: the checksum is wrong"):
-        EmbeddingStore.open(store.path, verify=True)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         EmbeddingStore.open(store.path / "absent")
 
 
-TEXT = TextSummary(("a",), "lines", "strict", ROWS, "c" * 64)
+TEXT = TextSummary(("a",), ROWS, "c" * 64)
 
 
-def write_half(folder: Path, *, finish: bool = False, **options: Any) -> dict[str, bytes]:
-    """Write two shards and stop, or go on to the end."""
-    with StoreWriter(folder, Header(), TEXT, **options) as writer:
-        for number in range(len(writer.shards), 5 if finish else 2):
-            writer.write(vectors()[2 * number : 2 * number + 2])
-        if finish:
-            writer.finish()
+class Stop(Exception):
+    pass
+
+
+def write(folder: Path, *, stop: bool = False, text: TextSummary = TEXT, **options: Any) -> int:
+    """Write shards of two rows, all or only two of them; returns how many were there."""
+    before = 0
+
+    def shards(done: Any) -> Any:
+        nonlocal before
+        before = len(done)
+        for number in range(before, 2 if stop else 5):
+            yield vectors()[2 * number : 2 * number + 2], str
+        if stop:
+            raise Stop
+
+    with pytest.raises(Stop) if stop else nullcontext():
+        write_shards(folder, Header(), text, shards, **options)
+    return before
+
+
+def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
 def test_overwriting_starts_again_and_resumes(store: EmbeddingStore, tmp_path: Path) -> None:
     """The earlier store goes; a second start of the writer resumes the new one, with or without overwrite."""
-    whole = write_half(tmp_path / "whole", finish=True)
-    write_half(store.path, overwrite=True)
-    with pytest.raises(ValueError, match="the store is half-written; run the command"):
+    write(tmp_path / "whole")
+    write(store.path, stop=True, overwrite=True)
+    with pytest.raises(ValueError, match="half-written, run the command"):
         EmbeddingStore.open(store.path)
-    with StoreWriter(store.path, Header(), TEXT, overwrite=True) as writer:
-        assert len(writer.shards) == 2
-    assert write_half(store.path, finish=True) == whole
+    assert write(store.path, stop=True, overwrite=True) == write(store.path) == 2
+    assert contents(store.path) == contents(tmp_path / "whole")
     (store.path / "manifest.json").write_text("{}", encoding="utf-8")
-    assert write_half(store.path, finish=True, overwrite=True) == whole
+    write(store.path, overwrite=True)
+    assert contents(store.path) == contents(tmp_path / "whole")
 
 
 def test_a_writer_resumes_what_is_complete(tmp_path: Path) -> None:
     """A store of the same text under another name is the same; a shard that is missing, and all after it, go again."""
-    whole, out = write_half(tmp_path / "whole", finish=True), tmp_path / "s"
-    write_half(out)
-    with StoreWriter(out, Header(), replace(TEXT, files=("renamed",))) as writer:
-        assert len(writer.shards) == 2
+    out = tmp_path / "s"
+    write(out, stop=True)
+    assert write(out, stop=True, text=replace(TEXT, files=("renamed",))) == 2
     (out / "shard-000000.safetensors").unlink()
-    with StoreWriter(out, Header(), TEXT) as writer:
-        assert len(writer.shards) == 0
-    write_half(out)
     with pytest.raises(ValueError, match=r"begun for another task: rows was 10, is now 13"):
-        StoreWriter(out, Header(), replace(TEXT, rows=13)).__enter__()
-    assert write_half(out, finish=True) == whole
+        write(out, text=replace(TEXT, rows=13))
+    assert write(out) == 0
+    np.testing.assert_array_equal(EmbeddingStore.open(out)[:], vectors())
 
 
 OTHER_TEXTS = {
@@ -283,7 +252,7 @@ def test_bad_vectors_are_refused_by_row(dtype: str, tmp_path: Path) -> None:
     for value, name in ((np.nan, "NaN or infinite"), (np.inf, "NaN or infinite"), (0.0, "only zeros")):
         rows = vectors()
         rows[5] = rows[9] = value
-        with pytest.raises(ValueError, match=rf"got {name} in row 5; mend or drop"):
+        with pytest.raises(ValueError, match=rf"got {name} in row 5; fix or drop"):
             write_store(tmp_path / "s", rows, dtype=dtype, shard_rows=4)
         assert not (tmp_path / "s").exists()
 
