@@ -23,7 +23,7 @@ from st_xling.models.tiny import Architecture
 from tests.data.reranking.aligned_sentences import question, squad
 from tests.data.reranking.insurance_files import write_translation, write_v2
 from tests.retrieval_files import beir, json_lines, lines
-from tests.training.transfer.sets import LABELS, entities, pair_lines, treebank
+from tests.training.transfer.sets import LABELS, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r
 
 STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}
@@ -164,7 +164,7 @@ def write_retrieval_sets(folder: Path) -> None:
 
 
 def write_classified(folder: Path) -> None:
-    """XNLI, PAWS-X, PAN-X and treebanks, as they are published; Arabic for any language but English and Thai."""
+    """XNLI, PAWS-X and treebanks, as they are published; Arabic for any language but English and Thai."""
     spoken = {"en": "en", "de": "ar", "zh": "th", "fr": "th", "ar": "ar"}
     inference = {code: pair_lines(spoken[code], LABELS["xnli"]) for code in ("en", "de", "zh")}
     lines(folder / "multinli.tsv", inference["en"])
@@ -176,8 +176,6 @@ def write_classified(folder: Path) -> None:
     lines(folder / "xnli.test.tsv", ["\t".join(["language", *keys]), *rows])
     for code, name in (("en", "train"), ("de", "test_2k"), ("fr", "test_2k")):
         lines(folder / code / f"{name}.tsv", pair_lines(spoken[code], LABELS["pawsx"]))
-    for code, name in (("en", "train"), ("de", "test")):
-        lines(folder / "panx" / code / f"{name}.tsv", entities(spoken[code]))
     lines(folder / "en_ewt-ud-train.conllu", treebank("en"))
     lines(folder / "ar_padt-ud-test.conllu.gz", treebank("ar"))
 

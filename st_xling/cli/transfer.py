@@ -23,8 +23,8 @@ logger = logging.getLogger(__name__)
 @app.command("transfer", cls=Command)
 def transfer(
     context: typer.Context,
-    task: Literal["xnli", "pawsx", "pos", "panx"] = argument(
-        None, "Inference, paraphrases, part-of-speech tags or entities.", default=...
+    task: Literal["xnli", "pawsx", "pos"] = argument(
+        None, "Inference, paraphrases, or part-of-speech tags.", default=...
     ),
     model: str = argument("MODEL", "Encoder: Hub id or folder.", default=...),
     train: list[str] = option("--train", metavar="XX=FILE...", default=..., help="Files to fine-tune on (repeatable)."),
@@ -40,7 +40,6 @@ def transfer(
         help="For sets of one split, line-aligned in all languages: test on this share of the rows, train on the "
         "others.",
     ),
-    hold_out_seed: int = option("--hold-out-seed", default=0, help="Seed of these rows (default: 0)."),
     like: Literal["dap", "amber"] | None = option(
         "--like", help="Fine-tune as this paper does (default: the one that reports the task)."
     ),
@@ -68,19 +67,17 @@ def transfer(
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
-    """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos, panx.
+    """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos.
 
     \b
     examples:
       st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
       st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
       st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
-      st-xling transfer panx my-encoder --train en=panx/en/train.tsv --test de=panx/de/test.tsv --out entities
 
     Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
-    2e-5 (AMBER); PAN-X 10 epochs of batch 32 at 2e-5 (XTREME). --like amber fine-tunes on XNLI as AMBER does, 5
-    epochs of batch 32 at 2e-5. Options override a paper's. Scores are accuracy; of POS also the F1 of runs of tags that
-    XTREME prints; of PAN-X the F1 of entities, which needs pip install "st-xling\\[transfer]".
+    2e-5 (AMBER). --like amber fine-tunes on XNLI as AMBER does, 5 epochs of batch 32 at 2e-5. Options override a
+    paper's. Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.
 
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
     """
@@ -100,14 +97,14 @@ def transfer(
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
         **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
     )
-    data = load_transfer_data(task, train, test, hold_out=hold_out, hold_out_seed=hold_out_seed, fused=fused)
+    data = load_transfer_data(task, train, test, hold_out=hold_out, fused=fused)
     for side, parts in (("train", data.train), ("test", data.test)):
         sizes = ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items())
         print(f"{side}: {sizes}", file=sys.stderr)
     for language, rows in data.in_training.items():
         if rows:
             logger.warning("%s: %s of %s test rows are in the training data", language, rows, len(data.test[language]))
-    for language, tags in data.unseen.items():
+    for language, tags in data.untrained.items():
         logger.warning("%s: tags that were never trained, by words: %s", language, tags)
     report = fine_tune(
         encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line

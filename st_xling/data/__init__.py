@@ -10,7 +10,7 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``sides``: are source and target in the languages that they are said to be in?
 - ``test_sets``: Tatoeba and BUCC, for similarity search and bitext mining, in their published layouts
 - ``classified_pairs``: XNLI and PAWS-X, sentence pairs with a class, for transfer
-- ``tagged_words``: words of treebanks with their tags (CoNLL-U), and with entities (PAN-X)
+- ``tagged_words``: words of treebanks with their tags (CoNLL-U)
 - ``spec``: the grammar of data specs: ``de-en=corpus.tsv?size=8000``, ``zh_Hant=texts.txt``, ``phrasebook:de,fr``
 - ``sample``: seeded samples of rows
 - ``orient``: the pivot language last, whatever the order of a corpus

@@ -1,4 +1,4 @@
-"""Tagged words: CoNLL-U, the format of Universal Dependencies, and PAN-X (WikiAnn), words and entities."""
+"""Tagged words: CoNLL-U, the format of Universal Dependencies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 
-from st_xling.data.check import FaultLog, iter_lines, numbered_lines
+from st_xling.data.check import FaultLog, iter_lines
 
 UPOS = (
     "ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM",
@@ -133,53 +133,3 @@ def _fused(block: Sequence[Sequence[str]], words: Sequence[Sequence[str]], langu
             yield cells[1], words[min(range(int(found[1]), covered + 1), key=rank) - 1][3]
         elif _WORD.fullmatch(cells[0]) and int(cells[0]) > covered:
             yield cells[1], cells[3]
-
-
-PANX_LABELS = ("O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC")
-
-_PREFIX = re.compile(r"[a-z]{2,3}(?:-[a-z-]+)?:")
-
-
-def read_panx(path: str | Path) -> TaggedSentences:
-    """Read words and entity tags of one language, plain or packed.
-
-    Lines are ``word TAB tag``, sentences are divided by empty lines. The release's own files put the language before
-    every word (``de:Berlin``); where all words of a file begin with one and the same code, it is taken off. Between
-    word and tag the release may have further columns, which are not read.
-
-    Args:
-        path: ``train``, ``dev`` or ``test`` of the release or ``train.tsv`` of XTREME's.
-    Raises:
-        ParallelTextError: For faulty lines, all together, or if there is no sentence.
-        FileNotFoundError: If there is no such file.
-    Source:
-        Pan et al. 2017; the split of Rahimi et al. 2019, as XTREME (Hu et al. 2020) has it.
-    """
-    faults = FaultLog(can_skip=False, what="PAN-X")
-    sentences: list[list[tuple[str, str]]] = [[]]
-    for number, line in numbered_lines(path, faults):
-        if not line.strip():
-            sentences.append([])
-        else:
-            word, *others = line.split("\t")
-            if not others or others[-1].strip() not in PANX_LABELS:
-                got = others[-1] if others else "one column"
-                faults.add(
-                    path, number, "bad word", f"expected word TAB tag out of {', '.join(PANX_LABELS)}, got {got!r}"
-                )
-            else:
-                sentences[-1].append((word, others[-1].strip()))
-    sentences = [sentence for sentence in sentences if sentence]
-    if not sentences and not faults.faults:
-        faults.add_beyond_repair(path, "no rows", "expected sentences")
-    faults.finalize()
-    match = _PREFIX.match(sentences[0][0][0])
-    prefix = match[0] if match else ""
-    if not all(word.startswith(prefix) for sentence in sentences for word, _ in sentence):
-        prefix = ""
-    return TaggedSentences(
-        [[word.removeprefix(prefix) for word, _ in sentence] for sentence in sentences],
-        [[tag for _, tag in sentence] for sentence in sentences],
-        list(range(len(sentences))),
-        len(sentences),
-    )

@@ -21,7 +21,7 @@ RESULTS_FILE = "results.json"
 #: Names of evaluations.
 TASKS = (
     *("tatoeba", "bucc", "xsim", "precision", "reranking", "retrieval", "compare"),
-    *(f"transfer-{task}" for task in ("xnli", "pawsx", "pos", "panx")),
+    *(f"transfer-{task}" for task in ("xnli", "pawsx", "pos")),
 )
 
 _LIST = "evaluations"

@@ -142,7 +142,6 @@ TASKS = {
     "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification"),
     "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification"),
     "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification"),
-    "transfer-panx": ("Zero-shot transfer: PAN-X", "token-classification"),
 }
 
 

@@ -21,8 +21,8 @@ def words(task: str, encoder: str, paths: dict[str, Path], out: Path) -> list[st
     return ["transfer", task, encoder, "--train", f"en={paths['en']}", "--test", *tests, "--out", str(out)]
 
 
-@pytest.mark.parametrize("task", ["xnli", "panx"])
-def test_from_files_to_a_table(task: str, encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_from_files_to_a_table(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = "xnli"
     paths, figures = write_set(tmp_path / "data", task), tmp_path / "deep" / "figures.json"
     command = words(task, encoder, paths, tmp_path / "run")
     small = ["--hold-out", "0.4", "--max-steps", "2", "--batch-size", "8", "--seed", "3", "--json", str(figures)]
@@ -30,12 +30,11 @@ def test_from_files_to_a_table(task: str, encoder: str, tmp_path: Path, capsys: 
     captured = capsys.readouterr()
     head, *rows, signature = captured.out.splitlines()
     assert head.split()[1:] == ["en", "ar", "th", "avg", "zero-shot"]
-    shown = {"pos": ["F1", "accuracy"], "panx": ["F1"]}.get(task, ["accuracy"])
-    assert [row.split()[0] for row in rows] == shown
+    assert [row.split()[0] for row in rows] == ["accuracy"]
     assert signature.startswith(f"transfer|task:{task}|train:en@") and "|seed:3|" in signature
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == written["transfer"]["signature"] == signature
-    assert written["transfer"]["languages"]["th"]["f1" if task == "panx" else "accuracy"] == pytest.approx(
+    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
         float(rows[-1].split()[3]) / 100, abs=1e-3
     )
     assert f"{task}: step 2 of 2, " in captured.err and "test: en " in captured.err
@@ -55,8 +54,8 @@ def test_bad_input(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no encoder could be loaded" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     for option, value, fault in (
-        ("--batch-size", "0", "batch_size must be at least 1: got 0"),
-        ("--learning-rate", "nan", "learning_rate must be a number above 0"),
+        ("--batch-size", "0", "batch_size must be above 0: got 0"),
+        ("--learning-rate", "nan", "learning_rate must be above 0: got nan"),
     ):
         assert main([*words("pawsx", encoder, paths, tmp_path / "run"), option, value]) == 2
         assert fault in capsys.readouterr().err

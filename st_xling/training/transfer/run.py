@@ -1,7 +1,7 @@
 """One transfer run: an encoder, fine-tuned on English, evaluated in every language.
 
 =================================  ==============================================================================
-``model.safetensors``, …           the fine-tuned model, a stock ``CrossEncoder`` or ``AutoModelForTokenClassification``
+``model.safetensors``, …           the fine-tuned model, for ``CrossEncoder`` or ``AutoModelForTokenClassification``
 ``results.json``                   metrics with their signature
 ``predictions/xx.tsv``             true and predicted labels of each language
 ``training/``                      what is needed to resume, see :class:`~st_xling.training.run_folder.RunFolder`
@@ -12,34 +12,60 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Mapping
+import math
+import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from datasets import concatenate_datasets
+import numpy as np
+import torch
+from datasets import Dataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+    DataCollatorForTokenClassification,
+    DataCollatorWithPadding,
+    TrainingArguments,
+)
 
 from st_xling._version import __version__
-from st_xling.data.tagged_words import TaggedSentences
-from st_xling.models.load import name_of
+from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.models import load_encoder
+from st_xling.models.backbone import token_encoder
+from st_xling.models.load import limit_length, longest_input, name_of
+from st_xling.models.lora import check_start
 from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, run_trainer
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import write_log
-from st_xling.training.transfer.classifiers import PairClassifier, WordTagger
-from st_xling.training.transfer.data import TransferData, label_rows, rows_sha8
-from st_xling.training.transfer.scores import label_scores
-from st_xling.training.transfer.tasks import FineTuning, Rows, TransferTask
+from st_xling.training.trainer import FiniteTrainer
+from st_xling.training.transfer.tasks import (
+    FineTuning,
+    Rows,
+    TransferData,
+    TransferTask,
+    label_rows,
+    rows_sha8,
+    run_f1,
+)
 from st_xling.utils.io import atomic_writer, write_json
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_table
 
 logger = logging.getLogger(__name__)
 
-Model = PairClassifier | WordTagger
-_MEASURES = {"accuracy": "accuracy", "f1": "F1"}
+PAPERS_LENGTH = 128
+"""Tokens of an input. *Source:* DAP, table 9; XTREME, ``scripts/train_udpos.sh``."""
+
+NO_LABEL = -100
+"""A label that transformers' loss ignores."""
+
+CHECKPOINTS_A_RUN = 10
 
 
 @dataclass(frozen=True)
@@ -47,12 +73,11 @@ class TransferReport:
     """Metrics of one run.
 
     Attributes:
-        task: What was evaluated.
-        languages: Language → measures in [0, 1] and counts, such as ``predicted_kinds``, how many different labels were
-            predicted; in the order of the table.
+        task: The task.
+        languages: Language → measures in [0, 1] and counts, in the order of the table.
         trained: Languages that were trained on.
         signature: What the metrics depend on besides the encoder.
-        training: Of the fine-tuning: rows, steps, seconds.
+        training: Rows, steps and seconds of the fine-tuning.
     """
 
     task: TransferTask
@@ -67,7 +92,7 @@ class TransferReport:
         return fmean(self.languages[name][measure] for name in languages) if languages else None
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
+        """Return everything, for JSON."""
         measures = self.task.measures
         return {
             "task": self.task.name,
@@ -89,13 +114,13 @@ class TransferReport:
         return columns, rows
 
     def table(self) -> str:
-        """Languages as columns, then their average and that of the languages never trained on; percent."""
-        rows = []
-        for measure in self.task.measures:
-            values = [metrics[measure] for metrics in self.languages.values()]
-            values += [self.average(measure), self.average(measure, zero_shot=True)]
-            rows.append([_MEASURES[measure], *(None if value is None else 100.0 * value for value in values)])
-        return format_table([self.task.title, *self.languages, "avg", "zero-shot"], rows)
+        """Format languages as columns, then their average and that of the languages never trained on; percent."""
+        columns, rows = self.rows()
+        lines: list[list[Any]] = []
+        for place, column in enumerate(columns):
+            values: list[Any] = [row.values[place] for row in rows]
+            lines.append([column.name, *(None if value is None else 100.0 * value for value in values)])
+        return format_table([self.task.title, *self.languages, "avg", "zero-shot"], lines)
 
 
 def transfer(
@@ -116,7 +141,7 @@ def transfer(
         data: From :func:`load_transfer_data`.
         out: Folder of the run.
         options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
-        resume: Go on where a run in ``out`` was stopped, in training or among the languages.
+        resume: Resume a run in ``out`` that was stopped, from its last checkpoint.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
     Raises:
@@ -124,108 +149,224 @@ def transfer(
         NotFiniteError: A loss that is no longer a number.
         TrainingInterrupted: Ctrl-C.
     """
-    options = options or data.task.options
+    options, labels = options or data.task.options, data.task.labels
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
     used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
-    kind: type[Model] = PairClassifier if data.task.kind == "pairs" else WordTagger
     manifest = {
         "task": data.task.name,
         "encoder": name_of(encoder),
         "used": used,
         "data": data.as_dict(),
-        "hold_out": None if data.hold_out is None else [data.hold_out, data.hold_out_seed],
+        "hold_out": data.hold_out,
         "options": dataclasses.asdict(options),
         "version": __version__,
         "command": command,
     }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
-        model = kind.build(encoder, data.task.labels, max_length=options.max_length, seed=options.seed)
-        signature = _signature(data, options, model.max_length, used)
+        model = Classifier.build(
+            encoder, labels, words=data.task.name == "pos", max_length=options.max_length, seed=options.seed
+        )
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
             trained = folder.read_manifest().get("trained")
+            if trained is not None:
+                model = model.load(folder.path)
+            train = {language: model.encode(rows, labels, language) for language, rows in data.train.items()}
+            trainer = model.trainer(concatenate_datasets(list(train.values())), options, folder.training)
             if trained is None:
-                for language in data.test:  # predictions of another model
-                    _predictions(folder.path, language).unlink(missing_ok=True)
-                trained = _train(model, data, options, folder, checkpoint)
+                run_trainer(trainer, folder, checkpoint, name=data.task.name)
+                write_log(folder, trainer.state.log_history)
+                folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
+                trained = {
+                    "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
+                    "steps": trainer.state.global_step,
+                    "seconds": round(trainer.seconds, 1),
+                }
                 folder.update(trained=trained)
-            else:
-                model = kind.load(folder.path)
-            languages = {language: _evaluate(model, data, language, folder.path) for language in data.test}
+            languages = {language: _evaluate(model, trainer, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        _warn_of_one_label(languages, data.task.measures[0], model.long_rows)
+        signature = _signature(data, options, model.max_length, used)
         report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
         write_json(folder.path / "results.json", {"transfer": report.as_dict()})
         folder.finish()
     return report
 
 
-def _train(
-    model: Any, data: TransferData, options: FineTuning, folder: RunFolder, checkpoint: Path | None
-) -> dict[str, Any]:
-    label_ids = {label: number for number, label in enumerate(data.task.labels)}
-    parts, long = [], 0
-    for rows in data.train.values():
-        prepared, count = model.prepare(rows)
-        parts.append(model.dataset(prepared, label_rows(rows), label_ids))
-        long += count
-    total = sum(map(len, data.train.values()))
-    _log_long(f"train {','.join(data.train)}", model, long, total)
-    trainer = model.trainer(concatenate_datasets(parts), options, folder.training)
-    run_trainer(trainer, folder, checkpoint, name=data.task.name)
-    write_log(folder, trainer.state.log_history)
-    folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
-    result = {"rows": total, "steps": trainer.state.global_step, "seconds": round(trainer.seconds, 1)}
-    return {**result, model.long_rows: long}
+@dataclass(frozen=True)
+class Classifier:
+    """A transformer with a head for the labels of pairs or words, and its tokenizer.
 
+    Attributes:
+        model: ``AutoModelForSequenceClassification`` or, of words, ``AutoModelForTokenClassification``.
+        tokenizer: A fast tokenizer; its ``model_max_length`` is the length of inputs.
+    """
 
-def _evaluate(model: Any, data: TransferData, language: str, folder: Path) -> dict[str, Any]:
-    """Metrics of one language, from its predictions where they already exist."""
-    rows, path = data.test[language], _predictions(folder, language)
-    gold = label_rows(rows)
-    prepared, long = model.prepare(rows, language)
-    if path.is_file():
-        predicted = _read_predictions(path, gold)
-    else:
-        predicted = model.predict(prepared, data.task.labels, language)
-        _write_predictions(path, rows, predicted)
-    _log_long(language, model, long, len(rows))
-    scores = label_scores(gold, predicted, f1=data.task.f1)
-    metrics: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
-    metrics |= {"rows": len(rows), "labels": sum(map(len, gold)), model.long_rows: long}
-    metrics["predicted_kinds"] = len({label for labels in predicted for label in labels})
-    if isinstance(rows, TaggedSentences):
-        metrics["unseen_tags"] = data.unseen.get(language, {})
-    return {**metrics, "in_training": data.in_training[language]}
+    model: Any
+    tokenizer: Any
 
+    @classmethod
+    def build(
+        cls,
+        encoder: str | SentenceTransformer,
+        labels: Sequence[str],
+        *,
+        words: bool,
+        max_length: int | None = None,
+        seed: int = 0,
+    ) -> Classifier:
+        """Put a new head on an encoder, which stays as it is.
 
-def _warn_of_one_label(languages: Mapping[str, Mapping[str, Any]], measure: str, long_rows: str) -> None:
-    """Chance, most likely by the rate or by rows that are cut: a pretrained encoder learns each of the tasks."""
-    same = [
-        name
-        for name, metrics in languages.items()
-        if metrics["predicted_kinds"] == 1 and metrics["labels"] > 1 and metrics[measure] < 1
-    ]
-    if same:
-        logger.warning(
-            "Only one label was predicted for %s: %s. See whether the loss fell (training/log.jsonl) and how many rows "
-            "were %s; then try a lower, decaying learning rate, more steps, or a greater max_length.",
-            ", ".join(same),
-            "nothing was learned" if len(same) == len(languages) else "the task was not learned there",
-            long_rows.replace("_", " "),
+        Args:
+            encoder: As of :func:`transfer`.
+            labels: Names of the outputs.
+            words: Whether each word has a label, or a pair of sentences.
+            max_length: Tokens of an input; ``None``: :data:`PAPERS_LENGTH`, or as far as the positions reach.
+            seed: Seed of the head's weights.
+        """
+        model = load_encoder(encoder, device="cpu") if isinstance(encoder, str) else encoder
+        inner: Any = token_encoder(model)  # or an error that names what is missing
+        check_start(model, None, given=not isinstance(encoder, str))
+        if max_length is None:
+            max_length = min(PAPERS_LENGTH, longest_input(model) or PAPERS_LENGTH)
+        limit_length(model, max_length)
+        kind = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
+        label2id = {label: number for number, label in enumerate(labels)}
+        with tempfile.TemporaryDirectory(prefix="st-xling-") as folder, torch.random.fork_rng(devices=[]):
+            inner.save_pretrained(folder)
+            model.tokenizer.save_pretrained(folder)
+            tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=max_length)
+            torch.manual_seed(seed)
+            head = kind.from_pretrained(folder, id2label=dict(enumerate(labels)), label2id=label2id)
+            return cls(head, tokenizer)
+
+    def load(self, folder: Path) -> Classifier:
+        """Load what :meth:`save_pretrained` has saved of a classifier of this kind."""
+        return Classifier(type(self.model).from_pretrained(str(folder)), AutoTokenizer.from_pretrained(str(folder)))
+
+    def save_pretrained(self, folder: str) -> None:
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+
+    @property
+    def max_length(self) -> int:
+        """Maximum number of tokens that the model reads."""
+        return int(self.tokenizer.model_max_length)
+
+    def encode(self, rows: Rows, labels: Sequence[str], name: str) -> Dataset:
+        """Tokenize labeled rows; those longer than the model reads are counted in the log.
+
+        Pairs are cut. Sentences are read in pieces, as XTREME does, so that every word is evaluated: the first sub-word
+        of a word has its tag, the others have :data:`NO_LABEL`. A word without sub-words becomes the unknown token.
+        """
+        numbers = {label: number for number, label in enumerate(labels)}
+        if isinstance(rows, ClassifiedPairs):
+            encoded = self.tokenizer(rows.first, rows.second, truncation=True)
+            long = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+            columns = {**encoded, "labels": [numbers[label] for label in rows.labels]}
+        else:
+            columns, long = {"input_ids": [], "labels": []}, 0
+            for words, tags in zip(rows.words, rows.tags):
+                readable = [word if self.tokenizer.tokenize(word) else self.tokenizer.unk_token for word in words]
+                encoded = self.tokenizer(
+                    readable, is_split_into_words=True, truncation=True, return_overflowing_tokens=True
+                )
+                columns["input_ids"] += encoded["input_ids"]
+                long += len(encoded["input_ids"]) > 1
+                following = 0  # the next word whose first sub-word has not come yet
+                for piece in range(len(encoded["input_ids"])):
+                    own = [NO_LABEL] * len(encoded["input_ids"][piece])
+                    for place, word in enumerate(encoded.word_ids(piece)):
+                        if word == following:
+                            own[place] = numbers[tags[word]]
+                            following += 1
+                    columns["labels"].append(own)
+                assert following == len(words), f"{len(words) - following} words have no sub-word: {words}"
+        if long:
+            share = f"{long:,} of {len(rows):,} rows ({100 * long / len(rows):.1f} %)"
+            logger.info("%s: %s are longer than %d tokens, and cut or read in pieces.", name, share, self.max_length)
+        return Dataset.from_dict(columns)
+
+    def trainer(self, rows: Dataset, options: FineTuning, folder: Path) -> FiniteTrainer:
+        """Return transformers' trainer, which trains the model in place."""
+        steps = options.max_steps
+        if steps <= 0:
+            steps = max(1, math.ceil(options.epochs * math.ceil(len(rows) / options.batch_size)))
+        save_steps = min(steps, options.save_steps or max(1, steps // CHECKPOINTS_A_RUN))
+        arguments = TrainingArguments(
+            output_dir=str(folder),
+            per_device_train_batch_size=options.batch_size,
+            per_device_eval_batch_size=64,
+            num_train_epochs=options.epochs,
+            max_steps=options.max_steps,
+            learning_rate=options.learning_rate,
+            # transformers' "constant" takes no notice of warm-up.
+            lr_scheduler_type="constant_with_warmup" if options.schedule == "constant" else options.schedule,
+            warmup_steps=options.warmup,
+            weight_decay=options.weight_decay,
+            logging_steps=save_steps,
+            save_strategy="steps",
+            save_steps=save_steps,
+            save_total_limit=2,
+            seed=options.seed,
+            data_seed=options.seed,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            report_to="none",
+            disable_tqdm=True,
+        )
+        of_words = "ForTokenClassification" in type(self.model).__name__
+        return FiniteTrainer(
+            model=self.model,
+            args=arguments,
+            train_dataset=rows,
+            data_collator=(DataCollatorForTokenClassification if of_words else DataCollatorWithPadding)(self.tokenizer),
+            processing_class=self.tokenizer,
+            preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(dim=-1),
         )
 
 
-def _log_long(name: str, model: Model, count: int, rows: int) -> None:
-    if count:
-        longer = f"{count:,} of {rows:,} rows ({100 * count / rows:.1f} %) are longer than {model.max_length} tokens"
-        logger.info("%s: %s and are %s.", name, longer, model.long_rows.replace("_", " "))
+def _evaluate(
+    model: Classifier, trainer: FiniteTrainer, data: TransferData, language: str, folder: Path
+) -> dict[str, Any]:
+    """Write the predictions of one language, and return its metrics."""
+    rows, labels = data.test[language], data.task.labels
+    gold = label_rows(rows)
+    encoded = model.encode(rows, labels, language)
+    order = np.argsort([-len(ids) for ids in encoded["input_ids"]], kind="stable")  # little padding
+    output: Any = trainer.predict(encoded.select(order))
+    back = order.argsort()
+    numbers = output.predictions[back][output.label_ids[back] != NO_LABEL]
+    ends = np.cumsum([len(row) for row in gold])
+    assert len(numbers) == ends[-1], f"{ends[-1]} labels, {len(numbers)} predicted"
+    predicted = [[labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
+    _write_predictions(folder / "predictions" / f"{language}.tsv", rows, predicted)
+    if len(numbers) > 1 and len(set(numbers.tolist())) == 1:
+        logger.warning(
+            "%s: only the label %s was predicted. See whether the loss fell (training/log.jsonl), and try a lower, "
+            "decaying learning rate, more steps or a greater max_length.",
+            language,
+            labels[numbers[0]],
+        )
+    right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
+    scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
+    metrics: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
+    return {**metrics, "rows": len(rows), "labels": len(numbers), "in_training": data.in_training[language]}
+
+
+def _write_predictions(path: Path, rows: Rows, predicted: list[list[str]]) -> None:
+    """Write ``row TAB gold TAB predicted`` of each pair; of words, such lines and an empty one after each sentence."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pairs = isinstance(rows, ClassifiedPairs)
+    names = [[str(row)] for row in rows.rows] if isinstance(rows, ClassifiedPairs) else rows.words
+    with atomic_writer(path) as file:
+        for cells in zip(names, label_rows(rows), predicted):
+            lines = ["\t".join(line) + "\n" for line in zip(*cells)]
+            file.write("".join([*lines, "" if pairs else "\n"]).encode("utf-8"))
 
 
 def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:
-    """What the metrics of a run depend on besides the encoder."""
+    """Join what the metrics of a run depend on besides the encoder."""
     parts = [
         "transfer",
         f"task:{data.task.name}",
@@ -240,34 +381,9 @@ def _signature(data: TransferData, options: FineTuning, max_length: int, used: d
         f"languages:{','.join(data.test)}",
         *(f"{name}:{value}" for name, value in used.items()),
         *(["words:fused"] if data.fused else []),
-        *([f"f1:{data.task.f1}"] if "f1" in data.task.measures else []),
-        *([] if data.hold_out is None else [f"hold_out:{data.hold_out:g}/{data.hold_out_seed}"]),
+        *(["f1:runs"] if "f1" in data.task.measures else []),
+        *([] if data.hold_out is None else [f"hold_out:{data.hold_out:g}/0"]),
         f"data:{sha8([rows_sha8(rows) for rows in data.test.values()])}",
         f"st-xling:{__version__}",
     ]
     return "|".join(parts)
-
-
-def _predictions(folder: Path, language: str) -> Path:
-    return folder / "predictions" / f"{language}.tsv"
-
-
-def _write_predictions(path: Path, rows: Rows, predicted: list[list[str]]) -> None:
-    """``row TAB gold TAB predicted`` for each pair; for words, their lines and an empty one after each sentence."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    tagged = isinstance(rows, TaggedSentences)
-    names = rows.words if isinstance(rows, TaggedSentences) else [[str(row)] for row in rows.rows]
-    with atomic_writer(path) as file:
-        for place, (own, true, guessed) in enumerate(zip(names, label_rows(rows), predicted)):
-            assert len(true) == len(guessed), f"row {place} has {len(true)} labels, {len(guessed)} predicted"
-            lines = [f"{name}\t{gold}\t{guess}\n" for name, gold, guess in zip(own, true, guessed)]
-            file.write("".join([*lines, "\n" if tagged else ""]).encode("utf-8"))
-
-
-def _read_predictions(path: Path, gold: list[list[str]]) -> list[list[str]]:
-    """Predicted labels; ``ValueError`` when the file is of other rows."""
-    cells = [line.split("\t") for line in path.read_text(encoding="utf-8").split("\n") if line]
-    if [cell[1:2] for cell in cells] != [[label] for row in gold for label in row]:
-        raise ValueError(f"{path} must hold a prediction for each label: it was changed; remove it and --resume.")
-    rest = iter(cells)
-    return [[next(rest)[2] for _ in row] for row in gold]

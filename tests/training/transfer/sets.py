@@ -1,4 +1,4 @@
-"""Small sets of the four tasks, parallel over three scripts, of which a small encoder can learn something."""
+"""Small sets of the three tasks, parallel over three scripts, of which a small encoder can learn something."""
 
 from __future__ import annotations
 
@@ -43,16 +43,6 @@ def treebank(language: str) -> list[str]:
     return lines
 
 
-def entities(language: str) -> list[str]:
-    """PAN-X as it is released, the language before each word: who, a word, where."""
-    lines = []
-    for meaning in MEANINGS:
-        words = zip(phrase(language, meaning), ("B-PER", "O", "B-LOC"))
-        lines += [*(f"{language}:{word}\t{tag}" for word, tag in words), ""]
-    return lines
-
-
-TAGGED = {"pos": treebank, "panx": entities}
 LABELS = {"xnli": ("entailment", "contradiction", "neutral"), "pawsx": ("1", "0")}
 
 
@@ -61,7 +51,7 @@ def write_set(folder: Path, task: str) -> dict[str, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = {}
     for language in WORDS:
-        lines = TAGGED[task](language) if task in TAGGED else pair_lines(language, LABELS[task])
+        lines = treebank(language) if task == "pos" else pair_lines(language, LABELS[task])
         paths[language] = folder / (f"{language}.conllu" if task == "pos" else f"dev-{language}.tsv")
         paths[language].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     return paths
