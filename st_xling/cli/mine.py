@@ -508,7 +508,8 @@ def align(
     ((name, data),) = read.items()
     sides = [data[side][:] for side in ("source", "target")]
     if tokenized:
-        sides = [[text.split() for text in side] for side in sides]
+        # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
+        sides = [[list(filter(None, text.split(" "))) for text in side] for side in sides]
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
     encoder = load_model(context, without=["layer"])
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}

@@ -74,6 +74,15 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
         assert main(words) == 2 and fact in capsys.readouterr().err
 
 
+def test_words_are_split_at_ascii_spaces(saved_encoder, tmp_path, capsys):
+    pairs, gold = tmp_path / "pairs.tsv", tmp_path / "gold"
+    pairs.write_text("10\xa0000 Euro\t10,000 euros\n", encoding="utf-8")
+    words = ["align", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--gold", str(gold)]
+    for links, status in (("0-0 1-1\n", 0), ("0-0 2-1\n", 2)):
+        gold.write_text(links)
+        assert main(words) == status, capsys.readouterr().err
+
+
 @pytest.mark.skipif("ST_XLING_E5" not in os.environ, reason="no multilingual-e5-small: set ST_XLING_E5 to its folder")
 def test_a_real_encoder_knows_words():
     """Of all languages of the phrasebook together, by what each one's 40 pairs suggest, too; of German without that."""
