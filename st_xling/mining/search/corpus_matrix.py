@@ -104,15 +104,16 @@ def pair_cosines(first: CorpusMatrix, second: CorpusMatrix, rows: Tensor, others
     Returns:
         float32, rounded as in :mod:`st_xling.utils.cosines`. *Shape:* ``(pairs,)``
     """
-    # One result for all: small ones in between would keep the memory of large ones from being used again.
     cosines = torch.empty(len(rows), dtype=torch.float32, device=first.device)
     in_memory = first.device.type == "cpu" and isinstance(second.embeddings, (np.ndarray, Tensor))
     step = _ROWS_AT_ONCE if in_memory else 32 * _ROWS_AT_ONCE  # of a store: few reads of each of its files
     for start in range(0, len(rows), step):
-        distinct, place = torch.unique_consecutive(rows[start : start + step], return_inverse=True)
-        vectors = second.unit_rows(others[start : start + step])
-        vectors.mul_(first.unit_rows(distinct).index_select(0, place.to(first.device)))
-        cosines[start : start + step] = vectors.sum(dim=1).mul_(STEPS).round_().div_(STEPS)
+        own, partners = rows[start : start + step], others[start : start + step]
+        distinct, counts = torch.unique_consecutive(own, return_counts=True)
+        vectors = second.select(partners).double().split(counts.tolist())
+        products = torch.cat([part @ row for part, row in zip(vectors, first.select(distinct).double())])
+        lengths = torch.from_numpy(first.lengths[own.numpy()] * second.lengths[partners.numpy()])
+        cosines[start : start + step] = (products / lengths.to(products.device)).mul_(STEPS).round_().div_(STEPS)
     return cosines
 
 
