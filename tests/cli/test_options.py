@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import typer
 
+from st_xling._version import __version__
 from st_xling.cli import main
 from st_xling.cli.app import fill
 from st_xling.cli.options import given, numbers
@@ -36,6 +37,11 @@ def test_lists_take_commas_spaces_and_repeats() -> None:
     assert numbers(["0,2", "1"]) == [0, 2, 1]
     with pytest.raises(typer.BadParameter, match="0,0"):
         numbers(["0,0"])
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"st-xling {__version__}\n"
 
 
 def test_given_keeps_what_was_set() -> None:
@@ -136,6 +142,7 @@ def test_helps_come_at_once() -> None:
     """Without torch or other imports that take seconds; processor time, since others may share the machine."""
     script = f"""
 import contextlib, io, sys
+from st_xling._version import __version__
 from st_xling.cli import main
 for words in {["st-xling", "st-xling evaluate", *COMMANDS]!r}:
     shown = io.StringIO()
