@@ -12,16 +12,12 @@ Camacho-Collados 2023, "An Efficient Multilingual Language Model Compression thr
 from st_xling.models.slim.parity import Parity, parity
 from st_xling.models.slim.prune import ModelSize, SlimResult, model_size, slim_encoder
 from st_xling.models.slim.slim_model import SlimReport, slim_model
-from st_xling.models.slim.vocabulary import REASONS, KeptTokens, kept_tokens
 
 __all__ = [
-    "REASONS",
-    "KeptTokens",
     "ModelSize",
     "Parity",
     "SlimReport",
     "SlimResult",
-    "kept_tokens",
     "model_size",
     "parity",
     "slim_encoder",

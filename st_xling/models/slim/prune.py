@@ -58,16 +58,12 @@ class SlimResult:
         texts: Texts that were counted.
         before: Size of the model.
         after: Size of what is left of it.
-        reasons: How many tokens stay, by reason: :data:`~st_xling.models.slim.vocabulary.REASONS`.
-        rare: Tokens of the text that came too seldom to stay.
     """
 
     model: SentenceTransformer
     texts: int
     before: ModelSize
     after: ModelSize
-    reasons: dict[str, int]
-    rare: int
 
 
 def slim_encoder(
@@ -99,29 +95,21 @@ def slim_encoder(
     vocabulary = Vocabulary(tokenizer)
     for encoder in encoders:
         check_encoder(encoder.auto_model, len(vocabulary))
-    if min_count < 1:
-        raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
-    # What stands before a text decides with its last letters how the text begins.
+    # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
     counted = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress, total=total)
     configs = [each.auto_model.config for each in encoders]
     special = set(tokenizer.all_special_ids).union(*(ids for config in configs for ids in _named(config).values()))
     known = set(vocabulary.pieces) | set(vocabulary.added)
-    # What is a token as it stands, and the tokens of what is not.
+    # Words that are tokens themselves, and the tokens of the others.
     words = [*keep, *prompts]
     requested = {number for row in token_ids(tokenizer, words) for number in row if number != vocabulary.unknown_id}
     requested |= {vocabulary.ids[word] for word in words if word in vocabulary.ids}
-    kept = kept_tokens(
-        vocabulary,
-        counted,
-        min_count=min_count,
-        special=special & known,
-        requested=requested,
-    )
-    if len(kept.ids) == len(known):
+    kept = kept_tokens(vocabulary, counted, min_count=min_count, requested=requested | special & known)
+    if len(kept) == len(known):
         raise ValueError(f"there is nothing to prune: the text uses all {len(known):,} tokens; name fewer languages.")
-    ids = new_ids(vocabulary, kept.ids, pinned=special | vocabulary.structural_ids())
+    ids = new_ids(vocabulary, kept, pinned=special | vocabulary.structural_ids())
     pruned = prune_tokenizer(tokenizer, vocabulary, ids)
 
     # A copy that shares all weights with ``model`` but the word embeddings.
@@ -135,7 +123,7 @@ def slim_encoder(
     for transformer in cut.values():
         cut_weights(transformer, ids)
     sizes = (model_size(model), model_size(slim))
-    return SlimResult(slim, counted.texts, *sizes, reasons=kept.reasons, rare=kept.rare)
+    return SlimResult(slim, counted.texts, *sizes)
 
 
 def _encoders(model: SentenceTransformer) -> list[Transformer]:

@@ -21,7 +21,6 @@ import itertools
 import json
 import re
 import string
-import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,9 +32,6 @@ from st_xling.utils.console import progress_bar
 
 KINDS = ("WordPiece", "Unigram", "BPE")
 """Model types that can be pruned."""
-
-REASONS = ("special", "asked for", "in the text", "characters", "parts of others")
-"""Why a token stays, in the order in which they are checked."""
 
 BATCH_TEXTS = 1000
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -132,13 +128,13 @@ def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
 
 @dataclass
 class TokenCounts:
-    """What a tokenizer makes of some text.
+    """Counts of the tokens of some text.
 
     Attributes:
         counts: Occurrences by id, special tokens not counted. *Shape:* ``(ids,)``
-        texts: Texts counted.
-        before_unknown: WordPiece alone: pieces that it takes before it gives up a word as unknown. They are no part of
-            the result, but without them it would take shorter ones, and might get through.
+        texts: Number of counted texts.
+        before_unknown: WordPiece only: pieces that it takes before it gives up a word as unknown. They are not part of
+            the result, but without them it would take shorter ones, and might succeed.
     """
 
     counts: np.ndarray
@@ -155,56 +151,35 @@ def count_tokens(
     progress: bool = False,
     total: int | None = None,
 ) -> TokenCounts:
-    """Tokenise every text once, uncut.
+    """Tokenize every text once, not truncated.
 
     Args:
         tokenizer: A fast transformers tokenizer.
-        vocabulary: Its own.
-        texts: Sentences or passages; blank ones are passed over.
-        prompts: Put before every text, one after the other, beside the text alone: a word may begin with another piece
-            where it does not begin the text.
+        vocabulary: Its vocabulary.
+        texts: Sentences or passages; blank ones are ignored.
+        prompts: Put before every text in turn, besides the text alone: a word may begin with another piece where it
+            does not begin the text.
         progress: Show a bar on stderr.
-        total: How many texts there are, for the bar.
+        total: Number of texts, for the bar.
     """
     counted = TokenCounts(np.zeros(len(vocabulary), dtype=np.int64))
-    prompts, iterator, apart = list(prompts), iter(texts), _cuts_words_apart(vocabulary)
+    beginnings, iterator = ["", *prompts], iter(texts)
     with progress_bar(total=total, desc="counting tokens", unit="texts", show=progress) as bar:
         while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
             bar.update(len(batch))
             batch = [text for text in batch if text.strip()]
             counted.texts += len(batch)
-            alone = _count(tokenizer, vocabulary, batch, counted)
-            for prompt in prompts:
-                again = batch
-                if apart and prompt[-1].isspace():
-                    # A prompt changes the tokens of those texts alone whose first letter joins the blank before it.
-                    again = [text for text in batch if unicodedata.category(text[0]) in ("Mn", "Mc", "Me", "Cf")]
-                    counted.counts += alone
-                _count(tokenizer, vocabulary, [prompt + text for text in again], counted)
+            for beginning in beginnings:
+                prompted = [beginning + text for text in batch]
+                rows = token_ids(tokenizer, prompted)
+                flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
+                counted.counts += np.bincount(flat, minlength=len(counted.counts))
+                if vocabulary.kind == "WordPiece":
+                    for text, ids in zip(prompted, rows):
+                        if vocabulary.unknown_id in ids:
+                            pieces = _pieces_before_unknown(tokenizer.backend_tokenizer, vocabulary, text)
+                            counted.before_unknown.update(pieces)
     return counted
-
-
-def _count(tokenizer: Any, vocabulary: Vocabulary, texts: list[str], counted: TokenCounts) -> np.ndarray:
-    """Add the tokens of ``texts`` to what was counted. Returns how often each came. *Shape:* ``(ids,)``"""
-    rows = token_ids(tokenizer, texts)
-    flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
-    counts = np.bincount(flat, minlength=len(counted.counts))
-    counted.counts += counts
-    if vocabulary.kind == "WordPiece":
-        for text, ids in zip(texts, rows):
-            if vocabulary.unknown_id in ids:
-                counted.before_unknown.update(_pieces_before_unknown(tokenizer.backend_tokenizer, vocabulary, text))
-    return counts
-
-
-def _cuts_words_apart(vocabulary: Vocabulary) -> bool:
-    """Whether text is split at blanks, and each word then cut as if it stood alone."""
-    steps = [step for step in processors(vocabulary.content["pre_tokenizer"]) if step["type"] != "Sequence"]
-    return (
-        bool(steps)
-        and steps[0]["type"] in ("WhitespaceSplit", "Whitespace", "BertPreTokenizer")
-        and all(step.get("prepend_scheme") != "first" for step in steps)
-    )
 
 
 def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
@@ -234,40 +209,18 @@ def _pieces_before_unknown(backend: Any, vocabulary: Vocabulary, text: str) -> I
             start = end
 
 
-@dataclass(frozen=True)
-class KeptTokens:
-    """Tokens that stay.
-
-    Attributes:
-        ids: Their old ids, ascending.
-        reasons: How many stay for which of :data:`REASONS`, each token counted once.
-        rare: Tokens of the text that came too seldom to stay.
-    """
-
-    ids: list[int]
-    reasons: dict[str, int]
-    rare: int
-
-
 def kept_tokens(
-    vocabulary: Vocabulary,
-    counted: TokenCounts,
-    *,
-    min_count: int = 1,
-    special: Iterable[int] = (),
-    requested: Iterable[int] = (),
-) -> KeptTokens:
-    """Choose the tokens that stay.
+    vocabulary: Vocabulary, counted: TokenCounts, *, min_count: int = 1, requested: Iterable[int] = ()
+) -> list[int]:
+    """Choose the tokens to keep, and return their ids, ascending.
 
     Args:
-        vocabulary: Of the tokenizer.
-        counted: What it made of the text.
-        min_count: Tokens that come less often go, unless another reason keeps them.
-        special: Ids that stay, beside those that the tokenizer itself needs.
-        requested: Ids that the user wants.
-
+        vocabulary: Vocabulary of the tokenizer.
+        counted: Tokens of the text.
+        min_count: Drop tokens that occur less often, unless another reason keeps them.
+        requested: Ids to keep in any case.
     Raises:
-        ValueError: ``min_count`` below 1, text without any token.
+        ValueError: For ``min_count`` below 1, or text without any token.
     """
     if min_count < 1:
         raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
@@ -275,14 +228,8 @@ def kept_tokens(
     if not seen:
         raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
     often = set(np.flatnonzero(counted.counts >= min_count).tolist()) | counted.before_unknown
-    groups = [vocabulary.structural_ids() | set(special), set(requested), often, _characters(vocabulary, seen)]
-    groups.append(_parts(vocabulary, set().union(*groups)))
-    kept: set[int] = set()
-    reasons = {}
-    for reason, group in zip(REASONS, groups):
-        reasons[reason] = len(group - kept)
-        kept |= group
-    return KeptTokens(sorted(kept), reasons, len(seen - kept))
+    kept = vocabulary.structural_ids() | set(requested) | often | _characters(vocabulary, seen)
+    return sorted(kept | _parts(vocabulary, kept))
 
 
 def _characters(vocabulary: Vocabulary, seen: Iterable[int]) -> set[int]:

@@ -20,7 +20,7 @@ def fast(model: Any, **special: str) -> Any:
 def cut(tokenizer: Any, texts: list[str], **options: Any) -> Any:
     vocabulary = Vocabulary(tokenizer)
     kept = kept_tokens(vocabulary, count_tokens(tokenizer, vocabulary, texts), **options)
-    return prune_tokenizer(tokenizer, vocabulary, new_ids(vocabulary, kept.ids, pinned=vocabulary.structural_ids()))
+    return prune_tokenizer(tokenizer, vocabulary, new_ids(vocabulary, kept, pinned=vocabulary.structural_ids()))
 
 
 def test_all_ways_to_a_kept_piece_of_bpe_stay() -> None:
@@ -89,5 +89,5 @@ def test_counts_are_those_of_plain_tokenising() -> None:
     counted = count_tokens(tokenizer, vocabulary, iter(texts))
     assert counted.texts == 1400 and counted.counts.tolist() == [0, 2100, 700, 700]
     twice = count_tokens(tokenizer, vocabulary, texts, prompts=["b "])
-    assert twice.counts.tolist() == [0, 4200, 1400, 1400]  # the prompt's own are kept anyway
+    assert twice.counts.tolist() == [0, 4200, 1400, 2800]  # with those of the prompt
     assert token_ids(tokenizer, []) == []
