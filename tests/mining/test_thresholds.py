@@ -478,7 +478,7 @@ def test_the_command_publishes_a_calibrated_threshold(
     options = ["--k", "3", "--prompt", "query: "]
     calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--keep-threshold"]
     assert main([*words, *options, *calibrate]) == 2
-    assert "give --source-language, --target-language as well" in capsys.readouterr().err
+    assert "--source-language and --target-language" in capsys.readouterr().err
     assert main([*words, *options, *NAMED, *calibrate]) == 0
     captured, path = capsys.readouterr(), Path(run["model"]) / "mining.json"
     assert f"thresholds for de-en: {path}" in captured.err and f"card: {run['model']}" in captured.err

@@ -15,7 +15,6 @@ from st_xling.training.recipe_files import recipe_kind
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
-from st_xling.training.transfer.tasks import FineTuning
 
 DAP: dict[str, Any] = {"losses": {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1}}}
 KINDS = [
@@ -282,8 +281,6 @@ def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, t
     for steps in (0, -5):
         with pytest.raises(ValueError, match=rf"training.max_steps is out of range .*: got {steps}"):
             load(name, overrides={"training.max_steps": steps})
-        with pytest.raises(ValueError, match=f"max_steps must be at least 1, .* got {steps}"):
-            FineTuning(epochs=1, batch_size=1, learning_rate=1e-3, max_steps=steps)
     path = tmp_path / "mine.yaml"
     faults = {
         b"losses: {tlm: {}}\ntraining: {seed: 1}\nlosses: {}\n": r"mine.yaml .*'losses' stands in line 1 and in line 3",
