@@ -32,7 +32,6 @@ def card(
     base_model: str | None = option(
         "--base-model", metavar="ID", help="Hub id of the model that training started from."
     ),
-    validate: bool = option("--validate", default=False, help="Also ask the Hub's validator (HF_ENDPOINT)."),
     json: Path | None = opts.JSON,
     title: str | None = option("--title", panel=TEXTS, help="Name of the model."),
     purpose: str | None = option("--purpose", panel=TEXTS, help="Sentence under the title."),
@@ -48,12 +47,12 @@ def card(
     \b
     examples:
       st-xling card my-encoder --license apache-2.0 --data-license de-en=cc-by-2.0
-      st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only." --validate
+      st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only."
 
     The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
-    from st_xling.hub.card import CardOptions, validate_online, write_card
+    from st_xling.hub.card import CardOptions, write_card
 
     licenses = {}
     for text in data_license or ():
@@ -78,10 +77,7 @@ def card(
     )
     path = write_card(model, options=options)
     print(f"the card is {path}")
-    if validate:
-        validate_online(path)
-        print("the Hub's validator accepts it")
-    write_results(context, {"card": {"path": str(path), "validated": validate}})
+    write_results(context, {"card": {"path": str(path)}})
 
 
 @app.command("push", cls=Command)
@@ -114,11 +110,10 @@ def push(
 
     report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)
     if report.url is None:
-        rows = [(file.path, _size(file.size), file.what) for file in report.files]
-        widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
-        for path, size, what in rows:
-            print(f"{path:<{widths[0]}}  {size:>{widths[1]}}  {what}")
-        print(f"would go to {report.repo_id}: {len(rows)} files, {_size(report.size)}")
+        width = max(len(file.path) for file in report.files)
+        for file in report.files:
+            print(f"{file.path:<{width}}  {_size(file.size):>9}")
+        print(f"would go to {report.repo_id}: {len(report.files)} files, {_size(report.size)}")
     else:
         print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
         print(report.url)

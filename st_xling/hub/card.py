@@ -11,12 +11,11 @@ import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path, PurePath
 from typing import Any
 
 import jinja2
-from huggingface_hub import EvalResult, ModelCard, ModelCardData, constants
+from huggingface_hub import EvalResult, ModelCardData
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
@@ -26,7 +25,6 @@ from st_xling._version import __version__
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub import markdown
 from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, TASKS, CardFacts, CardOptions, read_facts
-from st_xling.hub.files import published_files
 from st_xling.hub.markdown import one_line
 from st_xling.hub.pictures import FOLDER as PICTURES
 from st_xling.hub.pictures import draw_pictures
@@ -36,11 +34,10 @@ from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
 from st_xling.utils.paths import without_folders
 
-__all__ = ["CardOptions", "card_text", "validate_online", "write_card"]
+__all__ = ["CardOptions", "card_text", "write_card"]
 
 logger = logging.getLogger(__name__)
 
-_FIELD = re.compile(r"(\w+)\s*=\s*[{\"](.*?)[}\"],?\s*$", re.MULTILINE | re.DOTALL)
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
     _EXAMPLES = {row.pop("language"): row for row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
@@ -62,79 +59,51 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         ValueError: No model there, files of ours that are broken, a data set of another name.
         OSError: When it cannot be written; the card that was there then stands.
     """
-    with _naming_broken_files(folder):
-        facts = read_facts(folder, options=options)
-        data = facts.run.get("data") or {}
-        if wrong := [name for name in facts.options.data_licenses if data and name not in data]:
-            raise ValueError(
-                f"licences are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
-            )
-        _render(facts)  # what is broken is said before anything is written
-        options_said = {"version": CARD_FILE_VERSION, "said": facts.said.as_dict(), "found": dict(facts.looked_up)}
-        write_json(facts.folder / CARD_FILE, options_said)
-        draw_pictures(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
-        path = facts.folder / CARD
-        write_atomic(path, _render(facts).encode("utf-8"))
+    facts = read_facts(folder, options=options)
+    data = facts.run.get("data") or {}
+    if wrong := [name for name in facts.options.data_licenses if data and name not in data]:
+        raise ValueError(
+            f"licenses are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
+        )
+    _render(facts)  # fails, if at all, before anything is written
+    options_said = {"version": CARD_FILE_VERSION, "said": facts.said.as_dict(), "found": dict(facts.looked_up)}
+    write_json(facts.folder / CARD_FILE, options_said)
+    draw_pictures(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
+    path = facts.folder / CARD
+    write_atomic(path, _render(facts).encode("utf-8"))
     return path
 
 
 def card_text(folder: str | Path) -> str:
-    """The card of a folder as it stands, without writing anything."""
-    with _naming_broken_files(folder):
-        return _render(read_facts(folder))
-
-
-def validate_online(path: str | Path) -> None:
-    """Ask the Hub's validator, at ``HF_ENDPOINT``, about a card.
-
-    Args:
-        path: ``README.md`` of a model.
-    Raises:
-        ValueError: What the Hub has against it.
-        OSError: When the Hub cannot be asked.
-    """
-    card = ModelCard.load(Path(path), ignore_metadata_errors=False)
-    try:
-        card.validate()
-    except ValueError as error:
-        raise ValueError(f"{path}: the Hub says: {str(error).strip()}; mend it with st-xling card.") from error
-    except Exception as error:  # the client's own error for a broken connection differs from version to version
-        reason = (str(error).splitlines() or [""])[0]
-        raise OSError(
-            f"{path} was not validated: {constants.ENDPOINT} cannot be asked ({type(error).__name__}: {reason}); check "
-            "the network, HF_ENDPOINT and HF_HUB_OFFLINE, or leave --validate out."
-        ) from error
+    """Return the card of a folder, without writing anything."""
+    return _render(read_facts(folder))
 
 
 def shown_command(command: str, repo_id: str | None = None) -> str:
-    """The command to paste: without what is the business of one machine and changes no result.
+    """Return a command to paste, without what only concerns one machine and changes no result.
 
-    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and of ``--out`` and absolute
-    paths all but the last part.
+    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and all but the last part of
+    ``--out`` and of absolute paths.
 
     Args:
-        command: As it was typed.
-        repo_id: Stands for the model of ``evaluate`` and ``transfer``, which comes after the task.
+        command: The command as it was typed.
+        repo_id: Replaces the model of ``evaluate`` and ``transfer``, which comes after the task.
     Example:
         >>> shown_command("st-xling evaluate bucc my-encoder --data mining --json f.json --keep", "me/encoder")
         'st-xling evaluate bucc me/encoder --data mining'
     """
-    try:
-        words = shlex.split(command)
-    except ValueError:  # quotes that nobody closed: not a command of ours
-        return command
     shown: list[str] = []
-    switches = {"--overwrite", "--resume", "--keep"}
-    rest = iter(words)
+    try:
+        rest = iter(shlex.split(command))
+    except ValueError:  # an open quotation: not a command of ours
+        return command
     for word in rest:
         flag, equals, value = word.partition("=")
-        if word == "--":
-            shown += [word, *rest]
-        elif len(flag) > 2 and ("--json".startswith(flag) or flag == "--cache"):  # argparse takes --js as well
+        if flag in ("--json", "--cache"):
             value = value if equals else next(rest, "")
         elif flag == "--out":
             shown += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
-        elif word not in switches:
+        elif word not in ("--overwrite", "--resume", "--keep"):
             shown.append(word)
     if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
         shown[3] = repo_id
@@ -169,7 +138,6 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
         "base_model_relation": str(relation) if base_model else None,
         "datasets": st_data.datasets or None,
         "metrics": list(dict.fromkeys(result.metric_type for result in results)) or None,
-        "widget": _widget(facts) or None,
     }
     data = ModelCardData(**said, model_name=st_data.model_name if results else None, eval_results=results or None)
     # As dumped: what is said of the model first, its results last.
@@ -233,22 +201,6 @@ def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
     return row, main, [place for place in shares if place != main]
 
 
-def papers(citations: Mapping[str, str]) -> dict[str, str]:
-    """Papers as one cites them in a text → where they can be read, of those BibTeX entries that say it."""
-    found = {}
-    for entry in re.split(r"^@", "\n".join(citations.values()), flags=re.MULTILINE):
-        fields = {name.lower(): " ".join(text.split()) for name, text in _FIELD.findall(entry)}
-        names = [
-            name.partition(",")[0] if "," in name else name.rpartition(" ")[2]
-            for name in re.split(r"\s+and\s+", fields.get("author", ""))
-        ]
-        link = fields.get("url") or (f"https://doi.org/{fields['doi']}" if "doi" in fields else "")
-        if link.startswith("https://") and names[0]:
-            authors = f"{names[0]} et al." if len(names) > 2 else " and ".join(names)
-            found[f"{authors} {fields.get('year', '')}".strip()] = link
-    return found
-
-
 @functools.cache
 def _template() -> jinja2.Template:
     """Compiled once, which takes a tenth of a second; ``ModelCard.from_template`` does so for every card."""
@@ -265,14 +217,11 @@ def _render(facts: CardFacts) -> str:
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
         examples=_examples(tasks),
-        files=_files(facts.folder),
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
         place=facts.options.repo_id or kind._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
-        project=_project(),
         duration=duration,
         st_xling_version=__version__,
         citations=st_data.citations,
-        papers=papers(st_data.citations),
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
         repr=repr,
         prompt=_prompt(facts),
@@ -285,40 +234,6 @@ def _render(facts: CardFacts) -> str:
         **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
-
-
-def _project() -> str:
-    """Our name, with a link where the installed package knows an address."""
-    with contextlib.suppress(metadata.PackageNotFoundError):
-        about = metadata.metadata("st-xling")
-        if "Home-page" in about:
-            return f"[st-xling]({about['Home-page']})"
-    return "st-xling"
-
-
-def _widget(facts: CardFacts) -> list[dict[str, Any]]:
-    """What visitors can try on the Hub, in up to three of the model's languages; it has no widget for pairs."""
-    tried = []
-    for code in [code for code in facts.hub_languages if canonical_language(code) in _EXAMPLES][:3]:
-        first, second = _examples([code, *(each for each in facts.hub_languages if each != code)])
-        ask: dict[str, Any] = {"text": first["text"]}
-        if facts.kind.is_encoder:
-            source, sentences = first["question" if facts.is_retriever else "text"], [second["text"], second["other"]]
-            ask = {"source_sentence": source, "sentences": sentences}
-        tried.append({**ask, "example_title": language_name(code)})
-    return tried if facts.kind.is_encoder or facts.kind.kind == "tagger" else []
-
-
-@contextlib.contextmanager
-def _naming_broken_files(folder: str | Path) -> Iterator[None]:
-    """For files whose parts are of the right kind, and do not make up a whole: say that this is where to look."""
-    try:
-        yield
-    except (LookupError, TypeError, AttributeError, ArithmeticError, jinja2.TemplateError) as error:
-        raise ValueError(
-            f"no card can be made of {folder}: results.json and training/run.json must be as st-xling wrote them "
-            f"({type(error).__name__}: {error}); restore them."
-        ) from error
 
 
 def _st_card_data(facts: CardFacts) -> BaseModelCardData:
@@ -374,15 +289,6 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
         with contextlib.suppress(AttributeError, TypeError):
             modules.append(getattr(st_encoder_losses, name)(None))
     return modules
-
-
-def _files(folder: Path) -> dict[str, str]:
-    """The files that are published; without sizes, since the card is one of them."""
-    try:
-        return {CARD: "this card", **{file.path: file.what for file in published_files(folder)}}
-    except ValueError as error:
-        logger.info("the card has no table of files: %s", error)
-        return {}
 
 
 def _prompt(facts: CardFacts) -> str | None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
@@ -28,11 +28,10 @@ from st_xling.utils.languages import hub_language, is_code, is_strict_code, spli
 from st_xling.utils.paths import without_places
 
 CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
-PHRASEBOOK_LICENCE = "apache-2.0"
+PHRASEBOOK_LICENSE = "apache-2.0"
 
 CARD_FILE_VERSION = 1  # of card.json
-_LICENCE = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]*")
-_HUB_LICENCES = Path(__file__).with_name("licences.txt").read_text(encoding="utf-8").splitlines()[1:]
+_HUB_LICENSES = Path(__file__).with_name("licenses.txt").read_text(encoding="utf-8").splitlines()[1:]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
@@ -82,19 +81,14 @@ class CardOptions:
                 validate_repo_id(getattr(self, name) or "owner/name")
             except HFValidationError as error:
                 raise ValueError(f"{name} must be an id on the Hub, such as owner/name: {error}") from error
-        for licence in filter(None, self.data_licenses.values()):
-            if not _LICENCE.fullmatch(licence):
-                raise ValueError(
-                    f"a licence is an identifier such as apache-2.0, cc-by-4.0, other or unknown: got {licence!r}."
-                )
-        if self.license and self.license not in _HUB_LICENCES:
-            near = difflib.get_close_matches(self.license.lower().replace(" ", "-"), _HUB_LICENCES, 3, 0.5)
+        if self.license and self.license not in _HUB_LICENSES:
+            near = difflib.get_close_matches(self.license.lower().replace(" ", "-"), _HUB_LICENSES, 3, 0.5)
             raise ValueError(
-                f"license must be an identifier of the Hub's, such as {', '.join(near or ['apache-2.0', 'mit'])}: got "
-                f"{self.license!r}; for one that is not among them say other, with license_name and license_link."
+                f"license must be an identifier of the Hub, such as {', '.join(near or ['apache-2.0', 'mit'])}, got "
+                f"{self.license!r}; for another license say other, with license_name and license_link."
             )
         if wrong := [code for code in self.languages or () if not is_code(code)]:
-            raise ValueError(f"languages are codes such as de, deu or zh-CN: got {', '.join(map(repr, wrong))}.")
+            raise ValueError(f"languages are codes such as de, deu or zh-CN, got {', '.join(map(repr, wrong))}.")
 
     def over(self, earlier: CardOptions) -> CardOptions:
         """These, and what ``earlier`` says where they are silent."""
@@ -119,7 +113,7 @@ class DataSource:
         sha8: Fingerprint of the text.
         specs: What options of the command said of it; several where they were put together.
         hub_id: Of a data set of the Hub.
-        licence: As the user says, as its own card says, that of the phrasebook, or ``"unknown"``.
+        license: As the user says, that of the phrasebook, or ``"unknown"``.
     """
 
     name: str
@@ -127,7 +121,7 @@ class DataSource:
     sha8: str | None = None
     specs: tuple[str, ...] = ()
     hub_id: str | None = None
-    licence: str = "unknown"
+    license: str = "unknown"
 
 
 # Task → title, and the Hub's name for such tasks.
@@ -188,10 +182,8 @@ class CardFacts:
         options = CardOptions()
         report = self.slim or self.postprocess
         for term, text in (report.get("source_card") or self.looked_up.get("card") or {}).items():
-            known = term != "license" or text in _HUB_LICENCES or not _LICENCE.fullmatch(text)
-            with contextlib.suppress(ValueError):  # what others say may be of any form
-                terms = {term: text} if known else {"license": "other", "license_name": text}  # of after our list
-                options = dataclasses.replace(options, **terms)
+            with contextlib.suppress(ValueError):  # cards of others may contain anything
+                options = dataclasses.replace(options, **{term: text})
         return self.said.over(options)
 
     @property
@@ -246,19 +238,16 @@ class CardFacts:
 
     @cached_property
     def sources(self) -> list[DataSource]:
-        """What the model was trained on; a licence of another name is a source of its own."""
-        data, licences, hub = self.run.get("data") or {}, self.options.data_licenses, self.looked_up.get("data") or {}
+        """Training data sets; a license of another name is a source of its own."""
+        data, licenses, hub = self.run.get("data") or {}, self.options.data_licenses, self.looked_up.get("data") or {}
         sources = []
         for name, facts in data.items():
             specs = _specs_of(name, self.run)
-            known = {
-                PHRASEBOOK_LICENCE if split_spec(spec).is_phrasebook else hub.get(spec, {}).get("license", "unknown")
-                for spec in specs
-            }
-            licence = licences.get(name) or (known.pop() if len(known) == 1 else "unknown")
+            known = PHRASEBOOK_LICENSE if specs and all(split_spec(spec).is_phrasebook for spec in specs) else "unknown"
             hub_id = hub[specs[0]]["id"] if len(specs) == 1 and specs[0] in hub else None
-            sources.append(DataSource(name, facts.get("rows"), facts.get("sha8"), specs, hub_id, licence))
-        return sources + [DataSource(name, licence=licence) for name, licence in licences.items() if name not in data]
+            license = licenses.get(name) or known
+            sources.append(DataSource(name, facts.get("rows"), facts.get("sha8"), specs, hub_id, license))
+        return sources + [DataSource(name, license=text) for name, text in licenses.items() if name not in data]
 
     @property
     def only_phrasebook(self) -> bool:
@@ -321,19 +310,16 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
 
 
 def _read_card_file(path: Path) -> tuple[CardOptions, dict[str, Any] | None]:
-    """What ``card.json`` says, and what was looked up for the first card; nothing without a file."""
+    """Read the options in ``card.json``, and what was looked up for the first card."""
     if not path.is_file():
         return CardOptions(), None
-    try:
-        content = read_json_object(path)
-        if content["version"] != CARD_FILE_VERSION:
-            raise ValueError(f"version {content['version']!r}")
-        said = {key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()}
-        return CardOptions(**cast(dict[str, Any], said)), content.get("found")
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(
-            f"{path} must hold what st-xling card wrote (version {CARD_FILE_VERSION}): {error}; repair or remove it."
-        ) from error
+    content = read_json_object(path)
+    if content.get("version") != CARD_FILE_VERSION or not isinstance(content.get("said"), dict):
+        raise ValueError(f"{path} must be a file of st-xling card (version {CARD_FILE_VERSION}); remove it.")
+    said: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()
+    }
+    return CardOptions(**said), content.get("found")
 
 
 def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]]:
@@ -367,11 +353,11 @@ def _named_languages(name: str) -> tuple[str, ...]:
 
 
 def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
-    """Which names of a run are ids of the Hub: whether ``a/b`` is one or a folder can be seen only where it was made.
+    """Find the names in a run that are ids of the Hub: that ``a/b`` is not a folder is only known where it was made.
 
     Returns:
-        ``base_model``: where training started, or ``None``; ``data``: spec → its ``id``, and ``license`` where a cached
-        card says it; ``card``: of a model that others made, what their card says and ours will repeat.
+        ``base_model``: where training started, or ``None``; ``data``: spec → its ``id``; ``card``: of a model that
+        others made, license and base model in its card.
     """
     start = run.get("model")
     data = {}
@@ -380,17 +366,9 @@ def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
         path = Path(location).expanduser()
         files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
         if _HUB_ID.fullmatch(location) and not files:
-            licence = _licence(card_metadata(location, "dataset"))
-            data[spec] = {"id": location, **({"license": licence} if licence else {})}
+            data[spec] = {"id": location}
     if isinstance(start, str) and Path(start).is_dir():  # such as a slim model: what that started from
         start = card_metadata(start).get("base_model")
     is_id = isinstance(start, str) and start not in ("tiny", "a loaded model") and _MODEL_ID.fullmatch(start)
     found = {"base_model": start if is_id and not Path(str(start)).exists() else None, "data": data}
     return found if run else {**found, "card": card_terms(folder)}
-
-
-def _licence(metadata: Mapping[str, Any]) -> str | None:
-    """The licence that a card names."""
-    said = metadata.get("license")
-    licence = said[0] if isinstance(said, list) and len(said) == 1 else said
-    return licence if isinstance(licence, str) and _LICENCE.fullmatch(licence) else None

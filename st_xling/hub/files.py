@@ -1,15 +1,14 @@
-"""The files of a model's folder that are published, what each is, and those that stay at home."""
+"""The files of a model's folder that are published."""
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from st_xling.utils.io import LOCK, read_json_object
 
@@ -21,128 +20,74 @@ UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib",
 _WORK_FOLDERS = {"training", "eval"}
 _OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store", LOCK}
 _STOCK = {
-    "config.json": "shape of the encoder",
-    "config_sentence_transformers.json": "settings of sentence-transformers: kind of model, prompts, similarity",
-    "sentence_bert_config.json": "how sentence-transformers feeds the encoder: length, output",
-    "modules.json": "the modules and their order",
-    "router_config.json": "which modules read which text",
-    "model.safetensors": "weights",
-    "model.safetensors.index.json": "which file holds which weights",
-    "adapter_model.safetensors": "weights of the adapters",
-    "adapter_config.json": "shape of the adapters, and the model below them",
-    "tokenizer.json": "the tokenizer: how text becomes tokens",
-    "tokenizer_config.json": "settings of the tokenizer",
-    "special_tokens_map.json": "special tokens",
-    "added_tokens.json": "tokens added to the vocabulary",
-    "chat_template.jinja": "how several texts become one",
-    "generation_config.json": "settings for generating text",
-    **dict.fromkeys(("preprocessor_config.json", "processor_config.json"), "settings of the input's preparation"),
-    **dict.fromkeys(("vocab.txt", "vocab.json", "merges.txt", "bpe.codes"), "vocabulary of the tokenizer"),
-    **dict.fromkeys(
-        ("sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model"),
-        "vocabulary of the tokenizer",
-    ),
+    *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
+    *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
+    *("adapter_model.safetensors", "adapter_config.json", "preprocessor_config.json", "processor_config.json"),
+    *("tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "chat_template.jinja"),
+    *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes", "sentencepiece.bpe.model", "sentencepiece.model"),
+    *("spiece.model", "spm.model", "tokenizer.model"),
 }
+"""Files of sentence-transformers and transformers, in the folder of a model or of a module."""
 _SIDECARS = {
-    "README.md": "this card",
-    "LICENSE": "the licence in full",
-    "results.json": "every result, with its signature",
-    "int8_ranges.json": "ranges of int8 vectors, for quantize_embeddings of sentence-transformers",
-    "mining.json": "thresholds for mining, by language pair",
-    "card.json": "what the user says for this card: licences, intended use",
-    "training/run.json": "recipe, data and command of the training",
-    "training/log.jsonl": "loss and development scores by step",
+    *("README.md", "LICENSE", "results.json", "int8_ranges.json", "mining.json", "card.json"),
+    *("training/run.json", "training/log.jsonl"),
 }
-_SHARD = re.compile(r"model-(\d{5})-of-(\d{5})\.safetensors")
-_MODULE = re.compile(r"(?:(?P<route>[A-Za-z][\w-]*?)_)?\d+_(?P<kind>[A-Z]\w*)")
+_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
+_MODULE = re.compile(r"(?:[A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
 _NESTED = re.compile(r"\d+_Router/(?P<path>.+/.+)")
-_PICTURE = re.compile(r"pictures/(?P<name>[\w][\w.-]*)\.(png|svg)")
+_PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
 
 
-@dataclass(frozen=True)
-class PublishedFile:
-    """A file of a published model.
-
-    Attributes:
-        path: Relative to the model's folder, with forward slashes.
-        size: In bytes.
-        what: A phrase that says what it is.
-    """
+class PublishedFile(NamedTuple):
+    """A file of a published model: its path relative to the model's folder, and its size in bytes."""
 
     path: str
     size: int
-    what: str
 
 
-def describe(path: str) -> str | None:
-    """What the file at ``path`` of a published model is.
-
-    Args:
-        path: Relative to the model's folder, with forward slashes.
-
-    Returns:
-        A phrase for the card's table of files; ``None`` for a file that is no part of a published model.
+def is_published(path: str) -> bool:
+    """Return whether the file at ``path``, relative to the model's folder, is part of a published model.
 
     Example:
-        >>> describe("2_Dense/model.safetensors")
-        'Dense module: weights'
+        >>> [is_published(path) for path in ("2_Dense/model.safetensors", "training/checkpoint-5/model.safetensors")]
+        [True, False]
     """
-    if path in _SIDECARS:
-        return _SIDECARS[path]
-    if picture := _PICTURE.fullmatch(path):
-        return "picture: " + re.sub(r"[_\W]+", " ", picture["name"]).strip()
+    if path in _SIDECARS or _PICTURE.fullmatch(path):
+        return True
     if nested := _NESTED.fullmatch(path):
         path = nested["path"]
     folder, _, name = path.rpartition("/")
-    shard = _SHARD.fullmatch(name)
-    what = f"weights, part {int(shard[1])} of {int(shard[2])}" if shard else _STOCK.get(name)
-    module = _MODULE.fullmatch(folder)
-    if what is None or not folder or module is None:
-        return what if not folder else None
-    if name == "config.json" and module["kind"] != "Transformer":
-        what = "settings"
-    routes = {"query": "queries", "document": "documents"}
-    route = f" for {routes.get(module['route'], module['route'])}" if module["route"] else ""
-    return f"{module['kind']} module{route}: {what}"
+    return (name in _STOCK or _SHARD.fullmatch(name) is not None) and (not folder or bool(_MODULE.fullmatch(folder)))
 
 
 def published_files(folder: str | Path) -> list[PublishedFile]:
-    """The files of a model's folder that are published: the card first, then those on top, then those in folders.
+    """List the files of a model's folder that are published, the card first.
 
-    Checkpoints and other work files of training stay at home. A file that is not known stays there too, and is named
-    in a warning.
+    Checkpoints and other work files of training are not published. Neither are unknown files, which a warning names.
 
     Args:
-        folder: As ``st-xling train`` leaves it, or ``save_pretrained``.
-
+        folder: Folder written by ``st-xling train`` or ``save_pretrained``.
     Raises:
-        ValueError: No folder, no model in it, a training that has not ended, weights that are not safetensors or are
-            damaged, modules of other packages, settings that need code of the user's, adapters of a model that lies on
-            this machine alone.
+        ValueError: If there is no model, its training has not ended, weights are not safetensors or damaged, modules
+            are of other packages or need other code, or adapters need a model that is only on this machine.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"expected the folder of a model: {folder} is none; give what st-xling train wrote.")
     paths = sorted(_walk(folder), key=lambda path: (path != "README.md", "/" in path, path))
-    known = {path: what for path in paths if (what := describe(path)) is not None}
+    known = [path for path in paths if is_published(path)]
     if read_json_object(folder / "training" / "run.json").get("finished") is False:
-        raise ValueError(f"{folder} holds a training that has not ended; go on with it: st-xling train … --resume.")
+        raise ValueError(f"the training in {folder} has not ended; resume it: st-xling train … --resume.")
     _check_weights(folder, paths, known)
     _check_stock(folder, known)
     ours = [path for path in paths if path in _OF_HUBS or ("/" not in path and path.endswith("_results.csv"))]
     if unknown := [path for path in paths if path not in known and path not in ours]:
-        _warn_once(f"not published, since no part of a model: {', '.join(unknown)} (in {folder})")
-    return [PublishedFile(path, (folder / path).stat().st_size, what) for path, what in known.items()]
-
-
-@functools.cache
-def _warn_once(text: str) -> None:
-    """The card's table and the push ask for the same files."""
-    logger.warning("%s", text)
+        logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
+    return [PublishedFile(path, (folder / path).stat().st_size) for path in known]
 
 
 def _walk(folder: Path) -> Iterator[str]:
-    """Paths below ``folder`` with forward slashes; of work folders, only files that may be published."""
+    """Yield the paths below ``folder`` with forward slashes; of work folders, only files that may be published."""
     for place, folders, names in os.walk(folder):
         relative = Path(place).relative_to(folder)
         top = relative.parts[0] if relative.parts else ""
@@ -151,7 +96,7 @@ def _walk(folder: Path) -> Iterator[str]:
             folders.clear()
         for name in names:
             path = (relative / name).as_posix()
-            if not inside_work or describe(path) is not None:
+            if not inside_work or is_published(path):
                 yield path
 
 
@@ -172,7 +117,7 @@ def check_links(folder: Path, files: Iterable[PublishedFile]) -> None:
         )
 
 
-def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> None:
+def _check_weights(folder: Path, paths: list[str], known: list[str]) -> None:
     unsafe = [path for path in paths if path.endswith(UNSAFE_SUFFIXES)]
     if unsafe:
         raise ValueError(
@@ -180,7 +125,7 @@ def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> Non
             "again with save_pretrained, into another folder, or remove what is not needed."
         )
     weights = [path for path in known if path.endswith(".safetensors")]
-    if not weights or not ({"modules.json", "config.json"} & known.keys()):
+    if not weights or not {"modules.json", "config.json"}.intersection(known):
         raise ValueError(
             f"no model to publish in {folder}: expected modules.json and model.safetensors, as st-xling train and "
             "save_pretrained write them."
@@ -196,49 +141,43 @@ def _check_weights(folder: Path, paths: list[str], known: dict[str, str]) -> Non
 
 
 def _check_stock(folder: Path, known: Iterable[str]) -> None:
-    """Refuse what a stranger's sentence-transformers would not load by itself: modules and code of others, or a base
-    model that nobody else has."""
+    """Raise ``ValueError`` for what sentence-transformers alone would not load: modules or code of others, missing
+    modules, a base model that nobody else has."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    alone = "a published model needs sentence-transformers alone"
     path = folder / "modules.json"
     try:
         listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-        types = [module["type"] for module in listed]
-    except (ValueError, RecursionError, TypeError, KeyError) as error:
-        raise ValueError(f"{path} is no list of modules with types ({error!r}); save the model again.") from error
-    folders = {str(module.get("path") or ""): str(module["type"]) for module in listed}
-    lacking = [
+        modules = {str(module.get("path") or ""): str(module["type"]) for module in listed}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ValueError(f"{path} is not a list of modules with types ({error!r}); save the model again.") from error
+    if lacking := [
         f"{name} ({kind.rpartition('.')[2]})"
-        for name, kind in folders.items()
+        for name, kind in modules.items()
         if name and not kind.endswith(".Normalize") and not any(path.startswith(f"{name}/") for path in known)
-    ]
-    if lacking:
+    ]:
         raise ValueError(
             f"{folder} lacks modules that modules.json names: {', '.join(lacking)}; save the model again, with folders "
             "in place of links."
         )
-    if foreign := [name for name in types if not str(name).startswith("sentence_transformers.")]:
+    alone = "a published model needs sentence-transformers alone"
+    if foreign := [kind for kind in modules.values() if not kind.startswith("sentence_transformers.")]:
         raise ValueError(
-            f"{alone}: {path} names {', '.join(map(str, foreign))}, which others could load with trust_remote_code "
-            "only; rebuild the model from its own modules."
+            f"{alone}: {path} names {', '.join(foreign)}, which others could load with trust_remote_code only; rebuild "
+            "the model from the modules of sentence-transformers."
         )
     for path in (folder / name for name in known if name.endswith("config.json")):
         settings = read_json_object(path)
         kind = settings.get("model_type")
-        if settings.get("auto_map"):
-            why = f"has auto_map, {json.dumps(settings['auto_map'])[:200]}"
-        elif path.name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES:
-            why = f"names a model_type that transformers does not know, {kind!r}"
-        else:
-            continue
-        raise ValueError(
-            f"{alone}: {path} {why}, for which others would need code that is not published; save the model with a "
-            "class of transformers."
-        )
+        unknown = path.name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES
+        if settings.get("auto_map") or unknown:
+            raise ValueError(
+                f"{alone}: {path} has {'auto_map' if settings.get('auto_map') else f'model_type {kind!r}'}, for which "
+                "others would need code that is not published; save the model with a class of transformers."
+            )
     base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
-    if base.count("/") > 1 or base.startswith((".", "/", "~")) or "\\" in base or (base and Path(base).exists()):
+    if base and (base.count("/") > 1 or base.startswith((".", "/", "~")) or Path(base).exists()):
         raise ValueError(
-            f"{folder} holds adapters of a model that lies on this machine alone, {base}: merge them (st-xling train "
-            "… --lora), or train them on a model of the Hub."
+            f"{folder} contains adapters of a model that is only on this machine, {base}: merge them (st-xling train … "
+            "--lora), or train them on a model of the Hub."
         )

@@ -10,7 +10,7 @@ from st_xling.hub.files import UNSAFE_SUFFIXES
 from st_xling.hub.push import hub_errors
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.sidecar import save_with_sidecar_files
-from st_xling.utils.io import check_shape, read_json_object
+from st_xling.utils.io import read_json_object
 
 
 def load(
@@ -102,6 +102,5 @@ def _is_cross_encoder(folder: Path) -> bool:
     settings = read_json_object(folder / "config_sentence_transformers.json")
     if "model_type" in settings or (folder / "modules.json").is_file():
         return settings.get("model_type") == "CrossEncoder"
-    check_shape(read_json_object(folder / "config.json"), {"architectures": [str]}, folder / "config.json")
     heads = read_json_object(folder / "config.json").get("architectures") or ()
     return any("ForSequenceClassification" in str(name) for name in heads)

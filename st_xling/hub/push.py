@@ -97,7 +97,7 @@ def push_model(
             for and the existing one is public.
         HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
     """
-    from huggingface_hub import get_token
+    from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils import validate_repo_id
 
     validate_repo_id(repo_id)
@@ -122,12 +122,30 @@ def push_model(
             raise HubError(_NO_LOGIN)
         message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
         limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
-        with hub_errors("pushing to", repo_id):
-            url = _within(
-                limit,
-                lambda: _upload(copy, files, repo_id, private, revision, create_pr, message, token, endpoint),
-                f"pushing to {repo_id!r}",
+        api = HfApi(endpoint=endpoint, token=token, library_name="st-xling", library_version=__version__)
+
+        def upload() -> str:
+            api.create_repo(repo_id, private=private, exist_ok=True)
+            if private and not api.repo_info(repo_id).private:
+                raise ValueError(
+                    f"{repo_id} is public, and --private does not change that: make it private in its settings on the "
+                    "Hub, or push to another name. Nothing was published."
+                )
+            if revision not in (None, "main"):
+                api.create_branch(repo_id, branch=str(revision), exist_ok=True)
+            done = api.upload_folder(
+                repo_id=repo_id,
+                folder_path=copy,
+                allow_patterns=[file.path for file in files],
+                delete_patterns=list(REPLACED),
+                commit_message=message,
+                revision=revision,
+                create_pr=create_pr,
             )
+            return done.pr_url or done.commit_url
+
+        with hub_errors("pushing to", repo_id):
+            url = _within(limit, upload, f"pushing to {repo_id!r}")
     if has_card_of_others(folder):
         shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
         logger.warning("the card in %s was replaced; the earlier one is in %s", folder, OTHERS_CARD)
@@ -145,41 +163,6 @@ def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
         else:
             shutil.copyfile(folder / file.path, copy)
     return goal
-
-
-def _upload(
-    folder: Path,
-    files: Sequence[PublishedFile],
-    repo_id: str,
-    private: bool | None,
-    revision: str | None,
-    create_pr: bool,
-    message: str,
-    token: str | None,
-    endpoint: str | None,
-) -> str:
-    """Upload the files and return the address of the commit or pull request."""
-    from huggingface_hub import HfApi
-
-    api = HfApi(endpoint=endpoint, token=token, library_name="st-xling", library_version=__version__)
-    api.create_repo(repo_id, private=private, exist_ok=True)
-    if private and not api.repo_info(repo_id).private:
-        raise ValueError(
-            f"{repo_id} is public, and --private does not change that: make it private in its settings on the Hub, "
-            "or push to another name. Nothing was published."
-        )
-    if revision not in (None, "main"):
-        api.create_branch(repo_id, branch=str(revision), exist_ok=True)
-    done = api.upload_folder(
-        repo_id=repo_id,
-        folder_path=folder,
-        allow_patterns=[file.path for file in files],
-        delete_patterns=list(REPLACED),
-        commit_message=message,
-        revision=revision,
-        create_pr=create_pr,
-    )
-    return done.pr_url or done.commit_url
 
 
 def _within(seconds: float, call: Callable[[], _Result], doing: str) -> _Result:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import html
 import json
 import logging
-import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -26,7 +24,7 @@ RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
-_WORK = re.compile(r"training/(?!run\.json$|log\.jsonl$)|\.")
+_COPIED = ("card.json", "LICENSE", "int8_ranges.json", "training/log.jsonl", *RECORDS, "pictures/*")
 # Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
 _SETTINGS = {
     "config_sentence_transformers.json": ("prompts", "default_prompt_name", "similarity_fn_name"),
@@ -36,10 +34,9 @@ _SETTINGS = {
 
 
 def save_with_sidecar_files(model: BaseModel, path: str | Path, source: str | Path) -> None:
-    """Save ``model`` with the card of another folder and the files that the card names.
+    """Save ``model`` with the card, results, thresholds and pictures of another folder.
 
-    These are ``results.json``, ``mining.json``, pictures and so on. They are not copied when the model is no longer the
-    one in that folder, since results are true of its weights alone.
+    They are not copied when the model is no longer the one in that folder, since results are true of its weights alone.
 
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``.
@@ -72,12 +69,6 @@ def card_terms(name: str | Path) -> dict[str, str]:
     return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
 
 
-def names(card: str, path: str) -> bool:
-    """Whether the text of a card names ``path``, whole; Markdown's backslashes and entities do not count."""
-    text = html.unescape(re.sub(r"\\([^\w\s]|_)", r"\1", card))
-    return re.search(rf"(?<![\w./-]){re.escape(path)}(?![\w/-]|\.\w)", text) is not None
-
-
 def _copy_files(folder: Path, card: str, goal: Path) -> None:
     difference = _first_difference(goal, folder)
     if difference is not None:
@@ -87,10 +78,10 @@ def _copy_files(folder: Path, card: str, goal: Path) -> None:
             difference,
         )
         return
-    for source in sorted(folder.rglob("*")):
+    for source in (path for pattern in _COPIED for path in sorted(folder.glob(pattern))):
         path = source.relative_to(folder).as_posix()
         copy = goal / path
-        if _WORK.match(path) or not source.is_file() or copy.exists() or not names(card, path):
+        if copy.exists():
             continue
         copy.parent.mkdir(parents=True, exist_ok=True)
         if path in RECORDS:

@@ -9,9 +9,7 @@ import json
 import math
 import os
 import re
-import reprlib
 import secrets
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,40 +151,6 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}; {remedy}.")
     return content
-
-
-def check_shape(content: Any, shape: Any, path: Path, *, where: str = "", remedy: str = "restore or remove it") -> None:
-    """Check what a JSON file holds, as far as ``shape`` says; ``null`` is allowed everywhere.
-
-    Args:
-        content: What was read.
-        shape: ``str``, ``int``, ``float`` (any finite number), ``bool``, ``dict`` or ``list``; ``[shape]``: a list of
-            these; ``{key: shape}``: an object, whose other keys are as ``...`` says, if it is among them.
-        path: The file, for the message.
-        where: Keys that lead to ``content``.
-        remedy: End of the message.
-    Raises:
-        ValueError: Naming the file, the place, and what is there.
-    """
-    if content is None:
-        return
-    kind = type(shape) if isinstance(shape, (dict, list)) else shape
-    fits = isinstance(content, (int, float) if kind is float else kind) and (kind is bool or content is not True)
-    if kind is float and fits:  # an integer of JSON may have any number of digits
-        fits = abs(content) <= sys.float_info.max
-    if not fits:
-        words = {str: "text", int: "a whole number", float: "a number", bool: "true or false", list: "a list"}
-        raise ValueError(
-            f"{path}: expected {words.get(kind, 'an object')} at {where or 'the top'}, got {reprlib.repr(content)}; "
-            f"{remedy}."
-        )
-    if isinstance(shape, list):
-        for place, part in enumerate(content):
-            check_shape(part, shape[0], path, where=f"{where}[{place}]", remedy=remedy)
-    elif isinstance(shape, dict):
-        for key, part in content.items():
-            if (inner := shape.get(key, shape.get(...))) is not None:
-                check_shape(part, inner, path, where=f"{where}.{key}" if where else key, remedy=remedy)
 
 
 def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
 from st_xling.mining.thresholds import PublishedThreshold, publish_thresholds
 from st_xling.utils.tables import Column, Row
 from tests.hub.clients import change
-from tests.hub.hub_server import Hub
 from tests.hub_cards.golden import recorded
 
 pytest_plugins = ["tests.hub.publishing"]
@@ -72,7 +70,7 @@ FRONTS: dict[str, tuple[str, dict[str, dict[str, Any]], list[str]]] = {
     "cross-encoder": (
         "reranker",
         {},
-        ["Puts the passages that a search has returned", "[Chen et al. 2020](https://doi"],
+        ["Puts the passages that a search has returned", "Chen et al. 2020"],
     ),
     "classifier": (
         "reranker",
@@ -105,23 +103,17 @@ def test_what_a_visitor_sees_first(kind: str, tmp_path: Path) -> None:
     data = metadata(text)
     assert data.base_model == ("some-org/base" if kind == "adapters" else None)
     assert data.get("base_model_relation") == ("adapter" if kind == "adapters" else None)
-    assert (data.get("widget") is None) == (kind in ("cross-encoder", "classifier"))
 
 
 @pytest.mark.parametrize(
-    ("languages", "codes", "titles"),
-    [
-        (("deu", "yue", "en"), ["de", "yue", "en"], ["German", "English"]),
-        (("zh-CN", "zh-TW", "sr_Latn"), ["zh", "sr"], ["Chinese"]),
-        (("sv",), ["sv"], None),
-    ],
+    ("languages", "codes"),
+    [(("deu", "yue", "en"), ["de", "yue", "en"]), (("zh-CN", "zh-TW", "sr_Latn"), ["zh", "sr"]), (("sv",), ["sv"])],
 )
-def test_languages_as_the_hub_spells_them(languages: Any, codes: Any, titles: Any, tmp_path: Path) -> None:
+def test_languages_as_the_hub_spells_them(languages: Any, codes: Any, tmp_path: Path) -> None:
     text = write_card(recorded("encoder", tmp_path), options=CardOptions(languages=languages)).read_text("utf-8")
     data = metadata(text)
     assert data.language == codes
     assert data.get("language_bcp47") == (list(languages) if "zh-CN" in languages else None)
-    assert (data.get("widget") and [each["example_title"] for each in data.widget]) == titles
 
 
 def test_the_same_folder_gives_the_same_bytes_and_pictures(tmp_path):
@@ -149,7 +141,7 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
     for _ in range(2):  # also when the card is already ours
         data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
         assert (data.license, data.license_name, data.base_model) == ("other", "theirs", "some-org/root")
-    for said, licence in {"no one's": (None, None), "mine-9.0": ("other", "mine-9.0")}.items():
+    for said, licence in {"no one's": (None, None), "mine-9.0": (None, None)}.items():
         (tmp_path / "foreign" / "card.json").unlink()
         (tmp_path / "foreign" / "README.md").write_text(f"---\nlicense: {said}\n---\n", encoding="utf-8")
         data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
@@ -233,9 +225,8 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--data-license", "de-en"], "takes NAME=LICENCE"),
+        (["--data-license", "de-en"], "expects NAME=ID"),
         (["--data-license", "xx-yy=mit"], "got xx-yy; there are de-en, fr-en"),
-        (["--data-license", "de-en=no licence"], "got 'no licence'"),
         (["--license", "a\nb: c"], "license must be an identifier"),
         (["--license", "Apache 2"], "such as apache-2.0.* got 'Apache 2'.* say other"),
         (["--repo", "a/b/c"], "repo_id must be an id on the Hub"),
@@ -254,13 +245,8 @@ def test_faults_change_nothing(words, message, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("name", "content", "place"),
     [
-        ("results.json", {"leak": {"sets": {}}}, "must be as st-xling wrote them"),
-        ("results.json", {"slim": {"langs": ["de"]}}, "must be as st-xling wrote them"),
-        ("training/run.json", {"data": {"a": 5}}, "must be as st-xling wrote them"),
-        ("training/run.json", {"sources": [5]}, "must be as st-xling wrote them"),
-        ("card.json", {"version": 7}, "card.json must hold what st-xling card wrote"),
+        ("card.json", {"version": 7}, "card.json must be a file of st-xling card"),
         ("mining.json", {"version": 1, "pairs": {"de-en": {"threshold": 10**400}}}, "de-en"),
-        ("config_sentence_transformers.json", {"__version__": 5}, "__version__, got 5"),
     ],
 )
 def test_damaged_files_are_named(name, content, place, tmp_path, capsys):
@@ -282,26 +268,16 @@ def test_a_folder_without_a_model_is_refused(tmp_path, capsys):
     ("typed", "shown"),
     [
         ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
-        ("st-xling evaluate bucc m --keep --js 'a b'", "st-xling evaluate bucc a/b"),
+        ("st-xling evaluate bucc m --keep --json 'a b'", "st-xling evaluate bucc a/b"),
         (
             "st-xling slim enc --languages de --keep-words 'query: ' --out /home/me/small",
             "slim enc --languages de --keep-words 'query: '",
         ),
-        ("st-xling evaluate xsim m -- --json", "st-xling evaluate xsim a/b -- --json"),
         ("an 'open quote", "an 'open quote"),
     ],
 )
 def test_commands_are_shown_without_what_one_machine_needs(typed, shown):
     assert (shown or "st-xling train dap --data 'x y.tsv' --out run") in shown_command(typed, "a/b")
-
-
-def test_the_validator_of_the_hub_is_asked(hub: Hub, client: Callable[..., Any], tmp_path, capsys):
-    folder = recorded("encoder", tmp_path)
-    assert "the Hub's validator has nothing against it" in client("card", folder, "--validate").stdout
-    refused = client("card", folder, "--license", "other", "--license-name", "nonsense", "--validate").error
-    assert f"{folder / 'README.md'}: the Hub says: " in refused and "must be one of" in refused
-    assert main(["card", str(folder), "--validate"]) == 2  # HF_HUB_OFFLINE is set here
-    assert "was not validated" in capsys.readouterr().err
 
 
 TO_FROM = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
@@ -536,10 +512,10 @@ def test_a_card_every_word_of_which_somebody_else_chose_keeps_its_form(tmp_path)
     summaries = [line for line in outside if line.startswith("<summary>")]
     assert [re.split("[:,(<] ?", line)[1].strip() for line in summaries] == [
         *("summary>All results", "summary>Training", "summary>Intended use and limits"),
-        *("summary>Shape", "summary>Citations"),
+        *("summary>Shape and versions", "summary>Citations"),
     ]
     links = re.findall(r"\]\(([^)]*)\)", spans)
-    assert links and all(re.match(r"pictures/|https://(arxiv|doi)\.org/", link) for link in links)
+    assert links and all(link.startswith("pictures/") for link in links)
     for line in [*card.text.splitlines(), ""]:  # every row of a table has as many cells
         table = [*table, line.count("|")] if line.startswith("|") else []
         assert len(set(table)) <= 1

@@ -15,7 +15,7 @@ import torch
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import PrecisionEvaluator
-from st_xling.hub.files import describe
+from st_xling.hub.files import is_published
 from st_xling.models import tiny_encoder
 from st_xling.models.layers import cut_to_layer
 from st_xling.models.normalization import apply_centering, fit_centering
@@ -138,7 +138,7 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
         np.testing.assert_allclose(np.load(goal), expected, rtol=0, atol=1e-5)
         assert np.abs(expected[0] - expected[1]).max() > 1e-2
         nested = [path.relative_to(out).as_posix() for path in out.glob("*_Router/**/*") if path.is_file()]
-        assert len(nested) == 7 and all(map(describe, nested)), "all of it is published"
+        assert len(nested) == 7 and all(map(is_published, nested)), "all of it is published"
     assert json.loads((out / "config.json").read_text(encoding="utf-8"))["num_hidden_layers"] == 2
     assert str(tmp_path) not in (out / "README.md").read_text(encoding="utf-8")
 

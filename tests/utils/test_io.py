@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from st_xling.utils.io import check_shape, finite, locked, read_json_object, update_json_object, write_json
+from st_xling.utils.io import finite, locked, read_json_object, update_json_object, write_json
 from tests.processes import run_together
 
 
@@ -94,22 +93,3 @@ def test_a_folder_that_another_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyP
     with locked(tmp_path), pytest.raises(ValueError, match="another process is writing"):
         update_json_object(tmp_path / "f.json", lambda _: {})
     update_json_object(tmp_path / "f.json", lambda _: {"a": 1})
-
-
-@pytest.mark.parametrize(
-    ("content", "place"),
-    [
-        ({"command": 5}, "text at command, got 5"),
-        ({"data": []}, r"an object at data, got \[\]"),
-        ({"data": {"a": 5}}, "an object at data.a, got 5"),
-        ({"data": {"a": {"rows": "many"}}}, "a whole number at data.a.rows, got 'many'"),
-        ({"data": {"a": {"rows": True}}}, "a whole number at data.a.rows, got True"),
-        ({"score": 10**400}, "a number at score, got 1000"),
-        ({"langs": ["de", 5]}, r"text at langs\[1\], got 5"),
-    ],
-)
-def test_the_shape_of_a_file(content: dict[str, Any], place: str) -> None:
-    shape = {"command": str, "data": {...: {"rows": int}}, "score": float, "langs": [str]}
-    check_shape({"command": "x", "data": {"a": {"rows": 5, "more": 1}}, "score": 2, "langs": None}, shape, Path("f"))
-    with pytest.raises(ValueError, match=f"^run.json: expected {place}.*; restore or remove it"):
-        check_shape(content, shape, Path("run.json"))
