@@ -20,6 +20,9 @@ from st_xling.utils.cosines import STEPS, Embeddings, checked_lengths
 # Rows handled at a time: at common widths they stay in a processor's second-level cache.
 _ROWS_AT_ONCE = 256
 
+# Rows of each matrix by which the error of bfloat16 products is estimated.
+_SAMPLED_ROWS = 512
+
 # Products grow with source rows times target rows, cosines of pairs with their sum: the ratio of the two from which on
 # products dominate, so that bfloat16 pays although more pairs are compared.
 _LEAST_ROWS = 2500
@@ -68,17 +71,6 @@ class CorpusMatrix:
         digest.update(self.lengths.tobytes())
         rows = np.unique(np.linspace(0, self.rows - 1, min(self.rows, 1024)).astype(np.int64))
         digest.update(self.unit_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
-
-    def rounding(self, dtype: torch.dtype) -> float:
-        """Measure the farthest that rounding to ``dtype`` moves a unit vector (and a little more)."""
-        farthest = 0.0
-        exact = torch.empty((_ROWS_AT_ONCE, self.dim), dtype=torch.float32, device=self.device)
-        for start in range(0, self.rows, _ROWS_AT_ONCE):
-            stop = min(start + _ROWS_AT_ONCE, self.rows)
-            part = exact[: stop - start]
-            self.unit(start, stop, part)
-            farthest = max(farthest, float(torch.linalg.vector_norm(part - part.to(dtype), dim=1).max()))
-        return farthest * 1.001  # the norm is itself a float32 sum
 
 
 def _as_tensor(embeddings: np.ndarray | Tensor) -> Tensor:
@@ -135,18 +127,23 @@ def product_error(dim: int) -> float:
 
 
 def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
-    r"""Bound the distance between a bfloat16 product of two unit vectors and their cosine.
+    """Estimate how far rounding unit vectors to bfloat16 moves their products: four times the most of a sample.
 
-    Let rounding move the vectors of the two matrices by at most :math:`\delta_s` and :math:`\delta_t`, as measured. By
-    Cauchy-Schwarz that moves a product by at most :math:`\delta_s + \delta_t + \delta_s \delta_t`. The sum is taken in
-    float32, whose bound grows with the vectors' lengths; at last it is rounded to 8 digits, by at most
-    :math:`2^{-9}` below 1. Above 1 the next number is :math:`1 + 2^{-7}`: what lies nearer to 1 is rounded towards the
-    cosine, and nothing lies farther away while the rest of the error is below :math:`2^{-8}`.
+    The bound of Cauchy-Schwarz is some fifty times what rounding does to real vectors, and would let far more pairs
+    through. Rounding of the products themselves comes on top, see :func:`output_rounding`.
     """
-    one, other = source.rounding(torch.bfloat16), target.rounding(torch.bfloat16)
-    moved = one + other + one * other
-    error = moved + product_error(source.dim) * (1 + one) * (1 + other)
-    return error + (2.0**-9 if error < 2.0**-8 else 2.0**-8 * (1 + error))
+    rows = (
+        each.unit_rows(torch.from_numpy(np.unique(np.linspace(0, each.rows - 1, _SAMPLED_ROWS).astype(np.int64))))
+        for each in (source, target)
+    )
+    one, other = rows
+    rounded = one.bfloat16().double() @ other.bfloat16().double().T
+    return 4 * float((rounded - one @ other.T).abs().max()) + product_error(source.dim)
+
+
+def output_rounding(products: Tensor, dtype: torch.dtype) -> Tensor | float:
+    """Bound how far products are moved when they are rounded to bfloat16, of 8 binary digits."""
+    return (products.abs() * 2.0**-8).clamp(max=2.0**-9) if dtype == torch.bfloat16 else 0.0
 
 
 def precisions(source: CorpusMatrix, target: CorpusMatrix) -> list[tuple[torch.dtype, float]]:

@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, precisions
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, output_rounding, pair_cosines, precisions
 from st_xling.mining.search.search_state import SearchState, search_state
 from st_xling.mining.search.top_k import (
     MAX_ROWS,
@@ -257,7 +257,8 @@ class _Products:
         for precision in list(self.precisions):
             dtype, error = precision
             products = self._multiply(dtype, rows, columns)
-            found = [_candidates(products, dim, keys, error) for dim, keys in ((1, source_keys), (0, target_keys))]
+            sides = (1, source_keys), (0, target_keys)
+            found = [_candidates(products, dim, keys, dtype, error) for dim, keys in sides]
             if None not in found:
                 break
             if dtype != torch.float32:
@@ -305,7 +306,9 @@ class _Products:
             merge(target_keys, keys.topk(min(k, len(own)), dim=1).values)
 
 
-def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple[Tensor, Tensor] | None:
+def _candidates(
+    products: Tensor, dim: int, keys: Tensor, dtype: torch.dtype, error: float
+) -> tuple[Tensor, Tensor] | None:
     """Find pairs of a block whose product along ``dim`` may be among the best; ``None`` if comparing all is cheaper.
 
     Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for the bound of its error, so
@@ -317,7 +320,8 @@ def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple
         products: *Shape:* ``(sources, targets)``
         dim: 1 for the targets of each source, 0 for the sources of each target.
         keys: The best so far. *Shape:* ``(rows, k)``
-        error: Bound on the error of a product.
+        dtype: Type that the products were rounded to.
+        error: Bound on their error before that.
     Returns:
         Row and candidate of each pair, in the order of rows.
     """
@@ -326,8 +330,9 @@ def _candidates(products: Tensor, dim: int, keys: Tensor, error: float) -> tuple
     whole = size // groups * groups
     maxima = products.narrow(dim, 0, whole).unflatten(dim, (-1, groups)).amax(dim=dim)
     products, maxima = (products, maxima) if dim else (products.T, maxima.T.contiguous())
-    known = torch.cat([cosines_of(keys), maxima - error], dim=1)
-    floor = known.topk(k, dim=1).values[:, -1:] - error
+    known = torch.cat([cosines_of(keys), maxima - error - output_rounding(maxima, dtype)], dim=1)
+    floor = known.topk(k, dim=1).values[:, -1:]
+    floor = floor - error - output_rounding(floor, dtype)
     most = max(products.numel() // _PAIRS_PER_CANDIDATE, 2 * k * sum(products.shape))
     row, group = (maxima >= floor).nonzero(as_tuple=True)
     if len(row) * (whole // groups) > max(products.numel() // 4, most):
