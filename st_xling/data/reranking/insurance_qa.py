@@ -204,31 +204,19 @@ def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Release:
-    asked = _translated_rows(_required(folder, f"pool/{part}.json", f"{part}.json"), language)
-    answers = _translated_rows(_required(folder, *_JSON_ANSWERS), language)
-    questions = []
-    for number, row in sorted(asked.items(), key=lambda item: int(item[0]) if item[0].isdecimal() else -1):
-        right, wrong = row.get("answers"), row.get("negatives")
-        if not isinstance(right, list) or not isinstance(wrong, list):
-            raise ValueError(f"{folder}: expected the lists answers and negatives: got none of {number}.")
-        questions.append((row[language], list(map(str, right)), list(map(str, [*right, *wrong]))))
-    return {label: row[language] for label, row in answers.items()}, questions
-
-
-def _translated_rows(path: Path, language: str) -> dict[str, Any]:
-    rows = read_json(path)
-    rows = rows if isinstance(rows, dict) else {"the whole": rows}
-    bad = [
-        key
-        for key, row in rows.items()
-        if not isinstance(row, dict) or not isinstance(row.get(language), str) or not row[language].strip()
-    ]
-    if bad:
+    asked = read_json(_required(folder, f"pool/{part}.json", f"{part}.json"))
+    answers = read_json(_required(folder, *_JSON_ANSWERS))
+    try:
+        questions = [
+            (row[language], list(map(str, row["answers"])), list(map(str, [*row["answers"], *row["negatives"]])))
+            for _, row in sorted(asked.items(), key=lambda item: int(item[0]))
+        ]
+        return {label: row[language] for label, row in answers.items()}, questions
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(
-            f"{path}: expected an object with the text of each number in {language!r}, got {len(bad):,} without, "
-            f"such as {', '.join(bad[:5])}; its languages are zh and en."
-        )
-    return rows
+            f"{folder}: expected numbered objects with the text in {language!r}, answers and negatives, got {error!r}; "
+            "its languages are zh and en."
+        ) from error
 
 
 def _find(folder: Path, *names: str) -> Path | None:

@@ -36,9 +36,8 @@ class AlignedPairs:
         passages: The same languages → passages. *Shape:* ``(pairs,)`` each
         labels: 1 where the passage is relevant to the query, else 0. *Shape:* ``(pairs,)``
     Raises:
-        ValueError: Queries and passages in different languages, or in none; columns that are not as long as the labels
-            (the message names language and lengths); labels outside {0, 1}, and texts that are blank or no text (it
-            names the rows, counted from 0).
+        ValueError: For queries and passages in different languages, columns that are not as long as the labels, and
+            labels outside {0, 1} (names the rows, counted from 0).
     Source:
         IEEE Access 2020, "Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual BERT", IV-B-2, IV-C-2.
     Example:
@@ -64,23 +63,12 @@ class AlignedPairs:
                 "(relevant or not)."
             )
         object.__setattr__(self, "labels", np.asarray(labels, np.int64).tolist())
-        if not self.queries or self.queries.keys() != self.passages.keys():
-            raise ValueError(
-                f"queries and passages must be in the same languages: got {', '.join(self.queries) or 'none'} and "
-                f"{', '.join(self.passages) or 'none'}; pass both of every language."
-            )
-        for name, columns in (("queries", self.queries), ("passages", self.passages)):
-            for language, column in columns.items():
-                if len(column) != len(labels):
-                    raise ValueError(
-                        f"{language} has {len(column)} {name} for {len(labels)} labels; every language must hold the "
-                        "same pairs in the same order."
-                    )
-                if bad := [row for row, text in enumerate(column) if not isinstance(text, str) or not text.strip()]:
-                    raise ValueError(
-                        f"{name} in {language} must all be texts that are not blank: rows {listed_rows(bad)} are not; "
-                        "leave these rows out of every language, so that the rest stays aligned."
-                    )
+        columns = [(code, column) for each in (self.queries, self.passages) for code, column in each.items()]
+        if not columns or self.queries.keys() != self.passages.keys():
+            raise ValueError("queries and passages must be in the same languages, one or more.")
+        for code, column in columns:
+            if len(column) != len(labels):
+                raise ValueError(f"{code} has {len(column)} texts for {len(labels)} labels; align them row by row.")
 
     @property
     def languages(self) -> tuple[str, ...]:

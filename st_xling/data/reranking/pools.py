@@ -6,7 +6,7 @@ import logging
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -31,8 +31,6 @@ class CandidatePool:
         labels: 1 where the candidate is relevant, else 0. *Shape:* ``(candidates,)``
         query_id: Name of the query; the same in every language.
         passage_ids: Names of the candidates, the same in every language; by default numbers. *Shape:* ``(candidates,)``
-    Raises:
-        ValueError: The lists differ in length; a label is outside {0, 1}.
     """
 
     query: str
@@ -46,14 +44,6 @@ class CandidatePool:
     def __post_init__(self) -> None:
         if not len(self.passage_ids):
             object.__setattr__(self, "passage_ids", tuple(map(str, range(len(self.passages)))))
-        lengths = [len(x) for x in (self.passages, self.passage_languages, self.labels, self.passage_ids)]
-        if len(set(lengths)) > 1:
-            raise ValueError(
-                f"query {self.query_id!r}: expected one language, label and id for each of {lengths[0]} passages, got "
-                f"{lengths[1]}, {lengths[2]} and {lengths[3]}."
-            )
-        if wrong := set(self.labels) - {0, 1}:
-            raise ValueError(f"query {self.query_id!r}: labels must be 0 or 1: got {sorted(map(repr, wrong))}.")
 
 
 @dataclass(frozen=True)
@@ -122,16 +112,9 @@ def candidate_pools(
     Source:
         IEEE Access 2020, section V-A-2.
     """
-    if without_relevant not in get_args(WithoutRelevant):
-        raise ValueError(f"without_relevant must be one of {get_args(WithoutRelevant)}: got {without_relevant!r}.")
     if max_candidates is not None and max_candidates < 1:
-        raise ValueError(f"max_candidates must be 1 or more: got {max_candidates}; leave it out for all.")
+        raise ValueError(f"max_candidates must be 1 or more: got {max_candidates}.")
     n_queries, n_passages = _rows(queries, "queries"), _rows(passages, "passages")
-    sized = {"relevant": relevant, "candidates": candidates, "query_ids": query_ids, "passage_ids": passage_ids}
-    for name, column in sized.items():
-        rows = n_passages if name == "passage_ids" else n_queries
-        if column is not None and len(column) != rows:
-            raise ValueError(f"{name} must have {rows} entries, one for each text: got {len(column)}.")
     rng = np.random.default_rng(seed)
     query_codes = known_languages(query_languages or queries, tuple(queries))
     passage_codes = known_languages(passage_languages or passages, tuple(passages))
@@ -141,8 +124,8 @@ def candidate_pools(
     empty: list[int] = []
     unanswered: list[int] = []
     for query in range(n_queries):
-        pool = np.arange(n_passages) if candidates is None else _numbers(candidates[query], n_passages, query)
-        right = np.intersect1d(_numbers(relevant[query], n_passages, query), pool)
+        pool = np.arange(n_passages) if candidates is None else np.asarray(candidates[query], np.int64)
+        right = np.intersect1d(np.asarray(list(relevant[query]), np.int64), pool)
         # The order of these draws is what makes the pools of a seed: language, capped candidates, their languages.
         language = query_codes[rng.integers(len(query_codes))]
         if max_candidates is not None and len(pool) > max_candidates:
@@ -199,14 +182,6 @@ def _rows(columns: Mapping[str, Sequence[str]], name: str) -> int:
     return next(iter(lengths.values()))
 
 
-def _numbers(listed: Collection[int], size: int, query: int) -> np.ndarray:
-    numbers = np.asarray(list(listed), np.int64)
-    if len(numbers) and (numbers.min() < 0 or numbers.max() >= size or len(np.unique(numbers)) < len(numbers)):
-        got = listed_rows(numbers.tolist())
-        raise ValueError(f"query {query}: passages must be different numbers from 0 to {size - 1}: got {got}.")
-    return numbers
-
-
 def pools_of_pairs(
     pairs: AlignedPairs,
     *,
@@ -223,8 +198,6 @@ def pools_of_pairs(
         candidates: Of a query: ``"own"``, the passages of its rows, or ``"all"`` passages of all rows.
         **options: Languages, ``max_candidates``, ``without_relevant`` and ``seed`` of :func:`candidate_pools`.
     """
-    if candidates not in ("own", "all"):
-        raise ValueError(f"candidates must be 'own' or 'all': got {candidates!r}.")
     of_queries, of_passages = (same_text_classes(list(columns.values())) for columns in (pairs.queries, pairs.passages))
     # Of each query: passage -> label, in the order of the rows.
     own: list[dict[int, int]] = [{} for _ in range(int(of_queries.max(initial=-1)) + 1)]

@@ -14,6 +14,7 @@ from st_xling.data.retrieval.files import (
     Passages,
     Qrels,
     find_retrieval_files,
+    read_passages,
     read_qrels,
     read_queries,
     read_queries_with_passages,
@@ -38,7 +39,7 @@ class RetrievalSet:
 
     Attributes:
         language: Of the passages.
-        passages: The corpus, which is in memory only where it was generated.
+        passages: The corpus.
         queries: Language → query id → text, of queries with a relevant passage alone.
         relevant: Query id → passage id → grade above 0; an id means the same query in every language.
         n_without_relevant: Language → queries that were left out, as no passage is relevant to them.
@@ -92,7 +93,7 @@ def read_retrieval_set(
     absent = [code for code in codes if code not in files.queries]
     if absent:
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
-    passages = Passages(files.corpus, skip_bad_lines=skip_bad_lines)
+    passages = read_passages(files.corpus, skip_bad_lines=skip_bad_lines)
     if files.with_passages is not None:  # Mr.TyDi's form, which is its own qrels
         texts, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
         queries, relevant = {language: texts}, {}
@@ -207,7 +208,7 @@ def read_xquad_r(
             if question.sentence is not None
         }
         own = {code: queries[code] for code in codes}
-        sets.append(checked_set(language, Passages.in_memory(sentences), own, relevant, where=file.path))
+        sets.append(checked_set(language, Passages(sentences), own, relevant, where=file.path))
     return sets
 
 
@@ -232,7 +233,7 @@ def phrase_set(
     generated = read_phrase_passages(book, [language, *codes], split=split)
     return RetrievalSet(
         language=language,
-        passages=Passages.in_memory(zip(generated.ids, generated.passages[language])),
+        passages=Passages(zip(generated.ids, generated.passages[language])),
         queries={code: dict(zip(generated.ids, generated.questions[code])) for code in codes},
         relevant={name: {name: 1} for name in generated.ids},
         n_without_relevant=dict.fromkeys(codes, 0),

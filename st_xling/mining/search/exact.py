@@ -257,8 +257,8 @@ class _Products:
         for precision in list(self.precisions):
             dtype, error = precision
             products = self._multiply(dtype, rows, columns)
-            sides = (1, source_keys), (0, target_keys)
-            found = [_candidates(products, dim, keys, dtype, error) for dim, keys in sides]
+            ways = (1, source_keys), (0, target_keys)
+            found = [_candidates(products, dim, keys, dtype, error) for dim, keys in ways]
             if None not in found:
                 break
             if dtype != torch.float32:

@@ -308,7 +308,7 @@ def test_refusals(tmp_path: Path) -> None:
         load_pair_specs([f"en={v2}?pool=100"])
     with pytest.raises(ValueError, match="pool=500"):
         load_pair_specs([f"zh={zh}?pool=500"])
-    with pytest.raises(ValueError, match="each number in 'de'"):
+    with pytest.raises(ValueError, match="text in 'de'"):
         load_pair_specs([f"de={zh}"])
     with pytest.raises(ValueError, match="same .size"):
         load_pair_specs([f"en={v2}?size=2", f"zh={zh}"])

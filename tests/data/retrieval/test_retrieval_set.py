@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,47 +18,35 @@ from st_xling.data.retrieval import (
     read_retrieval_set,
     read_xquad_r,
 )
+from st_xling.data.retrieval.files import read_passages
 from st_xling.data.retrieval.retrieval_set import parse_retrieval_spec
 from st_xling.evaluation.retrieval import mixed_pool
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
 
 
-def test_passages_stream_in_order_and_again(tmp_path: Path) -> None:
+def test_passages_are_in_order(tmp_path: Path) -> None:
     rows = [{"docid": f"{row}#0", "title": f" Title {row} ", "text": f"body {row}"} for row in range(10)]
     first = json_lines(tmp_path / "docs-0.jsonl.gz", rows[:4])
-    passages = Passages([first, json_lines(tmp_path / "docs-1.jsonl", rows[4:])])
+    passages = read_passages([first, json_lines(tmp_path / "docs-1.jsonl", rows[4:])])
     whole = [f"Title {row} body {row}" for row in range(10)]
     assert len(passages) == 10 and list(passages.ids) == [f"{row}#0" for row in range(10)]
     assert passages[0:3] + passages[3:8] + passages[8:20] == whole and list(passages) == whole
     assert passages[2:4] == whole[2:4] and passages[-1] == whole[9] and passages[5] == whole[5]
     assert dict(passages.records())["7#0"] == whole[7]
-    with pytest.raises(ValueError, match="in order: got a slice with step 2"):
-        passages[0:4:2]
-    json_lines(first, rows[:1])
-    with pytest.raises(ValueError, match="changed while they were read: got 1 of 10"):
-        list(passages)
-
-
-def test_passages_in_memory_are_as_those_of_a_file(tmp_path) -> None:
-    rows = [("a", "Der Hund 🐕 schläft."), ("b", "狗在睡觉。"), ("c", "con chó đang ngủ")]
-    path = tmp_path / "corpus.jsonl"
-    path.write_text("".join(json.dumps({"_id": name, "text": text}) + "\n" for name, text in rows), encoding="utf-8")
-    generated, read = Passages.in_memory(rows), Passages(path)
-    assert (generated.ids, generated.sha256, list(generated)) == (read.ids, read.sha256, list(read))
-    assert (generated[1:3], generated[0]) == (read[1:3], read[0])
-    assert len(generated) == len(read) == 3 and list(generated.records()) == list(read.records()) == rows
+    same = Passages((f"{row}#0", text) for row, text in enumerate(whole))
+    assert (same.ids, same.sha256, list(same)) == (passages.ids, passages.sha256, whole)
 
 
 def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> None:
     faulty = ["no json", '{"_id": "a", "text": "two"}', '{"_id": "b"}']
     path = lines(tmp_path / "corpus.jsonl", ['{"_id": "a", "text": "one"}', *faulty, '{"id": 7, "contents": "ok"}'])
     with pytest.raises(ParallelTextError, match=r"(?s)expected passages.*3 faults.*:2: bad JSON.*:4: no id or text.*"):
-        Passages(path)
-    kept = Passages(path, skip_bad_lines=True)
+        read_passages([path])
+    kept = read_passages([path], skip_bad_lines=True)
     assert list(kept.ids) == ["a", "7"] and list(kept) == ["one", "ok"]
     with pytest.raises(ValueError, match="expected passages in .*: got none"):
-        Passages(raw(tmp_path / "empty.jsonl", b""))
+        read_passages([raw(tmp_path / "empty.jsonl", b"")])
 
 
 def test_qrels_of_trec_and_beir(tmp_path: Path) -> None:
