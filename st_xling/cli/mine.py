@@ -29,7 +29,6 @@ SOURCE_EMBEDDINGS = option(
 TARGET_EMBEDDINGS = option("--target-embeddings", metavar="STORE", help="The same of the target.")
 REJECTS = option("--rejects", metavar="FILE", panel=FILTERS, help="File for rejected pairs, as JSON lines.")
 FORMAT = option("--format", help="Format of the pairs (default: tsv).")
-HEADER = option("--header/--no-header", default=True, help="Write a header line into a TSV file.")
 ERRORS = option("--errors", help="Bytes that are not UTF-8: an error, or replaced (default: strict).")
 METHOD = option(
     "--method",
@@ -37,9 +36,11 @@ METHOD = option(
     panel=SEARCH,
     help="exact, approximate, auto (by size), or faiss:FACTORY, such as faiss:IVF4096,Flat?nprobe=64 (default: exact).",
 )
-INDEX = option("--index", metavar="DIR", panel=SEARCH, help="Folder of approximate indexes (default: in the work).")
-SHARD_ROWS = option("--shard-rows", panel=SEARCH, help="Rows of a text searched in one task (default: by size).")
-SAVE_SECONDS = option("--save-seconds", panel=SEARCH, help="Time between two saves of the search (default: 60).")
+WORK = option(
+    "--work",
+    metavar="DIR",
+    help="Work folder, kept at the end, to try other thresholds or filters (default: OUT.work, which is removed).",
+)
 SOURCE_LANGUAGE = option(
     "--source-language",
     metavar="CODE",
@@ -79,11 +80,6 @@ def threshold_or_word(word: str) -> float | str:
         return float(word)
     except ValueError:
         raise typer.BadParameter(f"expected a number, auto, published or none, got {word!r}") from None
-
-
-def columns_of(word: str) -> tuple[int, ...] | tuple[str, ...]:
-    words = word.split(",")
-    return tuple(map(int, words)) if all(word.isdecimal() for word in words) else tuple(words)
 
 
 @app.command("encode", cls=Command)
@@ -176,7 +172,6 @@ def mine(
     source_language: str | None = SOURCE_LANGUAGE,
     target_language: str | None = TARGET_LANGUAGE,
     format: Literal["tsv", "jsonl"] | None = FORMAT,
-    header: bool = HEADER,
     overwrite: bool = opts.OVERWRITE,
     dry_run: bool = option("--dry-run", default=False, help="Only estimate time, memory and disk."),
     json: Path | None = opts.JSON,
@@ -190,11 +185,8 @@ def mine(
     margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
     retrieval: Literal["max", "intersect", "forward", "backward"] | None = opts.RETRIEVAL,
     method: str | None = METHOD,
-    index: str | None = INDEX,
     engine: Literal["local", "ray"] | None = opts.ENGINE,
     memory_mib: int | None = opts.MEMORY_MIB,
-    shard_rows: int | None = SHARD_ROWS,
-    save_seconds: float | None = SAVE_SECONDS,
     filter_limit: list[Any] | None = FILTER_LIMIT,
     disable_filter: list[str] | None = DISABLE_FILTER,
     rejects: str | None = REJECTS,
@@ -215,11 +207,7 @@ def mine(
     rescore_threshold: float | None = option(
         "--rescore-threshold", help="Minimum score of the cross-encoder (default: none)."
     ),
-    rescore_dtype: Literal["float32", "float16", "bfloat16"] | None = option(
-        "--rescore-dtype", help="Type in which the cross-encoder computes (default: as saved)."
-    ),
-    work: str | None = opts.WORK,
-    keep_work: bool = opts.KEEP_WORK,
+    work: str | None = WORK,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
@@ -276,7 +264,7 @@ def mine(
         source_language=source_language,
         target_language=target_language,
     )
-    options = given(text_format=text_format, errors=errors, format=format, save_seconds=save_seconds)
+    options = given(text_format=text_format, errors=errors, format=format)
     options |= given(k=k, margin=margin, retrieval=retrieval, method=method, engine=engine, memory_mib=memory_mib)
     options |= encoding_options(context)
     with output(context) as opened:
@@ -292,22 +280,17 @@ def mine(
             target_precision=target_precision,
             rescore=rescore,
             rescore_threshold=rescore_threshold,
-            rescore_dtype=rescore_dtype,
             filters=filters,
             rejects=rejects,
-            header=header,
-            index=index,
             device=device,
-            shard_rows=shard_rows,
             work=work,
-            keep_work=keep_work,
             progress=True,
             **options,
         )
     print_report(context, report, f"{report.pairs:,} pairs")
     if pair is not None:
         assert model is not None and report.calibration is not None
-        publish_thresholds(Path(model), {pair: report.calibration.as_published(report.signature)})
+        publish_thresholds(Path(model), {pair: report.calibration})
         update_model_card(Path(model))
 
 
@@ -336,20 +319,13 @@ def score(
     context: typer.Context,
     pairs: str = argument(
         "PAIRS",
-        "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, PATH?size=10000, ….",
+        "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, PATH?columns=0,1, ….",
         default=...,
     ),
     out: str = option("--out", metavar="FILE", default=..., help="File of the scored pairs, or - for stdout."),
     model: str | None = OPTIONAL_MODEL,
     threshold: float | None = option("--threshold", help="Minimum score of a pair (default: none)."),
     format: Literal["tsv", "jsonl"] | None = FORMAT,
-    header: bool = HEADER,
-    columns: Any = option(
-        "--columns",
-        metavar="I,J",
-        parser=columns_of,
-        help="Columns of source and target: counted from 0, or names (default: by name, else 0,1).",
-    ),
     max_chars: int | None = option("--max-chars", help="Longest sentence (default: 5000)."),
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
@@ -374,13 +350,9 @@ def score(
     k: int | None = opts.NEIGHBORS,
     margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
     method: str | None = METHOD,
-    index: str | None = INDEX,
     engine: Literal["local", "ray"] | None = opts.ENGINE,
     memory_mib: int | None = opts.MEMORY_MIB,
-    shard_rows: int | None = SHARD_ROWS,
-    save_seconds: float | None = SAVE_SECONDS,
-    work: str | None = opts.WORK,
-    keep_work: bool = opts.KEEP_WORK,
+    work: str | None = WORK,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
@@ -417,13 +389,12 @@ def score(
             source_language=source_language,
             target_language=target_language,
         )
-    options = given(k=k, margin=margin, method=method, engine=engine, memory_mib=memory_mib, save_seconds=save_seconds)
+    options = given(k=k, margin=margin, method=method, engine=engine, memory_mib=memory_mib)
     options |= given(max_chars=max_chars, format=format) | encoding_options(context)
     with output(context) as opened:
         report = score_texts(
             pairs,
             opened,
-            columns=columns,
             source_embeddings=source_embeddings,
             target_embeddings=target_embeddings,
             batch_size=batch_size,
@@ -431,12 +402,8 @@ def score(
             filters=filter_options,
             filter_first=filter_first,
             rejects=rejects,
-            header=header,
-            index=index,
             device=device,
-            shard_rows=shard_rows,
             work=work,
-            keep_work=keep_work,
             progress=True,
             **options,
         )

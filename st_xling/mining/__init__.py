@@ -20,14 +20,7 @@ from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Deduplication, deduplicate
-from st_xling.mining.filters import (
-    CandidateBatch,
-    FilterOptions,
-    NeighborCounts,
-    PairFilters,
-    RejectedPair,
-    RejectionLog,
-)
+from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
 from st_xling.mining.margins import MARGINS, margin_scores
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
 from st_xling.mining.score_pairs import score_pairs
@@ -71,7 +64,6 @@ __all__ = [
     "PairFilters",
     "PublishedThreshold",
     "RejectedPair",
-    "RejectionLog",
     "Threshold",
     "Xsim",
     "approximate_neighbors",

@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key, write_sentences
@@ -22,7 +21,7 @@ from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.mining.vectors import Encoder
-from st_xling.utils.cosines import Embeddings, check_shapes, float64_rows
+from st_xling.utils.cosines import Embeddings, float64_rows
 
 # Level of the intervals, and number of draws for those of precision.
 _CONFIDENCE, _DRAWS = 0.95, 4000
@@ -86,10 +85,7 @@ def calibrate(
     retrieval: str = "max",
     thresholds: Sequence[float] | None = None,
     seed: int = 0,
-    method: str = "exact",
-    device: str | torch.device = "cpu",
-    memory_mib: int = 256,
-    progress: bool = False,
+    search: Callable[..., tuple[Neighbors, Neighbors]] = find_neighbors,
 ) -> Calibration:
     r"""Add known translations to a text, mine it, and estimate precision and recall at each threshold.
 
@@ -122,52 +118,30 @@ def calibrate(
         retrieval: As for :func:`~st_xling.mining.mine`.
         thresholds: Thresholds to estimate; by default up to 100 scores at which known pairs are found.
         seed: Seed of the split and the draws.
-        method: As for :func:`~st_xling.mining.mine`. Use the method that will mine the text: pairs that a search misses
-            lower the estimated recall, too.
-        device: As for :func:`~st_xling.mining.mine`.
-        memory_mib: As for :func:`~st_xling.mining.mine`.
-        progress: Show a progress bar on stderr.
+        search: :func:`~st_xling.mining.find_neighbors` with the options that will mine the text, such as
+            ``partial(find_neighbors, method="approximate")``: pairs that a search misses lower the estimated recall.
     Returns:
         Estimates with intervals.
     Raises:
-        ValueError: For fewer than 4 known pairs, unequal rows or dims, options out of range, or if no known pair is
-            found and no thresholds are given; and as :func:`~st_xling.mining.mine`.
+        ValueError: For fewer than 4 known pairs, unequal rows or dims, an unknown margin or retrieval, or if no known
+            pair is found and no thresholds are given; and as :func:`~st_xling.mining.find_neighbors`.
     Source:
         Rogan and Gladen 1978, "Estimating prevalence from the results of a screening test", for :math:`\pi`.
     """
-    search = partial(find_neighbors, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
-    text, known = (source_embeddings, target_embeddings), (known_source, known_target)
-    return _estimate(text, known, search, margin=margin, retrieval=retrieval, thresholds=thresholds, seed=seed)
-
-
-def _estimate(
-    text: tuple[Embeddings, Embeddings],
-    known: tuple[Embeddings, Embeddings],
-    search: Callable[..., tuple[Neighbors, Neighbors]],
-    *,
-    margin: str,
-    retrieval: str,
-    thresholds: Sequence[float] | None = None,
-    seed: int = 0,
-) -> Calibration:
-    """Add known translations to a text, search it, and estimate; see :func:`calibrate`."""
     from scipy.stats import binomtest  # slow to import
 
-    check_choice(margin=margin, retrieval=retrieval, threshold=None)
-    check_shapes(*text, "source_embeddings", "target_embeddings")
-    check_shapes(text[0], known[0], "source_embeddings", "known_source")
-    check_shapes(*known, "known_source", "known_target")
-    check_aligned(*known)
-    known_pairs, rows = known[0].shape[0], (text[0].shape[0], text[1].shape[0])
+    check_choice(margin=margin, retrieval=retrieval)
+    check_aligned(known_source, known_target)
+    known_pairs, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
     if known_pairs < 4:
         raise ValueError(f"known pairs must be at least 4, better hundreds: got {known_pairs}; give more.")
     alone = round(known_pairs / 4)  # distractors of each language
     # Each side to mine: the text itself, the pairs, and distractors that only this language has.
     order = np.random.default_rng(seed).permutation(known_pairs)
     pairs = order[2 * alone :]
-    source = StackedRows([text[0], known[0][pairs], known[0][order[:alone]]])
-    target = StackedRows([text[1], known[1][pairs], known[1][order[alone : 2 * alone]]])
-    mined = best_pairs(*search(source, target), margin=margin, retrieval=retrieval)
+    source = StackedRows([source_embeddings, known_source[pairs], known_source[order[:alone]]])
+    target = StackedRows([target_embeddings, known_target[pairs], known_target[order[alone : 2 * alone]]])
+    mined = best_pairs(*search(source, target, k=k), margin=margin, retrieval=retrieval)
     scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
     cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
@@ -294,59 +268,6 @@ def _default_cuts(scores: np.ndarray) -> np.ndarray:
     return np.unique(np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest"))
 
 
-@dataclass(frozen=True, kw_only=True)
-class CalibratedThreshold:
-    """A threshold estimated from known translations.
-
-    Attributes:
-        threshold: Minimum score of the kept pairs.
-        precision: Estimated fraction of translations among them, with the ends of its interval.
-        recall: Estimated fraction of the text's translations among them, with the ends of its interval.
-        known_pairs: Number of known pairs that were used.
-        margin: Margin of the scores.
-        k: Neighborhood size.
-        retrieval: Retrieval that chose the pairs.
-        options: Settings of the encoder, as in :class:`~st_xling.mining.PublishedThreshold`.
-    """
-
-    threshold: float
-    precision: tuple[float, float, float]
-    recall: tuple[float, float, float]
-    known_pairs: int
-    margin: str
-    k: int
-    retrieval: str
-    options: Mapping[str, str]
-
-    def line(self) -> str:
-        """Describe it in one line."""
-        precision, recall = (
-            f"{value:.3f} [{low:.3f}, {high:.3f}]" for value, low, high in (self.precision, self.recall)
-        )
-        return (
-            f"threshold {self.threshold:.4f} from {self.known_pairs:,} added known pairs; before filters, precision "
-            f"about {precision}, recall about {recall}"
-        )
-
-    def as_published(self, signature: str) -> PublishedThreshold:
-        """Return the entry for the model's ``mining.json``, with the signature of the run that estimated it."""
-        recall = self.recall[0]
-        # Without kept pairs of the text there is no estimate of precision.
-        precision = self.precision[0] if np.isfinite(self.precision[0]) else None
-        f1 = None if precision is None else 2 * precision * recall / ((precision + recall) or 1.0)
-        return PublishedThreshold(
-            threshold=self.threshold,
-            precision=precision,
-            recall=recall,
-            f1=f1,
-            margin=self.margin,
-            k=self.k,
-            retrieval=self.retrieval,
-            signature=signature,
-            options=self.options,
-        )
-
-
 def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
     """Select distinct pairs of a parallel file whose sentences do not occur in the text.
 
@@ -386,29 +307,27 @@ def calibrate_threshold(
     search: Callable[..., tuple[Neighbors, Neighbors]],
     *,
     folder: Path,
-    index_folder: str | Path | None = None,
     options: Mapping[str, str],
     target_precision: float | None,
     k: int,
     margin: str,
     retrieval: str,
     progress: bool = False,
-) -> CalibratedThreshold:
-    """Estimate the threshold of a text from a file of known translations.
+) -> tuple[PublishedThreshold, str]:
+    """Estimate the threshold of a text from a file of known translations; returns it with a line that describes it.
 
     Args:
         path: File of known translations, see :func:`select_known_pairs`.
         texts: Distinct source and target sentences.
         embeddings: Their embeddings.
         encoders: Encoders of the known sentences: ``source`` and ``target``.
-        search: :func:`~st_xling.mining.find_neighbors` with the options that will mine the text.
+        search: As for :func:`calibrate`.
         folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
-        index_folder: Folder of the indexes of an approximate search; by default in ``folder``.
         options: Settings of the encoders, noted in the result.
         target_precision: Choose the lowest threshold with this estimated precision; by default that of the best F1.
-        k: Number of neighbors of ``search``, noted in the result.
-        margin: As for :func:`~st_xling.mining.mine`.
-        retrieval: As for :func:`~st_xling.mining.mine`.
+        k: As for :func:`calibrate`.
+        margin: As for :func:`calibrate`.
+        retrieval: As for :func:`calibrate`.
         progress: Show progress bars on stderr.
     Raises:
         ValueError: If fewer than 4 pairs are left, or no threshold reaches the precision.
@@ -421,30 +340,30 @@ def calibrate_threshold(
         written, places = folder / f"{name}.jsonl", [f"{path} ({sentence!r})" for sentence in sentences]
         write_sentences(sentences, written)
         known.append(encoders[name].encode(written, folder / name, place=places.__getitem__, progress=progress))
-    search = partial(search, state_folder=folder / "search", index_folder=index_folder or folder / "indexes")
-    estimates = _estimate(embeddings, (known[0], known[1]), search, margin=margin, retrieval=retrieval)
-    threshold = estimates.best() if target_precision is None else estimates.with_precision(target_precision)
+    search = partial(search, state_folder=folder / "search")
+    found = calibrate(*embeddings, *known, k=k, margin=margin, retrieval=retrieval, search=search)
+    threshold = found.best() if target_precision is None else found.with_precision(target_precision)
     if not np.isfinite(threshold):
-        best = np.nanmax(np.append(estimates.precision, 0.0))
+        best = np.nanmax(np.append(found.precision, 0.0))
         raise ValueError(
             f"target_precision must be reached by some threshold: got {target_precision}, and the highest estimate is "
             f"{best:.3f}; lower it, or calibrate with more than {len(pairs)} pairs."
         )
-    at = int(np.flatnonzero(estimates.thresholds == threshold)[0])
-    precision, recall = (
-        (float(value[at]), float(low[at]), float(high[at]))
-        for value, low, high in (
-            (estimates.precision, estimates.precision_low, estimates.precision_high),
-            (estimates.recall, estimates.recall_low, estimates.recall_high),
-        )
-    )
-    return CalibratedThreshold(
+    at = int(np.flatnonzero(found.thresholds == threshold)[0])
+    precision = f"{found.precision[at]:.3f} [{found.precision_low[at]:.3f}, {found.precision_high[at]:.3f}]"
+    recall = f"{found.recall[at]:.3f} [{found.recall_low[at]:.3f}, {found.recall_high[at]:.3f}]"
+    line = f"threshold {threshold:.4f} from {len(pairs):,} added known pairs"
+    # Without kept pairs of the text there is no estimate of precision.
+    has_precision = bool(np.isfinite(found.precision[at]))
+    calibrated = PublishedThreshold(
         threshold=threshold,
-        precision=precision,
-        recall=recall,
-        known_pairs=len(pairs),
+        precision=float(found.precision[at]) if has_precision else None,
+        recall=float(found.recall[at]),
+        f1=float(found.f1[at]) if has_precision else None,
         margin=margin,
         k=k,
         retrieval=retrieval,
+        signature="",
         options=options,
     )
+    return calibrated, f"{line}; before filters, precision about {precision}, recall about {recall}"

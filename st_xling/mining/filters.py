@@ -7,18 +7,15 @@ rejected pair carries the code of the first that rejects it.
 
 from __future__ import annotations
 
-import difflib
 import json
 import logging
 import math
 import re
-import time
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +26,6 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
 from st_xling.mining.search.exact import Neighbors
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
-from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 
 logger = logging.getLogger(__name__)
@@ -55,9 +51,6 @@ _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
 # Line ends to some readers (Python's str.splitlines among them), but not to JSON.
 _LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
-
-
-_Ids = Sequence[Any] | None
 
 
 class Verdict(NamedTuple):
@@ -128,14 +121,14 @@ class Filter(NamedTuple):
         check: Returns one verdict per pair, ``None`` for a pair that passes. Called with the batch, and with the limit
             if the filter has one.
         limit: The default limit; ``None`` for a filter without a limit.
-        valid: Whether a number can be a limit.
-        range: The same in words.
+        least: The lowest possible limit.
+        most: The highest possible limit.
     """
 
     check: Callable[..., list[Verdict | None]]
     limit: float | None
-    valid: Callable[[float], bool]
-    range: str
+    least: float
+    most: float
 
 
 #: All filters by reason code, in the order in which they run.
@@ -143,7 +136,7 @@ FILTERS: dict[str, Filter] = {}
 
 
 def pair_filter(
-    limit: float | None = None, *, valid: Callable[[float], bool] = math.isfinite, range: str = "finite"
+    limit: float | None = None, *, least: float = 0.0, most: float = math.inf
 ) -> Callable[[Callable[..., list[Verdict | None]]], Callable[..., list[Verdict | None]]]:
     """Register a function as a filter under its name.
 
@@ -152,18 +145,18 @@ def pair_filter(
 
     Args:
         limit: The default limit, for a filter that has one.
-        valid: Whether a number can be a limit.
-        range: The same in words, for error messages.
+        least: The lowest possible limit.
+        most: The highest possible limit.
     """
 
     def register(check: Callable[..., list[Verdict | None]]) -> Callable[..., list[Verdict | None]]:
-        FILTERS[check.__name__] = Filter(check, limit, valid, range)
+        FILTERS[check.__name__] = Filter(check, limit, least, most)
         return check
 
     return register
 
 
-@pair_filter(20.0, valid=lambda limit: limit >= 1, range="at least 1")
+@pair_filter(20.0, least=1)
 def hub(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     r"""Reject pairs of which a side is a hub.
 
@@ -207,7 +200,7 @@ def copy(batch: CandidateBatch) -> list[Verdict | None]:
     return [Verdict(1.0, None) if one == other else None for one, other in keys]
 
 
-@pair_filter(0.85, valid=lambda limit: 0 < limit <= 1, range="in (0, 1]")
+@pair_filter(0.85, most=1)
 def near_copy(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     r"""Reject pairs whose letters can be made equal by few insertions and deletions.
 
@@ -220,7 +213,7 @@ def near_copy(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
 
     Args:
         batch: The pairs.
-        limit: Lowest similarity that is rejected, in (0, 1]. Of true pairs, 0.85 rejects one in 500 for Spanish and
+        limit: Lowest similarity that is rejected, in [0, 1]. Of true pairs, 0.85 rejects one in 500 for Spanish and
             German with English, most of them names ("Errol Flynn war reich."); 0.8 twice as many. Raise it for
             dialects.
     Source:
@@ -238,7 +231,7 @@ def near_copy(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     return [Verdict(round(similarity, 4), limit) if similarity >= limit else None for similarity in similarities]
 
 
-@pair_filter(2.5, valid=lambda limit: limit > 1, range="above 1")
+@pair_filter(2.5, least=1)
 def length_ratio(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     r"""Reject pairs of very different lengths.
 
@@ -249,7 +242,7 @@ def length_ratio(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
 
     Args:
         batch: The pairs.
-        limit: Highest ratio that passes, above 1.
+        limit: Highest ratio that passes, at least 1.
     Source:
         Gale and Church 1993 for characters as the measure of length; the additive constant replaces their variance,
         which grows with length.
@@ -269,7 +262,7 @@ def numbers(batch: CandidateBatch) -> list[Verdict | None]:
     return [None if numbers is None else Verdict(numbers, None) for numbers in found]
 
 
-@pair_filter(0.1, valid=lambda limit: 0 < limit < 1, range="in (0, 1)")
+@pair_filter(0.1, most=1)
 def language(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     """Reject pairs of which a side is surely not in its expected language.
 
@@ -282,7 +275,7 @@ def language(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
 
     Args:
         batch: With languages that py3langid knows.
-        limit: Lowest odds of the expected language against the likeliest one that pass, in (0, 1). At 0.1, one sentence
+        limit: Lowest odds of the expected language against the likeliest one that pass, in [0, 1]. At 0.1, one sentence
             in 6900 of 23 languages (Tatoeba, about 35 characters) is rejected by mistake and 98.9 % of those in another
             of these languages are recognized.
     """
@@ -379,8 +372,7 @@ class FilterOptions:
             (:func:`identify_languages`), and if there is none, that side's language is not checked.
         target_language: Expected language of the target side.
     Raises:
-        ValueError: For an unknown filter, a limit out of range, or a limit of a filter that has none; all such faults
-            at once.
+        ValueError: For an unknown filter, a limit out of range, or a limit of a filter that has none.
     Example:
         >>> FilterOptions(disable=["numbers", "language"], limits={"length_ratio": 3.0}).enabled
         {'hub': 20.0, 'copy': None, 'near_copy': 0.85, 'length_ratio': 3.0}
@@ -392,20 +384,14 @@ class FilterOptions:
     target_language: str | None = None
 
     def __post_init__(self) -> None:
-        faults = []
-        unknown = [*({*self.disable} - {*FILTERS, "all"}), *(self.limits.keys() - FILTERS)]
-        for name in sorted(unknown):
-            close = difflib.get_close_matches(name, FILTERS, n=1, cutoff=0.5)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            faults.append(f"filters must be {', '.join(FILTERS)}: got {name!r}{hint}")
+        if unknown := sorted(({*self.disable} - {"all"} | {*self.limits}) - {*FILTERS}):
+            raise ValueError(f"filters must be {', '.join(FILTERS)}: got {', '.join(unknown)}.")
         for name, limit in self.limits.items():
-            one = FILTERS.get(name)
-            if one is not None and one.limit is None:
-                faults.append(f"{name} has no limit: got {limit}; leave it enabled, or disable it")
-            elif one is not None and not one.valid(limit):
-                faults.append(f"{name} must be {one.range}: got {limit}; {one.limit:g} is the usual choice")
-        if faults:
-            raise ValueError("; ".join(faults) + ".")
+            one = FILTERS[name]
+            if one.limit is None:
+                raise ValueError(f"{name} has no limit: got {limit}; leave it enabled, or disable it.")
+            if not one.least <= limit <= one.most:
+                raise ValueError(f"{name} must be from {one.least:g} to {one.most:g}: got {limit}.")
 
     @property
     def enabled(self) -> dict[str, float | None]:
@@ -456,7 +442,7 @@ class RejectedPair(NamedTuple):
     source: str | None
     target: str | None
 
-    def as_json(self, source_ids: _Ids = None, target_ids: _Ids = None) -> bytes:
+    def as_json(self, source_ids: Sequence[Any] = (), target_ids: Sequence[Any] = ()) -> bytes:
         """Return one line of JSON.
 
         Scripts remain readable; characters that would end a line for some readers are escaped. A score that is not
@@ -471,8 +457,8 @@ class RejectedPair(NamedTuple):
             "value": self.value,
             "limit": self.limit,
             "score": self.score if math.isfinite(self.score) else None,
-            "source_ids": [self.source_index] if source_ids is None else list(source_ids),
-            "target_ids": [self.target_index] if target_ids is None else list(target_ids),
+            "source_ids": list(source_ids) or [self.source_index],
+            "target_ids": list(target_ids) or [self.target_index],
             "source": self.source,
             "target": self.target,
         }
@@ -482,56 +468,35 @@ class RejectedPair(NamedTuple):
 class PairFilters:
     """Apply the enabled filters, cheapest first; a rejected pair is not passed to the next filter.
 
-    Filters that are enabled but cannot run are logged in one message.
+    The hub filter runs if there are neighbor counts, the language filter on sides whose language is known.
 
     Args:
         options: The enabled filters and their limits.
         counts: Neighbor counts, for the hub filter.
     Attributes:
         limits: Limits of the filters that run, by reason code.
-        idle: For each filter that cannot run, or not on both sides, the cause.
-        stages: For each filter by reason code: the number of ``pairs`` that it checked, the number that it ``removed``,
-            and the ``seconds`` that it took.
+        rejected: Number of rejected pairs per reason code, for the codes that occurred.
         signature: The filters that run, with their limits.
     """
 
     def __init__(self, options: FilterOptions | None = None, *, counts: NeighborCounts | None = None) -> None:
         options = options or FilterOptions()
-        self.limits, self.idle, self._counts = options.enabled, dict[str, str](), counts
-        if counts is None and "hub" in self.limits:
-            del self.limits["hub"]
-            self.idle["hub"] = "neighbors were not counted"
-        languages = {"source": options.source_language, "target": options.target_language}
-        if "language" in self.limits:
-            causes = []
-            for side, code in languages.items():
-                try:
-                    if code is None:
-                        causes.append(f"the language of the {side} side is not given")
-                    else:
-                        expected_labels(code)
-                except LanguageUnknown:
-                    languages[side] = None
-                    causes.append(f"py3langid does not know {code!r}")
-            if causes:
-                self.idle["language"] = "; ".join(causes)
-            if len(causes) == 2:
-                del self.limits["language"]
-        self._languages = languages["source"], languages["target"]
-        self.stages = {reason: {"seconds": 0.0, "pairs": 0, "removed": 0} for reason in self.limits}
+        self.limits, self.rejected, self._counts = options.enabled, Counter[str](), counts
+        if counts is None:
+            self.limits.pop("hub", None)
+        languages: list[str | None] = [options.source_language, options.target_language]
+        for side, code in enumerate(languages):
+            try:
+                if code is not None and "language" in self.limits:
+                    expected_labels(code)
+            except LanguageUnknown:
+                languages[side] = None
+                logger.warning("py3langid does not know %r: the language of that side is not checked", code)
+        if languages == [None, None]:
+            self.limits.pop("language", None)
+        self._languages = languages[0], languages[1]
         words = [reason if limit is None else f"{reason}={limit:g}" for reason, limit in self.limits.items()]
         self.signature = ",".join(words) or "none"
-        if self.idle:
-            # Without any expected language, nothing was asked for that cannot be done.
-            unnamed = [*self.idle] == ["language"] and options.source_language is options.target_language is None
-            causes = [f"{reason}: {cause}" for reason, cause in self.idle.items()]
-            level = logging.INFO if unnamed else logging.WARNING
-            logger.log(level, "filters that do not check every pair: %s", "; ".join(causes))
-
-    @property
-    def rejected(self) -> dict[str, int]:
-        """Number of rejected pairs per reason code, for the codes that occurred."""
-        return {reason: int(stage["removed"]) for reason, stage in self.stages.items() if stage["removed"]}
 
     def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[RejectedPair]]:
         """Return which candidates pass, bool, *shape* ``(pairs,)``, and the rejected ones in order."""
@@ -540,14 +505,10 @@ class PairFilters:
         for reason, limit in self.limits.items():
             if not len(left):
                 break
-            started = time.perf_counter()
             verdicts = FILTERS[reason].check(left, *([] if limit is None else [limit]))
             passes = np.array([verdict is None for verdict in verdicts])
-            stage = self.stages[reason]
-            stage["seconds"] += time.perf_counter() - started
-            stage["pairs"] += len(left)
-            stage["removed"] += len(left) - int(passes.sum())
             if not passes.all():
+                self.rejected[reason] += int((~passes).sum())
                 gone = left.select(np.flatnonzero(~passes))
                 columns = gone.pairs.scores, gone.pairs.source_indices, gone.pairs.target_indices
                 pairs = zip(*map(np.ndarray.tolist, columns), gone.sources, gone.targets)
@@ -571,7 +532,7 @@ class PairFilters:
             pairs: Some thousands at a time; their texts are in memory meanwhile.
             sources: Source sentences by row.
             targets: Target sentences by row.
-            on_reject: Called with each rejected pair, such as :meth:`RejectionLog.write`.
+            on_reject: Called with each rejected pair.
         """
         source_texts = [sources[row] for row in pairs.source_indices.tolist()]
         target_texts = [targets[row] for row in pairs.target_indices.tolist()]
@@ -580,31 +541,3 @@ class PairFilters:
             for pair in rejected:
                 on_reject(pair)
         return allowed
-
-
-class RejectionLog(ExitStack):
-    """Write rejected pairs as JSON lines: ``reason``, ``value``, ``limit``, ``score``, ids and texts of both sides.
-
-    A context manager. Lines are written to a temporary file that is renamed to ``path`` when the block ends without an
-    error. A device or pipe, such as /dev/null, is written into.
-
-    Args:
-        path: Path of the file.
-    Example:
-        >>> with RejectionLog("rejects.jsonl") as log:  # doctest: +SKIP
-        ...     log.write(pair, source_ids=["de-17", "de-90"])
-    """
-
-    def __init__(self, path: str | Path) -> None:
-        super().__init__()
-        self.path = Path(path)
-
-    def __enter__(self) -> RejectionLog:
-        super().__enter__()
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.stream = self.enter_context(atomic_writer(self.path))
-        return self
-
-    def write(self, pair: RejectedPair, source_ids: _Ids = None, target_ids: _Ids = None) -> None:
-        """Write one line, as by :meth:`RejectedPair.as_json`."""
-        self.stream.write(pair.as_json(source_ids, target_ids))

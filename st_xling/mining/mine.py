@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -100,15 +99,14 @@ def mine(
     Returns:
         Pairs, best first.
     Raises:
-        ValueError: On an unknown margin, retrieval or method, a NaN threshold, or as
-            :func:`~st_xling.mining.find_neighbors`.
+        ValueError: On an unknown margin, retrieval or method, or as :func:`~st_xling.mining.find_neighbors`.
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", sec. 3.
     Example:
         >>> mine(np.eye(3) + 0.1, np.eye(3)[[1, 2, 0]] + 0.1, k=2).target_indices.tolist()
         [2, 0, 1]
     """
-    check_choice(margin=margin, retrieval=retrieval, threshold=threshold)
+    check_choice(margin=margin, retrieval=retrieval)
     forward, backward = find_neighbors(
         source_embeddings,
         target_embeddings,
@@ -121,14 +119,12 @@ def mine(
     return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
 
 
-def check_choice(*, margin: str, threshold: float | None, retrieval: str = "max") -> None:
-    """Raise for an unknown margin or retrieval or a NaN threshold, before the search."""
+def check_choice(*, margin: str, retrieval: str = "max") -> None:
+    """Raise for an unknown margin or retrieval, before the search."""
     if retrieval not in RETRIEVALS:
         raise ValueError(
             f"retrieval must be one of {', '.join(RETRIEVALS)}: got {retrieval!r}; 'max' is the usual choice."
         )
-    if threshold is not None and math.isnan(threshold):
-        raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
     margin_scores(0.0, 1.0, 1.0, margin=margin)
 
 
@@ -182,23 +178,6 @@ def best_pairs(
     del from_source, from_target, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
-
-
-def best_score(neighbors: Neighbors, other_means: np.ndarray, *, margin: str = "ratio") -> float | None:
-    """Compute the highest score of any candidate, before filters and retrieval; ``None`` if no score is finite.
-
-    Args:
-        neighbors: Neighbors in one direction.
-        other_means: Mean cosines of the other corpus. *Shape:* ``(others,)``
-        margin: As for :func:`mine`.
-    """
-    best, means = -np.inf, neighbors.means
-    for start in range(0, len(means), _PAIRS_AT_ONCE):
-        block = slice(start, start + _PAIRS_AT_ONCE)
-        others = other_means[neighbors.indices[block]]
-        scores = margin_scores(neighbors.similarities[block], means[block, None], others, margin=margin)
-        best = max(best, np.max(scores, where=np.isfinite(scores), initial=-np.inf))
-    return float(best) if np.isfinite(best) else None
 
 
 class _Best(NamedTuple):

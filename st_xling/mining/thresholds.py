@@ -4,7 +4,7 @@ Either a number of the user's choice, or
 
 - tuned on gold pairs (:func:`best_threshold`)
 - published with a model, in ``mining.json`` (:func:`publish_thresholds`, :func:`load_published_thresholds`), and used
-  for a run that mines in the same way (:func:`resolve_threshold`)
+  for a run that mines in the same way (:func:`find_published_threshold`)
 - estimated from known translations: see :mod:`st_xling.mining.calibrate`
 
 .. code-block:: json
@@ -21,6 +21,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,10 +30,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.mining.margins import MARGINS
-from st_xling.mining.mine import RETRIEVALS, MinedPairs
+from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import main_language
-from st_xling.utils.io import read_json_object, update_json_object, write_json
+from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import loaded, name_of
 
@@ -43,11 +43,6 @@ MINING_FILE, VERSION = "mining.json", 1
 
 #: Values of a threshold that look for a published one: if there is a match, or else raise an error.
 AUTO, PUBLISHED = "auto", "published"
-
-#: File in the work folder with the published threshold that a run began with.
-NOTE = "published.json"
-
-_NONE = "it has none"
 
 # Swapping the languages keeps the margin of a pair, but not the side from which a retrieval starts.
 _MIRRORED = {"forward": "backward", "backward": "forward"}
@@ -122,16 +117,10 @@ def best_threshold(scores: ArrayLike, is_correct: ArrayLike, n_gold: int) -> Thr
     if not np.issubdtype(values.dtype, np.floating):
         values = values.astype(np.float64)
     correct = np.asarray(is_correct)
-    if values.ndim != 1 or values.shape != correct.shape:
-        raise ValueError(
-            f"scores and is_correct must be two lists of one length: got shapes {values.shape} and {correct.shape}; "
-            "pass one of each per pair."
-        )
+    if values.shape != correct.shape:
+        raise ValueError(f"expected one score and one flag per pair: got shapes {values.shape} and {correct.shape}.")
     if not np.isfinite(values).all():
-        raise ValueError(
-            f"scores must be finite: got NaN or infinity at {np.flatnonzero(~np.isfinite(values))[:5].tolist()}; "
-            "drop these pairs first."
-        )
+        raise ValueError("scores must be finite: got NaN or infinity; drop these pairs first.")
     correct = correct.astype(bool)
     precision_recall_f1(int(correct.sum()), len(correct), n_gold)  # raises for an impossible number of gold pairs
     if not correct.any():
@@ -162,9 +151,13 @@ def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndar
     Raises:
         ValueError: If a pair occurs twice on either side: counting it twice would distort recall.
     """
-    wanted = _unique(gold, "gold")
-    mined = _unique(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()), "pairs")
-    return np.fromiter((pair in wanted for pair in mined), dtype=bool, count=len(mined))
+    wanted, mined = list(gold), list(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()))
+    for name, some in (("gold", wanted), ("pairs", mined)):
+        if len(set(some)) < len(some):
+            twice = Counter(some).most_common(1)[0][0]
+            raise ValueError(f"{name} must contain each pair once: got {twice} twice; remove the repeats.")
+    known = set(wanted)
+    return np.array([pair in known for pair in mined], dtype=bool)
 
 
 def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold: float) -> Threshold:
@@ -183,16 +176,6 @@ def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold
     correct = correct_pairs(pairs, wanted)
     selected = pairs.scores >= threshold
     return Threshold(threshold, *precision_recall_f1(int((correct & selected).sum()), int(selected.sum()), len(wanted)))
-
-
-def _unique(pairs: Iterable[tuple[int, int]], name: str) -> dict[tuple[int, int], None]:
-    """Return the pairs as the keys of a dict, which keeps their order."""
-    seen: dict[tuple[int, int], None] = {}
-    for source, target in pairs:
-        if (source, target) in seen:
-            raise ValueError(f"{name} must contain each pair once: got ({source}, {target}) twice; remove the repeats.")
-        seen[source, target] = None
-    return seen
 
 
 def language_pair(source_language: str, target_language: str) -> str:
@@ -236,7 +219,7 @@ class PublishedThreshold:
         options: Settings of the encoder that are not the model's defaults: parts of a signature by name, such as
             ``prompt`` and ``layer``.
     Raises:
-        ValueError: If values are out of range.
+        ValueError: If a number is none, or not finite.
     """
 
     threshold: float
@@ -250,19 +233,10 @@ class PublishedThreshold:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shares = [value for value in (self.precision, self.recall, self.f1) if value is not None]
-        rules = {
-            "threshold must be a finite number": _is_number(self.threshold),
-            "precision, recall and f1 must be in [0, 1]": all(_is_number(one) and 0 <= one <= 1 for one in shares),
-            f"margin must be one of {', '.join(MARGINS)}": self.margin in MARGINS,
-            "k must be a whole number of at least 1": type(self.k) is int and self.k >= 1,
-            f"retrieval must be one of {', '.join(RETRIEVALS)}": self.retrieval in RETRIEVALS,
-            "signature must be text": isinstance(self.signature, str),
-            "options must be an object of text": isinstance(self.options, dict)
-            and all(isinstance(value, str) for value in self.options.values()),
-        }
-        if broken := [rule for rule, holds in rules.items() if not holds]:
-            raise ValueError(f"{'; '.join(broken)}: got {vars(self)}.")
+        for value in (self.threshold, *(one for one in (self.precision, self.recall, self.f1) if one is not None)):
+            # JSON integers can have any number of digits, too many for math.isfinite.
+            if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
+                raise ValueError(f"threshold, precision, recall and f1 must be finite numbers: got {value!r}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of the file."""
@@ -278,20 +252,16 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
     Returns:
         The path of the file.
     Raises:
-        ValueError: If the folder does not exist, a pair is not two codes, or the existing file is invalid.
+        ValueError: If a pair is not two codes, or the existing file is invalid.
         OSError: If the file cannot be written; the existing file is kept.
     """
     path = Path(folder) / MINING_FILE
-    if not path.parent.is_dir():
-        raise ValueError(f"thresholds are published in a model's folder: there is no folder {folder}.")
-    new = {canonical_pair(pair): (pair, threshold.as_dict()) for pair, threshold in thresholds.items()}
-
-    def merge(content: dict[str, Any]) -> dict[str, Any]:
-        _parse(content, path)
-        kept = {pair: entry for pair, entry in content.get("pairs", {}).items() if canonical_pair(pair) not in new}
-        return {"version": VERSION, "pairs": {**kept, **dict(new.values())}}
-
-    update_json_object(path, merge)
+    new = set(map(canonical_pair, thresholds))
+    kept = {
+        pair: old for pair, old in load_published_thresholds(Path(folder)).items() if canonical_pair(pair) not in new
+    }
+    entries = {pair: threshold.as_dict() for pair, threshold in {**kept, **thresholds}.items()}
+    write_json(path, {"version": VERSION, "pairs": entries})
     return path
 
 
@@ -302,54 +272,29 @@ def load_published_thresholds(model: Any) -> dict[str, PublishedThreshold]:
         model: Folder or Hub id of a model, or a model that was loaded from either. From the Hub one file is
             downloaded, of the model's revision; offline the cached one is used, if any.
     Raises:
-        ValueError: If the file is invalid, or there is no such folder or model on the Hub.
+        ValueError: If the file is invalid.
     """
     name = str(model) if isinstance(model, Path) else name_of(model)
     if name is None:
         return {}
-    path = Path(name) / MINING_FILE if Path(name).is_dir() else _download(name, loaded(model).options.get("revision"))
-    return {} if path is None else _parse(read_json_object(path), path)
+    path: str | Path | None = Path(name, MINING_FILE)
+    if not Path(name).is_dir():
+        from sentence_transformers.util import load_file_path  # slow to import
 
-
-def _is_number(value: Any) -> bool:
-    # JSON integers can have any number of digits: math.isfinite would overflow when it converts them to float.
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
-
-
-def _parse(content: dict[str, Any], path: Path) -> dict[str, PublishedThreshold]:
-    """Validate the content of the file; all faults are reported in one error."""
-    pairs = content.get("pairs", {})
-    if content and (content.get("version") != VERSION or not isinstance(pairs, dict)):
-        version = f"version {content.get('version')!r} and pairs {type(pairs).__name__}"
-        raise ValueError(f"{path}: expected version {VERSION} and an object 'pairs', got {version}. Fix or remove it.")
-    thresholds, faults = {}, []
-    for pair, entry in pairs.items():
+        # As sentence-transformers does, look for names without an owner among its own models.
+        owned = name if "/" in name else f"sentence-transformers/{name}"
+        path = load_file_path(owned, MINING_FILE, revision=loaded(model).options.get("revision"))
+    content = {} if path is None else read_json_object(Path(path))
+    thresholds = {}
+    if content and content.get("version") != VERSION:
+        raise ValueError(f"{path}: expected version {VERSION}, got {content.get('version')!r}; fix or remove it.")
+    for pair, entry in content.get("pairs", {}).items():
         try:
             canonical_pair(pair)
             thresholds[pair] = PublishedThreshold(**entry)
         except (ValueError, TypeError) as error:  # a TypeError names missing and unknown keys
-            faults.append(f"{pair}: {str(error).rstrip('.')}")
-    if faults:
-        raise ValueError(f"{path}: expected thresholds by pair of languages: {'; '.join(faults)}. Fix or remove it.")
+            raise ValueError(f"{path}: expected a threshold at {pair!r}: {error} Fix or remove it.") from error
     return thresholds
-
-
-def _download(model: str, revision: str | None) -> Path | None:
-    """Download the file of a model on the Hub; ``None`` if the model has none."""
-    from huggingface_hub import errors, hf_hub_download
-
-    # As sentence-transformers does, look for names without an owner among its own models.
-    name = model if "/" in model else f"sentence-transformers/{model}"
-    try:
-        return Path(hf_hub_download(name, MINING_FILE, revision=revision))
-    except errors.LocalEntryNotFoundError:
-        logger.warning("cannot look up thresholds of %s: offline, and %s is not cached.", name, MINING_FILE)
-    except errors.EntryNotFoundError:
-        pass
-    except (errors.RepositoryNotFoundError, errors.HFValidationError) as error:
-        if "/" in model:  # else it may be one of the Hub's first models, such as bert-base-cased
-            raise ValueError(f"expected a folder or the Hub id of a model, got {model!r}; check the name.") from error
-    return None
 
 
 def match_published_threshold(
@@ -381,8 +326,6 @@ def match_published_threshold(
     Raises:
         ValueError: If there is none; names what differs.
     """
-    if not published:
-        raise ValueError(_NONE)
     source, target = map(canonical_language, language_pair(source_language, target_language).split("-"))
     run = {"margin": margin, "k": k, "retrieval": retrieval, **options}
     swapped = {**run, "retrieval": _MIRRORED.get(retrieval, retrieval)}
@@ -404,80 +347,24 @@ def match_published_threshold(
     raise ValueError("; ".join(mismatches) or others)
 
 
-@dataclass(frozen=True, kw_only=True)
-class ModelThreshold:
-    """A published threshold that a run uses.
-
-    Attributes:
-        model: Name of the model.
-        pair: Pair of languages under which it is published, possibly swapped.
-        published: The threshold with its metrics.
-    """
-
-    model: str
-    pair: str
-    published: PublishedThreshold
-
-    def line(self) -> str:
-        """Describe it in one line."""
-        metrics = [(name, getattr(self.published, name)) for name in ("precision", "recall")]
-        known = "".join(f", {name} {value:.3f}" for name, value in metrics if value is not None)
-        return (
-            f"threshold {self.published.threshold:.4f} of {self.model} for {self.pair}{known}; published with "
-            f"{self.published.signature}"
-        )
-
-
-def check_threshold(
-    threshold: float | str | None,
-    *,
+def find_published_threshold(
     model: Any,
-    calibrate_with: str | Path | None,
-    target_precision: float | None,
-) -> None:
-    """Raise ``ValueError`` if the options that set the threshold exclude each other or cannot be used."""
-    if isinstance(threshold, str) and threshold not in (AUTO, PUBLISHED):
-        raise ValueError(
-            f"threshold must be a number, {AUTO!r}, {PUBLISHED!r} or None: got {threshold!r}; {PUBLISHED!r} is the "
-            "model's own for the two languages."
-        )
-    if calibrate_with is None and target_precision is not None:
-        raise ValueError("target_precision needs calibrate_with (--calibrate): a file of known translations.")
-    if calibrate_with is not None and threshold not in (None, AUTO):
-        raise ValueError("threshold and calibrate_with both set the threshold: choose one of them.")
-    if calibrate_with is not None and model is None:
-        raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
-    if target_precision is not None and not 0 < target_precision <= 1:
-        raise ValueError(f"target_precision must lie in (0, 1]: got {target_precision}.")
-    if threshold == PUBLISHED and name_of(model) is None:
-        kind = "none" if model is None else f"a loaded {type(model).__name__}"
-        raise ValueError(f"threshold 'published' needs the folder or the Hub id of a model (--model): got {kind}.")
-
-
-def resolve_threshold(
-    model: Any,
+    texts: Sequence[Sequence[str]],
+    languages: Sequence[str | None],
     *,
     required: bool,
-    work: Path,
-    texts: Sequence[Sequence[str]],
-    source_language: str | None,
-    target_language: str | None,
     margin: str,
     k: int,
     retrieval: str,
     options: Mapping[str, str],
-) -> ModelThreshold | None:
-    """Return the published threshold stored in the work folder, otherwise the one that matches the run, if any.
-
-    The result is stored in ``work``: a resumed run keeps its threshold even if the model's file changes.
+) -> tuple[PublishedThreshold | None, str]:
+    """Find the published threshold that is valid for a run; returns it with a line that describes it.
 
     Args:
         model: The model that mines: a folder, a Hub id, or loaded.
-        required: Raise an error if no threshold matches, instead of logging why.
-        work: Work folder of the run.
         texts: Source and target sentences, whose languages are identified if they are not named.
-        source_language: Language of the source, or ``None``.
-        target_language: Language of the target, or ``None``.
+        languages: Languages of source and target; ``None`` if unknown.
+        required: Raise an error if no threshold matches, instead of logging why.
         margin: Margin of the run.
         k: Neighborhood size of the run.
         retrieval: Retrieval of the run.
@@ -485,40 +372,27 @@ def resolve_threshold(
     Raises:
         ValueError: If the model's file is invalid, or ``required`` and no threshold matches.
     """
-    name, identified = name_of(model), ""
-    if name is None:
-        return None  # a model that was built in this process has no file
-    if source_language is None or target_language is None:
-        if not required and not load_published_thresholds(model):
-            return None
-        source_language = source_language or main_language(texts[0])
-        target_language = target_language or main_language(texts[1])
-        identified = " (identified languages: set --source-language and --target-language to change them)"
-    run: dict[str, Any] = {"source_language": source_language, "target_language": target_language}
-    run |= {"margin": margin, "k": k, "retrieval": retrieval, "options": dict(options)}
-    request, note = {"model": name, **run}, read_json_object(work / NOTE, remedy="delete it to look it up again")
-    since = " (as when this run began)"
-    if note.get("request") != request or (required and note["found"] is None):
-        since, note = "", {"request": request, "found": None, "mismatch": ""}
-        published = load_published_thresholds(model)
-        try:
-            pair, threshold = match_published_threshold(published, **run)
-            note["found"] = {"pair": pair, "published": threshold.as_dict()}
-        except ValueError as error:
-            if required:
-                raise ValueError(
-                    f"threshold 'published' needs a threshold of {name} that is valid for this run: {error}; give a "
-                    "number, or calibrate with known translations."
-                ) from None
-            note["mismatch"] = str(error)
-        write_json(work / NOTE, note, indent=1)
-    if note["found"] is None:
-        level = logging.INFO if note["mismatch"] == _NONE else logging.WARNING
-        message = f"no threshold of {name} is used: {note['mismatch']}{since}{identified}; all pairs are kept"
-        logger.log(level, "%s", message)
-        return None
-    found = ModelThreshold(
-        model=name, pair=note["found"]["pair"], published=PublishedThreshold(**note["found"]["published"])
-    )
-    logger.info("%s%s%s", found.line(), since, identified)
-    return found
+    name, published = name_of(model), load_published_thresholds(model)
+    source, target = (code or (main_language(text) if published else "") for code, text in zip(languages, texts))
+    identified = " (identified languages: set --source-language and --target-language to change them)"
+    identified = identified if published and None in languages else ""
+    try:
+        if not published:
+            raise ValueError("it has none")
+        pair, found = match_published_threshold(
+            published, source, target, margin=margin, k=k, retrieval=retrieval, options=options
+        )
+    except ValueError as error:
+        if required:
+            raise ValueError(
+                f"threshold 'published' needs a threshold of the model (--model {name}) that is valid for this run: "
+                f"{error}; give a number, or calibrate with known translations."
+            ) from None
+        level = logging.WARNING if published else logging.INFO
+        logger.log(level, "no threshold of %s is used: %s%s; all pairs are kept", name, error, identified)
+        return None, ""
+    measured = {"precision": found.precision, "recall": found.recall}
+    known = "".join(f", {measure} {value:.3f}" for measure, value in measured.items() if value is not None)
+    line = f"threshold {found.threshold:.4f} of {name} for {pair}{known}; published with {found.signature}"
+    logger.info("%s%s", line, identified)
+    return found, line

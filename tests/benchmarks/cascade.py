@@ -142,7 +142,6 @@ def measure(
         of_kind = np.array([defect == kind for defect in defects])
         shares.append([kind, *(f"{rows[of_kind].mean():.0%}" for rows in removed.values())])
     log("\n" + format_table(["removed by", *removed], shares))
-    log(f"seconds by stage: { {name: stage['seconds'] for name, stage in report[0].stages.items()} }")
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in ("a"
 
 #: What a stage calls; what one calls within another is not counted twice.
 STAGES: dict[str, list[tuple[Any, str]]] = {
-    "read": [(reading, "validate_text"), (reading, "deduplicate"), (pipeline, "check_vectors")],
+    "read": [(reading, "validate_text"), (reading, "deduplicate")],
     "encode": [(pipeline, "embed_distinct")],
     "search": [(pipeline, "find_neighbors")],
     "choose": [(pipeline, "best_pairs")],
@@ -189,8 +189,7 @@ def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
 
                 pipeline.find_neighbors = resumed
             filters = FilterOptions(disable=["all"] if arguments.no_filters else [])
-            search = {"method": arguments.method, "shard_rows": arguments.shard_rows}
-            report = mine_texts(*texts, "pairs.tsv", filters=filters, **search, **options)
+            report = mine_texts(*texts, "pairs.tsv", filters=filters, method=arguments.method, **options)
         plan: dict[str, Any] = {}
         if not arguments.no_plan:
             plan = plan_mining(*texts, **options).as_dict()
@@ -221,7 +220,6 @@ def measure(
     dim: int = 32,
     dtype: str = "float16",
     method: str = "exact",
-    shard_rows: int | None = None,
     model: str | None = None,
     text: tuple[str, ...] = (),
     folder: str | None = None,
@@ -231,7 +229,7 @@ def measure(
 ) -> Iterator[Ratio]:
     """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
     arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
-    arguments.shard_rows, arguments.saved = shard_rows, saved
+    arguments.saved = saved
     arguments.no_filters, arguments.no_plan = no_filters, no_plan
     sizes: list[tuple[int, dict[str, Any]]] = []
     for count in rows:

@@ -78,7 +78,7 @@ ERRORS = {
     "evaluate retrieval bm25 --data xx=absent --layer 1": "--layer is for encoders: got bm25",
     "evaluate retrieval bm25 --data xx=absent --center none": "--center is for encoders: got bm25",
     # Mining
-    "MINE --filter-limit lenght_ratio=2": "did you mean 'length_ratio'?",
+    "MINE --filter-limit lenght_ratio=2": "got lenght_ratio",
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --calibrate absent.tsv": "absent.tsv",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
@@ -86,7 +86,6 @@ ERRORS = {
     "KEEP": "--calibrate",
     "KEEP --calibrate c.tsv --model some/model": "there is no folder some/model",
     "KEEP --calibrate c.tsv --source-language German": "'german-en'",
-    "SCORE --columns 0,7": "expected at least 8, got 1",
     "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
     # Slim models

@@ -50,7 +50,7 @@ class Job:
 
 TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300 --tiny heads=2 --tiny max_length=24"
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"
-MINE = "mine a.de a.en --out o.tsv --save-seconds 0 --memory-mib 1"
+MINE = "mine a.de a.en --out o.tsv --memory-mib 1"
 STORES = "--source-embeddings de.store --target-embeddings en.store"
 ENCODE = "encode enc a.de --out st --shard-rows 12"
 SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
@@ -64,7 +64,7 @@ JOBS = {
         f"{MINE} {STORES} --json f.json", "a.de a.en de.store en.store", again="--overwrite", outputs="o.tsv f.json"
     ),
     "mine in shards": Job(
-        f"{MINE} {STORES} --method approximate --shard-rows 12",
+        f"{MINE} {STORES} --method approximate",
         "a.de a.en de.store en.store",
         again="--overwrite",
         outputs="o.tsv",
@@ -82,7 +82,7 @@ JOBS = {
         outputs="o.tsv run/mining.json run/README.md",
     ),
     "score": Job(
-        "score pairs.tsv --model enc --out o.tsv --save-seconds 0 --json f.json",
+        "score pairs.tsv --model enc --out o.tsv --json f.json",
         "enc pairs.tsv",
         again="--overwrite",
         outputs="o.tsv f.json",

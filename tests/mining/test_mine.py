@@ -108,7 +108,6 @@ def test_opposite_neighborhoods_are_not_mined():
     [
         ({"retrieval": "fwd"}, "forward, backward, intersect, max: got 'fwd'"),
         ({"margin": "cosine"}, "absolute, distance, ratio: got 'cosine'"),
-        ({"threshold": float("nan")}, "threshold must be a number: got NaN"),
         ({"k": 3}, "k must be smaller than the corpus"),
     ],
 )

@@ -39,7 +39,7 @@ from st_xling.mining.thresholds import canonical_pair, language_pair, match_publ
 from st_xling.models import load_encoder
 from tests import reference_mining as reference
 from tests.hub.hub_server import Repo, serve
-from tests.mining.pipeline.test_mine_texts import read, stop_before_the_pairs, write
+from tests.mining.pipeline.test_mine_texts import read, write
 from tests.processes import run_together
 
 # Tuned on gold pairs
@@ -102,8 +102,8 @@ TWICE = MinedPairs(np.array([1.0, 0.9]), np.array([0, 0]), np.array([0, 0]))
     ("call", "message"),
     [
         (lambda: best_threshold([1.0, 0.5], [True, True], 1), "got 2 correct of 2 predicted and 1 gold"),
-        (lambda: best_threshold([1.0], [True, False], 2), r"one length: got shapes \(1,\) and \(2,\)"),
-        (lambda: best_threshold([1.0, np.nan], [True, False], 2), r"finite: got NaN or infinity at \[1\]"),
+        (lambda: best_threshold([1.0], [True, False], 2), r"\(1,\) and \(2,\)"),
+        (lambda: best_threshold([1.0, np.nan], [True, False], 2), "scores must be finite"),
         (lambda: best_threshold([1.0], [False], 0), "n_gold must be at least 1: got 0"),
         (lambda: precision_recall_f1(3, 2, 5), "got 3 correct of 2 predicted and 5 gold"),
         (lambda: correct_pairs(TWICE, [(0, 0)]), r"pairs must contain each pair once: got \(0, 0\) twice"),
@@ -157,21 +157,12 @@ def entry(**changes: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (entry(threshold="1.06"), "de-en: threshold must be a finite number: got .*'1.06'"),
-        (entry(threshold=10**400), "threshold must be a finite number"),
-        (entry(precision=97.0), r"precision, recall and f1 must be in \[0, 1\]: got .*97"),
-        (entry(margin="log"), "margin must be one of .*: got .*'log'"),
-        (entry(retrieval=["max"]), "retrieval must be one of .*: got "),
-        (entry(k=4.0, f1=-1), "f1 must be in .*; k must be a whole number of at least 1: got .*4.0"),
-        (entry(k=True), "k must be a whole number"),
-        (entry(signature=None), "signature must be text"),
-        (entry(options={"layer": 7}), "options must be an object of text"),
+        (entry(threshold="1.06"), "de-en.*threshold.*'1.06'"),
+        (entry(threshold=10**400), "threshold.*1000"),
         ("{", "expected JSON"),
-        ("[]", "expected a JSON object, got list"),
-        ('{"version": 2, "pairs": {}}', "expected version 1 .* got version 2"),
-        ('{"version": 1, "pairs": []}', "an object 'pairs', got .* pairs list"),
-        ('{"version": 1, "pairs": {"de-en": {"threshold": 1}}}', "de-en: .*'precision'.*'signature'"),
-        (json.dumps({"version": 1, "pairs": {"deen": VALUES, "fr-en": 3}}), "deen: a pair must .*; fr-en: "),
+        ('{"version": 2, "pairs": {}}', "version 1, got 2"),
+        ('{"version": 1, "pairs": {"de-en": {"threshold": 1}}}', "de-en.*'precision'.*'signature'"),
+        (json.dumps({"version": 1, "pairs": {"deen": VALUES}}), "deen"),
     ],
 )
 def test_an_invalid_file_is_an_error_and_is_kept(content: str, message: str, tmp_path: Path) -> None:
@@ -188,20 +179,13 @@ import json, os, sys
 os.environ["HF_HUB_OFFLINE"] = sys.argv.pop(1)
 from st_xling.mining import load_published_thresholds
 for model in sys.argv[1:]:
-    try:
-        print(json.dumps({pair: found.threshold for pair, found in load_published_thresholds(model).items()}))
-    except ValueError as error:
-        print(str(error))
+    print(json.dumps({pair: found.threshold for pair, found in load_published_thresholds(model).items()}))
 """
 
 
 def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
-    with pytest.raises(ValueError, match="there is no folder .*absent"):
-        publish_thresholds(tmp_path / "absent", {"de-en": published()})
-    with pytest.raises(ValueError, match="expected a folder or the Hub id of a model, got '.*absent'"):
-        load_published_thresholds(tmp_path / "absent")
-    names = ["somebody/mining", "somebody/bare", "old", "nobody/nothing"]
+    names = ["somebody/mining", "somebody/bare", "old"]
     content = publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
     with serve(tmp_path / "blobs") as hub:
         for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
@@ -214,10 +198,7 @@ def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             (tmp_path / offline).mkdir()
             (ended,) = run_together([["-c", LOADS, offline, *names]], tmp_path / offline, seconds=100)
             assert ended.status == 0, ended.stderr
-            *found, unknown = ended.stdout.splitlines()
-            assert found == ['{"de-en": 1.06}', "{}", '{"de-en": 1.06}'], ended
-            expected = "expected a folder or the Hub id of a model, got 'nobody/nothing'; check the name."
-            assert unknown == ("{}" if offline == "1" else expected)
+            assert ended.stdout.splitlines() == ['{"de-en": 1.06}', "{}", '{"de-en": 1.06}'], ended
 
 
 def match(thresholds: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any) -> str:
@@ -253,7 +234,6 @@ def test_swapped_languages_give_the_same_pairs(there: str, here: str) -> None:
 @pytest.mark.parametrize(
     ("thresholds", "message"),
     [
-        ({}, "it has none"),
         ({"fr-en": published(), "zh-en": published()}, "it has one for fr-en, zh-en, none for de-en"),
         ({"de-en": published(k=8, margin="absolute")}, "that of de-en is for margin absolute, not ratio, k 8, not 4"),
         ({"en-de": published(retrieval="forward")}, "that of en-de is for retrieval forward, not max"),
@@ -301,7 +281,7 @@ def test_a_run_uses_the_published_threshold(
         assert f"|threshold:{middle:.6g} published|" in report.signature
         line = f"threshold {middle:.4f} of {run['model']} for de-en, precision 0.750, recall 0.500"
         assert line in logged() and any(one.startswith(line) for one in report.lines())
-        assert json.loads(json.dumps(report.as_dict()))["published"]["published"]["signature"] == "bucc|x"
+        assert json.loads(json.dumps(report.as_dict()))["published"]["signature"] == "bucc|x"
     known = write(tmp_path / "known.tsv", [f"{text}!\t{text}!" for text in TEXTS.source[:40]])
     assert mine_texts(**run, threshold="auto", calibrate_with=known).published is None
 
@@ -326,50 +306,6 @@ def test_a_mismatch_is_logged_or_an_error(
     assert record.levelno == level and f"{message}; all pairs are kept" in record.getMessage()
     with pytest.raises(ValueError, match=rf"threshold 'published' .*{message}; give a number, or calibrate"):
         mine_texts(**run, **options, threshold="published")
-
-
-def test_a_resumed_run_keeps_its_threshold(
-    run: dict[str, Any], middle: float, monkeypatch: pytest.MonkeyPatch, logged: Callable[[], str], tmp_path: Path
-) -> None:
-    """Even if the model's file changes; other options, or ``"published"`` without a match before, look it up again."""
-    run |= {"threshold": "auto", "progress": True}
-    stop_before_the_pairs(monkeypatch, **run)
-    publish_thresholds(run["model"], {"de-en": published(middle)})
-    assert mine_texts(**run).threshold is None
-    assert "it has none (as when this run began); all pairs are kept" in logged()
-    assert mine_texts(**{**run, "out": tmp_path / "whole.tsv"}).threshold == middle
-    stop_before_the_pairs(monkeypatch, **run)
-    (Path(run["model"]) / "mining.json").write_text("broken", encoding="utf-8")
-    assert mine_texts(**run, keep_work=True).threshold == middle
-    assert run["out"].read_bytes() == (tmp_path / "whole.tsv").read_bytes()
-    assert "published with bucc|x (as when this run began)" in logged()
-    assert mine_texts(**{**run, "threshold": None}, keep_work=True).threshold is None
-    with pytest.raises(ValueError, match=r"mining\.json: expected JSON"):
-        mine_texts(**run, retrieval="intersect")
-    (tmp_path / "o.tsv.work" / "published.json").write_text("{")
-    with pytest.raises(ValueError, match=r"o\.tsv\.work/published\.json: expected"):
-        mine_texts(**run)
-    (Path(run["model"]) / "mining.json").unlink()
-    run["out"] = tmp_path / "p.tsv"
-    stop_before_the_pairs(monkeypatch, **run)
-    publish_thresholds(run["model"], {"de-en": published(99.0)})
-    assert mine_texts(**{**run, "threshold": "published"}).threshold == 99.0
-
-
-def test_settings_of_stores_count(run: dict[str, Any], middle: float, tmp_path: Path) -> None:
-    publish_thresholds(run["model"], {"de-en": published(middle)})
-
-    def stores(prompt: str | None) -> dict[str, Any]:
-        sides = ("source", "target")
-        return {
-            f"{side}_embeddings": encode(run["model"], run[side], tmp_path / f"{side}{prompt}", prompt=prompt).path
-            for side in sides
-        }
-
-    plain = stores(None)
-    assert mine_texts(**run, **plain, threshold="auto").threshold == middle
-    assert mine_texts(**run, **stores("query: "), threshold="auto").threshold is None
-    assert mine_texts(**{**run, "model": None}, **plain, threshold="auto").threshold is None
 
 
 USED: dict[str, Any] = {"prompt": "query: ", "layer": 1, "truncate_dim": 8, "dtype": "bfloat16"}
@@ -404,11 +340,9 @@ def test_settings_of_the_model_count(run: dict[str, Any], tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"threshold": "best"}, "threshold must be a number, 'auto', 'published' or None: got 'best'"),
         ({"threshold": "published", "filters": None}, "it has none"),
-        ({"threshold": "published", "model": None}, r"the folder or the Hub id of a model \(--model\): got none"),
-        ({"threshold": "published", "model": object()}, "got a loaded object"),
-        ({"threshold": "published", "calibrate_with": "known.tsv"}, "both set the threshold"),
+        ({"threshold": 1.0, "calibrate_with": "known.tsv"}, "both set the threshold"),
+        ({"model": None, "calibrate_with": "known.tsv"}, "calibrate_with needs the model"),
     ],
 )
 def test_options_are_validated(change: dict[str, Any], message: str, run: dict[str, Any], tmp_path: Path) -> None:
@@ -478,7 +412,7 @@ def test_the_command_publishes_a_calibrated_threshold(
     options = ["--k", "3", "--prompt", "query: "]
     calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--keep-threshold"]
     assert main([*words, *options, *calibrate]) == 2
-    assert "--source-language and --target-language" in capsys.readouterr().err
+    assert "needs --model, --calibrate, --source-language and --target-language" in capsys.readouterr().err
     assert main([*words, *options, *NAMED, *calibrate]) == 0
     captured, path = capsys.readouterr(), Path(run["model"]) / "mining.json"
     assert f"thresholds for de-en: {path}" in captured.err and f"card: {run['model']}" in captured.err

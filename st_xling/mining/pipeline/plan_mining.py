@@ -1,9 +1,8 @@
-"""Estimate what mining two texts takes: a sample of the lines is embedded and searched, and scaled to all of them."""
+"""Estimate the costs of mining two texts: a sample of the lines is embedded and searched, and scaled to all of them."""
 
 from __future__ import annotations
 
 import math
-import os
 import shutil
 import time
 from dataclasses import asdict, dataclass
@@ -13,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.pipeline.work import check_options, default_device
+from st_xling.mining.pipeline.work import default_device
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
@@ -27,72 +26,44 @@ EMBEDDED, READY = 2048, 8192
 
 @dataclass(frozen=True, kw_only=True)
 class MiningPlan:
-    """Measurements on a sample, and the estimates for all lines.
+    """Estimates for all lines, from measurements on a sample.
 
     Attributes:
         rows: Lines of each text, by side; duplicates and blank lines count.
         measured: Lines of each text that were measured.
-        encoded_in: Seconds in which these were embedded; no entry for a side with embeddings.
-        searched_in: Seconds in which the two samples were searched.
-        vector_bytes: Size of a stored vector, in bytes.
-        dim: Dimensions of the vectors.
-        k: Neighbors of each sentence.
-        block_bytes: Memory of one block of the search.
-        device: Device of the encoder and the search.
+        encode_seconds: Time to embed all lines that have no embeddings; proportional to the lines.
+        search_seconds: Time of an exact search; proportional to the product of the lines of both texts.
+        memory_bytes: Memory beyond the encoder's: a block of the search, and the neighbors of each line.
+        disk_bytes: Disk space of the work: vectors of embedded lines, and the state of the search.
         disk_free_bytes: Free space where the work is to be kept.
+        device: Device of the encoder and the search.
     """
 
     rows: dict[str, int]
     measured: dict[str, int]
-    encoded_in: dict[str, float]
-    searched_in: float
-    vector_bytes: int
-    dim: int
-    k: int
-    block_bytes: int
-    device: str
+    encode_seconds: float
+    search_seconds: float
+    memory_bytes: int
+    disk_bytes: int
     disk_free_bytes: int
-
-    @property
-    def encode_seconds(self) -> float:
-        """Time to embed all lines that have no embeddings; proportional to the lines."""
-        return sum(seconds * self.rows[side] / self.measured[side] for side, seconds in self.encoded_in.items())
-
-    @property
-    def search_seconds(self) -> float:
-        """Time of an exact search; proportional to the product of the lines of both texts."""
-        return self.searched_in * math.prod(self.rows.values()) / math.prod(self.measured.values())
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory beyond the encoder's: a block of the search, and the neighbors of each line with their cosines."""
-        return self.block_bytes + sum(self.rows.values()) * 12 * self.k
-
-    @property
-    def disk_bytes(self) -> int:
-        """Disk space of the work: vectors of what is embedded, and the state of the search."""
-        vectors = sum(self.rows[side] for side in self.encoded_in) * self.vector_bytes
-        return vectors + 16 * self.k * sum(self.rows.values())
+    device: str
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON."""
-        estimates = ("encode_seconds", "search_seconds", "memory_bytes", "disk_bytes")
-        return {**asdict(self), **{name: getattr(self, name) for name in estimates}}
+        """Return all values for JSON."""
+        return asdict(self)
 
     def lines(self) -> list[str]:
-        """The plan for a reader."""
-        short = "" if self.disk_bytes <= self.disk_free_bytes else ": not enough"
+        """Describe the plan, one a line."""
+        memory, disk, free = (
+            f"{size / 2**20:,.0f} MiB" for size in (self.memory_bytes, self.disk_bytes, self.disk_free_bytes)
+        )
         return [
             *(f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()),
             f"time: about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} for an exact search"
-            f" of dim {self.dim} on {self.device}",
-            f"memory: about {_mib(self.memory_bytes)} beyond the encoder's",
-            f"disk: about {_mib(self.disk_bytes)} of {_mib(self.disk_free_bytes)} free{short}",
+            f" on {self.device}",
+            f"memory: about {memory} beyond the encoder's",
+            f"disk: about {disk} of {free} free" + (": not enough" if self.disk_bytes > self.disk_free_bytes else ""),
         ]
-
-
-def _mib(count: int) -> str:
-    return f"{count / 2**20:,.0f} MiB"
 
 
 def plan_mining(
@@ -141,7 +112,6 @@ def plan_mining(
     Raises:
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
-    check_options(k=k, device=device, memory_mib=memory_mib, batch_size=batch_size, dtype=dtype)
     device = device or default_device()
     texts = {"source": source, "target": target}
     reading: dict[str, Any] = {"format": text_format, "errors": errors}
@@ -158,7 +128,7 @@ def plan_mining(
         device=device,
     )
     vectors: dict[str, np.ndarray] = {}
-    encoded_in: dict[str, float] = {}
+    encode_seconds, embedded = 0.0, 0
     for side, maker in makers.items():
         step = -(-rows[side] // (EMBEDDED if isinstance(maker, Encoder) else READY))
         lines = enumerate(row.sentence for row in read_rows(texts[side], **reading))
@@ -167,26 +137,25 @@ def plan_mining(
             maker.vectors([*sample.values()][:8])  # the first call prepares the device
             started = time.perf_counter()
             vectors[side] = maker.vectors([*sample.values()])
-            encoded_in[side] = time.perf_counter() - started
+            encode_seconds += (time.perf_counter() - started) * rows[side] / len(sample)
+            embedded += rows[side]
         else:
             vectors[side] = np.asarray(maker.rows[np.array([*sample])])
-    sample_k = min(k, *map(len, vectors.values()))
+    measured = {side: len(sample) for side, sample in vectors.items()}
+    sample_k = min(k, *measured.values())
     for _ in range(2):  # the first run prepares the device
         started = time.perf_counter()
         find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)
         searched_in = time.perf_counter() - started
-    dim = vectors["source"].shape[1]
+    vector_bytes = vectors["source"].shape[1] * DTYPES[dtype].itemsize + 4 * (dtype == "int8")  # with its scale
     folder = Path(work).absolute()
-    folder = next(path for path in (folder, *folder.parents) if path.exists() and os.access(path, os.R_OK))
     return MiningPlan(
         rows=rows,
-        measured={side: len(sample) for side, sample in vectors.items()},
-        encoded_in=encoded_in,
-        searched_in=searched_in,
-        vector_bytes=dim * DTYPES[dtype].itemsize + 4 * (dtype == "int8"),  # with its scale
-        dim=dim,
-        k=k,
-        block_bytes=memory_mib * 2**20,
+        measured=measured,
+        encode_seconds=encode_seconds,
+        search_seconds=searched_in * math.prod(rows.values()) / math.prod(measured.values()),
+        memory_bytes=memory_mib * 2**20 + 12 * k * sum(rows.values()),
+        disk_bytes=embedded * vector_bytes + 16 * k * sum(rows.values()),
+        disk_free_bytes=shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free,
         device=device,
-        disk_free_bytes=shutil.disk_usage(folder).free,
     )

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections import Counter
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from zipfile import BadZipFile
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -29,11 +27,11 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
     """Load a cross-encoder; returns it with the name it was loaded by, if any.
 
     Args:
-        model: One, or its Hub id or folder.
-        device: Where to put one that is loaded; by default a GPU where there is one.
-        **options: Of :func:`~st_xling.models.load.load_sentence_transformer`, for one that is loaded.
+        model: A cross-encoder, or its Hub id or folder.
+        device: Device to load it on; by default a GPU if there is one.
+        **options: As for :func:`~st_xling.models.load.load_sentence_transformer`, if it is loaded.
     Raises:
-        ValueError: If nothing can be loaded at that name, or what is there has no trained head of one score.
+        ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
     from st_xling.models.cross_encoder import cross_encoder
     from st_xling.models.load import name_of
@@ -49,25 +47,21 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
         ) from error
 
 
-@dataclass(frozen=True, eq=False)
-class Rescored:
+class Rescored(NamedTuple):
     """Pairs in the order of a cross-encoder's scores.
 
     Attributes:
         pairs: With those scores, best first; equal ones in the order of their margins.
-        margins: What they were mined by. *Shape:* ``(pairs,)``
-        counts: Pairs ``kept``; ``below`` the threshold; whose target was ``cut`` to the model's length; left out as
-            ``too_long``, because the source, which is never cut, leaves the model no room for a target.
-        model: What scored them.
-        removed: The other pairs, to be read once: for the reason ``rescore`` those below the threshold, with what the
-            cross-encoder made of them, and for ``too_long`` those left out.
+        margins: Margin scores by which they were mined. *Shape:* ``(pairs,)``
+        rejected: Number of rejected pairs per reason: ``rescore`` for those below the threshold, ``too_long`` for those
+            whose source, which is never cut, leaves the model no room for a target.
+        model: Name of the cross-encoder, for signatures.
     """
 
     pairs: MinedPairs
     margins: np.ndarray
-    counts: dict[str, int]
+    rejected: dict[str, int]
     model: str
-    removed: Iterable[RejectedPair]
 
 
 def rescore_pairs(
@@ -77,7 +71,8 @@ def rescore_pairs(
     texts: Sequence[Sequence[str]],
     folder: Path,
     *,
-    threshold: float | None = None,
+    threshold: float | None,
+    on_reject: Callable[[RejectedPair], object],
     progress: bool = False,
 ) -> Rescored:
     """Score each pair as (source, target), and sort by this score.
@@ -86,11 +81,12 @@ def rescore_pairs(
 
     Args:
         encoder: A cross-encoder of one label.
-        name: What it was loaded by.
-        pairs: Mined.
+        name: Name by which it was loaded.
+        pairs: Mined pairs.
         texts: Sentences of both languages, by row.
-        folder: Where scores are saved.
+        folder: Folder where scores are saved.
         threshold: Keep pairs whose score, after the model's activation, is at least this.
+        on_reject: Called with each rejected pair, whose ``score`` is its margin.
         progress: Show a bar on stderr.
     Raises:
         ValueError: For a model of several labels.
@@ -98,69 +94,39 @@ def rescore_pairs(
     from st_xling.models.pair_scorer import PairScorer
 
     identity = model_identity(encoder, name)
-    # Other types of numbers give other scores; the usual one is not named, as it was before there were others.
-    own = {str(parameter.dtype) for parameter in encoder.parameters()} - {"torch.float32"}
-    digest = hashlib.sha256(repr((identity.fingerprint, *sorted(own)) if own else identity.fingerprint).encode())
+    digest = hashlib.sha256(f"{identity.fingerprint} {next(encoder.parameters()).dtype}".encode())
     for column in (pairs.source_indices, pairs.target_indices):
         digest.update(column.tobytes())
     scorer = PairScorer(encoder, long_queries="lowest")
     logits = np.empty(len(pairs), dtype=np.float32)
-    cut = 0
     with progress_bar(total=len(pairs), unit="pairs", desc="re-scoring", show=progress) as bar:
         for start in range(0, len(pairs), _PAIRS):
             some = pairs.select(slice(start, start + _PAIRS))
-            part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npz"
-            saved = _saved(part, len(some))
-            if saved is None:
-                before = scorer.counts.cut_passages
+            part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npy"
+            if not part.is_file():
                 rows = zip(some.source_indices.tolist(), some.target_indices.tolist())
                 scores = scorer.score([(texts[0][one], texts[1][other]) for one, other in rows], raw=True)
-                saved = scores, scorer.counts.cut_passages - before
                 with atomic_writer(part) as stream:
-                    np.savez(stream, logits=saved[0], cut=saved[1])
-            logits[start : start + _PAIRS] = saved[0]
-            cut += saved[1]
+                    np.save(stream, scores)
+            logits[start : start + _PAIRS] = np.load(part)
             bar.update(len(some))
     # Sorted before the activation: a sigmoid takes all logits above 17 for 1.
     order = np.argsort(-logits, kind="stable")
     order = order[np.isfinite(logits[order])]
     scores = scorer.activate(logits[order]).astype(np.float64)
     above = np.ones(len(order), dtype=bool) if threshold is None else scores >= threshold
+    removed: list[tuple[str, int, float | None, float | None]] = [
+        *(("rescore", row, score, threshold) for row, score in zip(order[~above].tolist(), scores[~above].tolist())),
+        *(("too_long", row, None, None) for row in np.flatnonzero(~np.isfinite(logits)).tolist()),
+    ]
+    for reason, row, value, limit in removed:
+        one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
+        margin = float(pairs.scores[row])
+        on_reject(RejectedPair(reason, value, limit, margin, one, other, texts[0][one], texts[1][other]))
     chosen = order[above]
-    counts = {"kept": len(chosen), "below": len(order) - len(chosen), "cut": cut, "too_long": len(pairs) - len(order)}
-    below = zip(order[~above].tolist(), scores[~above].tolist())
-    too_long = np.flatnonzero(~np.isfinite(logits)).tolist()
-    removed = chain(
-        (_rejected(pairs, row, texts, "rescore", score, threshold) for row, score in below),
-        (_rejected(pairs, row, texts, "too_long", None, None) for row in too_long),
-    )
     return Rescored(
         MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),
         pairs.scores[chosen],
-        counts,
-        model=str(identity or name),
-        removed=removed,
+        dict(Counter(reason for reason, *_ in removed)),
+        str(identity or name),
     )
-
-
-def _rejected(
-    pairs: MinedPairs,
-    row: int,
-    texts: Sequence[Sequence[str]],
-    reason: str,
-    value: float | None,
-    limit: float | None,
-) -> RejectedPair:
-    """Return a removed pair; its score is the margin that it was mined by."""
-    one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
-    return RejectedPair(reason, value, limit, float(pairs.scores[row]), one, other, texts[0][one], texts[1][other])
-
-
-def _saved(path: Path, pairs: int) -> tuple[np.ndarray, int] | None:
-    """Load the scores of so many pairs and the number of cut ones; ``None`` if they are missing or damaged."""
-    try:
-        with np.load(path) as saved:
-            logits, cut = saved["logits"], int(saved["cut"])
-    except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, BadZipFile):
-        return None  # cut off
-    return (logits, cut) if logits.shape == (pairs,) else None

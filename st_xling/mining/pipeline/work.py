@@ -1,9 +1,10 @@
-"""Shared steps of mining and scoring: check options, keep the work, embed, sign, and time the stages."""
+"""Shared steps of mining and scoring: keep the work, embed, write pairs and sign them."""
 
 from __future__ import annotations
 
 import hashlib
-import time
+import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,20 +14,15 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import FILTERS, PairFilters
+from st_xling.mining.filters import PairFilters
 from st_xling.mining.search.approximate import FAISS, check_factory
 from st_xling.mining.search.exact import check_k
-from st_xling.mining.search.find import check_search, choose_method
-from st_xling.mining.search.shards import tasks_of
-from st_xling.mining.store import check_dtype
+from st_xling.mining.search.find import choose_method
+from st_xling.mining.text import tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.devices import check_device
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.text import SCORED_COLUMNS
-
-#: Values of ``format``.
-PAIR_FORMATS = ("tsv", "jsonl")
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -37,47 +33,38 @@ def default_device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def check_options(
+@contextmanager
+def open_work(
+    command: str,
+    out: Output,
+    rejects: str | Path | None,
+    work: str | Path | None,
     *,
+    texts: Mapping[str, tuple[Sequence[str], UniqueSentences]],
+    hashes: Mapping[str, str],
+    makers: VectorMakers,
     k: int,
-    device: str | None,
-    memory_mib: int,
-    batch_size: int | None,
-    dtype: str,
-    method: str = "exact",
-    index: str | Path | None = None,
-    engine: str = "local",
-    shard_rows: int | None = None,
-    format: str = "tsv",
-) -> None:
-    """Raise ``ValueError`` for options out of range, before anything is read, embedded or searched."""
-    if index is not None and method == "exact":
-        raise ValueError("index (--index) is for approximate search: got method 'exact'; leave one of them out.")
-    if format not in PAIR_FORMATS:
-        raise ValueError(f"format must be one of {', '.join(PAIR_FORMATS)}: got {format!r}.")
-    check_search(method, engine)
-    tasks_of(k, k, k=k, method=method, shard_rows=shard_rows)  # raises for shards smaller than k
-    check_dtype(dtype)
-    for name, value in (("batch_size", batch_size), ("memory_mib", memory_mib)):
-        if value is not None and value < 1:
-            raise ValueError(f"{name} must be at least 1: got {name}={value}.")
-    if device is not None:
-        check_device(device)
+    method: str,
+    format: str,
+) -> Iterator[ResumableFolder]:
+    """Check text and embeddings, and open the work folder; if the block succeeds, deliver pairs and rejects.
 
-
-def check_vectors(
-    texts: Mapping[str, tuple[Sequence[str], UniqueSentences]], makers: VectorMakers, *, k: int, method: str
-) -> None:
-    """Check text and embeddings, before a work folder is made and anything is embedded.
+    The folder is then removed, unless the user named it.
 
     Args:
+        command: Name of the command.
+        out: Destination of the pairs.
+        rejects: Destination of the rejects.
+        work: Folder chosen by the user.
         texts: Sentences by row, and the distinct ones, by side.
-        makers: Providers of their vectors, by side.
+        hashes: Hashes of the texts, by name.
+        makers: Providers of the vectors, by side.
         k: Number of neighbors.
         method: Method of the search.
+        format: Format of the pairs.
     Raises:
-        ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, or ``k`` is
-            above the number of distinct sentences.
+        ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, ``k`` is
+            above the number of distinct sentences, or the folder is of another task.
     """
     for name, (rows, _) in texts.items():
         maker = makers[name]
@@ -87,44 +74,16 @@ def check_vectors(
             maker.check(rows)
     sources, targets = (len(distinct) for _, distinct in texts.values())
     check_k(k, sources, targets, kind="distinct ")
-
-
-@contextmanager
-def open_work(
-    out: Output,
-    rejects: str | Path | None,
-    work: str | Path | None,
-    *,
-    command: str,
-    k: int,
-    hashes: Mapping[str, str],
-    makers: VectorMakers,
-    pairs: str,
-    keep_work: bool,
-) -> Iterator[ResumableFolder]:
-    """Open the work folder; if the block succeeds, deliver pairs and rejects, and remove the folder.
-
-    Args:
-        out: Destination of the pairs.
-        rejects: Destination of the rejects.
-        work: Folder chosen by the user.
-        command: Name of the command.
-        k: Number of neighbors.
-        hashes: Hashes of the texts, by name.
-        makers: Providers of the vectors.
-        pairs: Name of the file in the work folder that the pairs are written to.
-        keep_work: Do not remove the folder.
-    """
     # What embeddings and search depend on: other options may change when the work is resumed.
     task: dict[str, Any] = {"command": command, "k": k, **{f"{name} text": sha256 for name, sha256 in hashes.items()}}
     for side, maker in makers.items():
         task |= {f"{side} {name}": value for name, value in maker.settings.items()}
     with work_folder(out, work, task) as folder:
         yield folder
-        deliver(folder.path / pairs, out)
+        deliver(folder.path / f"pairs.{format}", out)
         if rejects is not None:
             deliver(folder.path / REJECTS, rejects)
-        if not keep_work:
+        if work is None:
             folder.remove()
 
 
@@ -147,10 +106,32 @@ def embed_distinct(
     return (source, target), choose_method(method, *sizes)
 
 
-def search_name(method: str, shard_rows: int | None) -> str:
+def search_name(method: str) -> str:
     """Return the name of the folder that a search is saved in; each method has its own."""
-    digest = hashlib.sha256(f"{method} {shard_rows}".encode()).hexdigest()[:8]
-    return "search" if method == "exact" else f"search-{digest}"
+    return "search" if method == "exact" else f"search-{hashlib.sha256(method.encode()).hexdigest()[:8]}"
+
+
+def header_line(*more: str) -> bytes:
+    """Return the header line of a TSV file of scored pairs, with further columns."""
+    return "\t".join([*SCORED_COLUMNS, *more]).encode() + b"\n"
+
+
+def pair_line(
+    format: str,
+    score: float,
+    ids: tuple[Sequence[str], Sequence[str]],
+    texts: tuple[str, str],
+    margin: float | None = None,
+) -> bytes:
+    """Return a line of a file of scored pairs, see :func:`~st_xling.mining.mine_texts`."""
+    if format == "tsv":
+        cells = [repr(score), *map(",".join, ids), *texts]
+        line = tsv_line(cells if margin is None else [*cells, repr(margin)])
+    else:
+        record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
+        record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
+        line = json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False)
+    return line.encode("utf-8") + b"\n"
 
 
 def sign_pairs(
@@ -161,7 +142,6 @@ def sign_pairs(
     margin: str,
     k: int,
     method: str,
-    shard_rows: int | None,
     threshold: str,
     choice: Sequence[str],
     texts: Sequence[str],
@@ -175,7 +155,6 @@ def sign_pairs(
         margin: Margin of the scores.
         k: Number of neighbors.
         method: Method of the search.
-        shard_rows: As for :func:`~st_xling.mining.find_neighbors`.
         threshold: Threshold, with its origin.
         choice: Further parts on how the pairs were chosen.
         texts: Names and hashes of the texts.
@@ -183,46 +162,17 @@ def sign_pairs(
     words = [
         *(command, f"model:{model_names(makers)}"),
         *(f"{name}:{value}" for name, value in encoding_settings(makers).items()),
-        *(f"margin:{margin}", f"k:{k}", *choice),
-        f"method:{method}" + (f"|shard_rows:{shard_rows}" if shard_rows and method != "exact" else ""),
-        f"filters:{filters.signature}",
+        *(f"margin:{margin}", f"k:{k}", *choice, f"method:{method}", f"filters:{filters.signature}"),
         *(f"threshold:{threshold}", "duplicates:merged", *texts, f"st-xling:{__version__}"),
     ]
     return "|".join(words)
 
 
-def header_line(*more: str) -> bytes:
-    """Return the header line of a TSV file of scored pairs, with further columns."""
-    return "\t".join([*SCORED_COLUMNS, *more]).encode() + b"\n"
-
-
-def rejection_lines(rejected: Mapping[str, int]) -> list[str]:
-    """Describe the number of pairs that each filter rejected; empty if there are none."""
-    reasons = ", ".join(f"{count:,} {reason}" for reason, count in rejected.items() if reason in FILTERS)
-    return [f"rejected by filters: {reasons}"] if reasons else []
-
-
-def best_line(best: float | None) -> list[str]:
-    """Describe the best score, for a run whose threshold no pair reached."""
-    return [] if best is None else [f"no pair reaches the threshold: the best score is {best:.4f}"]
-
-
-class Stages(dict[str, dict[str, float]]):
-    """Seconds of each stage of a run, in order; for stages that choose pairs also ``pairs`` and ``removed``."""
-
-    @contextmanager
-    def timed(self, name: str) -> Iterator[dict[str, float]]:
-        """Time a block; the numbers of pairs may be noted in the yielded entry."""
-        self[name] = {"seconds": 0.0}
-        started = time.perf_counter()
-        yield self[name]
-        self[name]["seconds"] = time.perf_counter() - started
-
-    def lines(self) -> list[str]:
-        """Describe the stages in one line."""
-        words = [
-            f"{name} {stage['seconds']:.2f} s"
-            + (f" (removed {stage['removed']:,} of {stage['pairs']:,})" if "pairs" in stage else "")
-            for name, stage in self.items()
-        ]
-        return [f"stages: {', '.join(words)}"]
+def outcome_lines(rejected: Mapping[str, int], best: float | None) -> list[str]:
+    """Describe the number of rejected pairs by reason, and the best score if no pair reached the threshold."""
+    lines = []
+    if rejected:
+        lines.append(f"rejected: {', '.join(f'{count:,} {reason}' for reason, count in rejected.items())}")
+    if best is not None:
+        lines.append(f"no pair reaches the threshold: the best score is {best:.4f}")
+    return lines

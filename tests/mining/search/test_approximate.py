@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import calibrate, find_neighbors, mine, score_pairs, xsim
+from st_xling.mining import find_neighbors, mine, score_pairs, xsim
 from st_xling.mining.search import approximate
 from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbors
 from tests.mining.search.test_exact import all_cosines, embeddings, small_integers
@@ -234,7 +234,7 @@ def test_a_gpu_finds_the_same(factory, tmp_path):
 
 @pytest.mark.parametrize("method", ["approximate", "auto", "faiss:Flat"])
 def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
-    """Mining, scores, xsim and calibration say the recall of the search they ran; with all cells it is exact."""
+    """Mining, scores and xsim say the recall of the search they ran; with all cells it is exact."""
     monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", 10**6)
     source, target = clustered(900, 1), clustered(900, 1) + np.float32(0.3)
     options = {"method": method, "progress": True}
@@ -247,10 +247,6 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     assert recall in logged()
     assert xsim(source, target, **options) == xsim(source, target)
     assert recall in logged()
-    planted = source[:200], target[:200]
-    found = calibrate(source[200:], target[200:], *planted, **options)
-    assert recall in logged()
-    assert found.precision.tobytes() == calibrate(source[200:], target[200:], *planted).precision.tobytes()
     for wrong, message in (("fast", "one of exact, approximate, auto, or faiss:"), ("faiss:Fltt", "got 'Fltt', and")):
         with pytest.raises(ValueError, match=message):
             mine(source, target, method=wrong)
