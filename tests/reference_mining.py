@@ -60,14 +60,13 @@ def mine(source, target, *, k, margin, retrieval):
     return sorted(pairs, key=lambda p: (-p[0], p[1], p[2]))
 
 
-def score_pairs(source, target, *, k, margin, count_own):
-    """Margin score of each (i, i), its neighborhoods with or without the pair itself."""
+def score_pairs(source, target, *, k, margin):
+    """Margin score of each (i, i)."""
     cosines = [[cosine(s, t) for t in target] for s in source]
     scores = []
     for i in range(len(source)):
-        others = [j for j in range(len(source)) if count_own or j != i]
-        of_source = sorted((cosines[i][j] for j in others), reverse=True)[:k]
-        of_target = sorted((cosines[j][i] for j in others), reverse=True)[:k]
+        of_source = sorted(cosines[i], reverse=True)[:k]
+        of_target = sorted((row[i] for row in cosines), reverse=True)[:k]
         scores.append(margin_score(cosines[i][i], of_source, of_target, k, margin))
     return scores
 

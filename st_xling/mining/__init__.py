@@ -5,9 +5,8 @@
 - ``store``: embeddings on disk, written shard by shard, that read like one array
 - ``encoding``: embed text files into a store; ``vectors``: vectors of a text from an encoder, a store or an array
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
-- ``margins``: compare a pair's cosine with the neighborhoods of its two sentences
+- ``margins``: margin scores, of candidates or of given pairs
 - ``mine``: neighbors, margins and a retrieval rule together: the main function of the package
-- ``score_pairs``: margin scores of given pairs
 - ``xsim``: how often the margin-based nearest target is not the translation
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibrate``: estimate the threshold from known translations added to the text
@@ -21,9 +20,8 @@ from typing import TYPE_CHECKING
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Deduplication, deduplicate
 from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
-from st_xling.mining.margins import MARGINS, margin_scores
+from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
-from st_xling.mining.score_pairs import score_pairs
 from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbors
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors

@@ -15,8 +15,8 @@ import numpy as np
 
 from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key, write_sentences
+from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import MinedPairs, best_pairs, check_choice
-from st_xling.mining.score_pairs import check_aligned
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold

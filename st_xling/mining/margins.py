@@ -1,9 +1,17 @@
-"""Compare a pair's cosine with the neighborhoods of its two sentences."""
+"""Margin scores: a pair's cosine relative to the neighborhoods of its two sentences."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+
+from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines
+from st_xling.mining.search.exact import Neighbors
+from st_xling.mining.search.find import find_neighbors
+from st_xling.utils.cosines import Embeddings, as_embeddings
 
 #: Names that ``margin`` may take.
 MARGINS = ("absolute", "distance", "ratio")
@@ -60,3 +68,77 @@ def margin_scores(
     scores = np.full(cosine.shape, -np.inf)
     np.divide(cosine, neighborhood, out=scores, where=neighborhood >= SMALLEST_DENOMINATOR)
     return scores
+
+
+def score_pairs(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    *,
+    k: int = 4,
+    margin: str = "ratio",
+    search: Callable[..., tuple[Neighbors, Neighbors]] = find_neighbors,
+) -> np.ndarray:
+    """Score each source with the target of the same row, among neighborhoods taken from the corpus itself.
+
+    By LASER's rule a sentence's own partner may be one of its ``k`` neighbors: a good pair then raises its own
+    denominator. Equal sentences are not merged.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(pairs, dim)``
+        target_embeddings: Row-aligned. *Shape:* ``(pairs, dim)``
+        k: Number of neighbors of each sentence.
+        margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
+        search: :func:`~st_xling.mining.find_neighbors`, perhaps with other options, such as
+            ``partial(find_neighbors, method="approximate")``.
+    Returns:
+        Scores, float64; minus infinity for an undefined ratio, see :func:`margin_scores`. *Shape:* ``(pairs,)``
+    Raises:
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
+    Source:
+        LASER, ``mine_bitexts.py --mode score``.
+    Example:
+        >>> score_pairs(np.eye(3) + 0.1, np.eye(3) + 0.1, k=2).round(4).tolist()
+        [1.6849, 1.6849, 1.6849]
+    """
+    margin_scores(0.0, 1.0, 1.0, margin=margin)  # an unknown margin should not wait for the search
+    source, target = check_aligned(source_embeddings, target_embeddings)
+    rows = np.arange(source.shape[0])
+    return pair_scorer(source, target, *search(source, target, k=k), margin)(rows, rows)
+
+
+def pair_scorer(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    forward: Neighbors,
+    backward: Neighbors,
+    *,
+    margin: str,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """Return a function that scores pairs of source and target rows by their exact cosines, in float64.
+
+    Args:
+        source_embeddings: *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        forward: Neighbors of each source.
+        backward: Neighbors of each target.
+        margin: As for :func:`score_pairs`.
+    """
+    source = CorpusMatrix(source_embeddings, "source_embeddings", torch.device("cpu"))
+    target = CorpusMatrix(target_embeddings, "target_embeddings", torch.device("cpu"))
+    source_means, target_means = forward.means, backward.means
+
+    def score(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        cosines = pair_cosines(source, target, torch.from_numpy(sources), torch.from_numpy(targets)).numpy()
+        return margin_scores(cosines, source_means[sources], target_means[targets], margin=margin)
+
+    return score
+
+
+def check_aligned(source_embeddings: Embeddings, target_embeddings: Embeddings) -> tuple[Embeddings, Embeddings]:
+    """Raise unless both have one row a pair; returns them by :func:`~st_xling.utils.cosines.as_embeddings`."""
+    source = as_embeddings(source_embeddings, "source_embeddings")
+    target = as_embeddings(target_embeddings, "target_embeddings")
+    if source.shape[:1] != target.shape[:1]:
+        rows = f"{source.shape[0]} and {target.shape[0]} rows" if source.ndim and target.ndim else "single numbers"
+        raise ValueError(f"source_embeddings and target_embeddings must be row-aligned: got {rows}.")
+    return source, target

@@ -1,9 +1,9 @@
-"""Margin scores: the formula, its symmetry, and denominators near or below zero."""
+"""Margin scores: the formula, its symmetry, denominators near or below zero, and scores of given pairs."""
 
 import numpy as np
 import pytest
 
-from st_xling.mining import MARGINS, margin_scores
+from st_xling.mining import MARGINS, margin_scores, mine, score_pairs
 from tests import reference_mining as reference
 
 
@@ -54,3 +54,55 @@ def test_errors():
         margin_scores(0.1, 0.1, 0.1, margin="cosine")
     with pytest.raises(ValueError, match="source_means must be finite"):
         margin_scores(0.1, np.nan, 0.1)
+
+
+def parallel(pairs, seed, dim=8):
+    random = np.random.default_rng(seed)
+    source = random.standard_normal((pairs, dim)) + 1
+    return source, source + 0.5 * random.standard_normal((pairs, dim))
+
+
+@pytest.mark.parametrize("margin", MARGINS)
+@pytest.mark.parametrize("k", [1, 4])
+def test_scores_of_pairs_equal_loops(margin, k):
+    source, target = parallel(14, seed=k)
+    target[5], target[6] = target[6].copy(), target[5].copy()  # two wrong pairs, not each other's neighbors
+    scores = score_pairs(source, target, k=k, margin=margin)
+    expected = reference.score_pairs(source, target, k=k, margin=margin)
+    assert scores.tolist() == pytest.approx(expected, abs=2e-6)  # cosines are rounded to float32
+    assert scores.shape == (14,)
+
+
+def test_swapping_the_sides_of_pairs_changes_nothing():
+    source, target = parallel(40, seed=2)
+    one = score_pairs(source, target)
+    assert np.array_equal(one, score_pairs(target, source))
+
+
+def test_a_mined_pair_has_the_score_that_mining_gave_it():
+    source, target = parallel(30, seed=3)
+    mined = mine(source, target)
+    aligned = {row: score for score, row, other in zip(*vars(mined).values()) if row == other}
+    scores = score_pairs(source, target)
+    assert len(aligned) > 10
+    assert all(scores[row] == score for row, score in aligned.items())
+
+
+def test_duplicates_and_meaningless_ratios():
+    rows = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    assert score_pairs(rows, rows, k=2).tolist() == [1.0, 1.0, 1.0]
+    assert score_pairs(rows, -rows, k=2).tolist() == [-np.inf] * 3
+
+
+@pytest.mark.parametrize(
+    "source, target, options, message",
+    [
+        (np.eye(3), np.eye(4, 3) + 1, {"k": 1}, "row-aligned: got 3 and 4 rows"),
+        (np.eye(3), np.eye(3), {"k": 4}, "k must be smaller than the corpus"),
+        (np.eye(3), np.eye(3), {"k": 1, "margin": "cosine"}, "absolute, distance, ratio: got 'cosine'"),
+        (np.eye(3), np.eye(3) * np.nan, {"k": 1}, "target_embeddings must hold finite"),
+    ],
+)
+def test_errors_of_pairs(source, target, options, message):
+    with pytest.raises(ValueError, match=message):
+        score_pairs(source, target, **options)

@@ -29,6 +29,7 @@ from st_xling.mining.filters import (
     RejectedPair,
     identify_languages,
 )
+from st_xling.mining.margins import pair_scorer
 from st_xling.mining.mine import MinedPairs, check_choice
 from st_xling.mining.pipeline.work import (
     REJECTS,
@@ -41,7 +42,6 @@ from st_xling.mining.pipeline.work import (
     search_name,
     sign_pairs,
 )
-from st_xling.mining.score_pairs import PairScores
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import hash_sentence
 from st_xling.mining.vectors import vectors_from
@@ -240,7 +240,7 @@ def score_texts(
             pair_filters.limits = {reason: limit for reason, limit in pair_filters.limits.items() if reason == "hub"}
 
         # Score the pairs in blocks, and write those that are kept.
-        scores = PairScores(*embeddings, forward.means, backward.means, margin=margin)
+        scores = pair_scorer(*embeddings, forward, backward, margin)
         places = [text.place_of for text in distinct.values()]
         start, kept, best = 0, 0, -math.inf
         stream = stack.enter_context(atomic_writer(folder.path / f"pairs.{format}"))

@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import find_neighbors, mine, score_pairs, xsim
+from st_xling.mining import find_neighbors, mine
 from st_xling.mining.search import approximate
 from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbors
 from tests.mining.search.test_exact import all_cosines, embeddings, small_integers
@@ -234,7 +234,7 @@ def test_a_gpu_finds_the_same(factory, tmp_path):
 
 @pytest.mark.parametrize("method", ["approximate", "auto", "faiss:Flat"])
 def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
-    """Mining, scores and xsim say the recall of the search they ran; with all cells it is exact."""
+    """Mining logs the recall of its search; with all cells it is exact."""
     monkeypatch.setattr("st_xling.mining.search.find.MOST_EXACT", 10**6)
     source, target = clustered(900, 1), clustered(900, 1) + np.float32(0.3)
     options = {"method": method, "progress": True}
@@ -243,10 +243,6 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     text = logged()
     assert recall in text and ("auto: approximate search of 900 x 900" in text) == (method == "auto")
     assert mined.scores.tobytes() == exact.scores.tobytes() and len(mined) > 500
-    assert score_pairs(source, target, **options).tobytes() == score_pairs(source, target).tobytes()
-    assert recall in logged()
-    assert xsim(source, target, **options) == xsim(source, target)
-    assert recall in logged()
     for wrong, message in (("fast", "one of exact, approximate, auto, or faiss:"), ("faiss:Fltt", "got 'Fltt', and")):
         with pytest.raises(ValueError, match=message):
             mine(source, target, method=wrong)
