@@ -13,7 +13,7 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -279,36 +279,15 @@ def language(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
             in 6900 of 23 languages (Tatoeba, about 35 characters) is rejected by mistake and 98.9 % of those in another
             of these languages are recognized.
     """
-    sides = zip(("source", "target"), batch.languages, (batch.sources, batch.targets))
-    checked = [(side, expected, texts) for side, expected, texts in sides if expected is not None]
-    odds = _language_odds((text, expected) for _, expected, texts in checked for text in texts)
     verdicts: list[Verdict | None] = [None] * len(batch)
-    for side, expected, texts in checked:
-        for row, text in enumerate(texts):
-            found, ratio = odds[text, expected]
-            if ratio < limit and found != NO_LANGUAGE and verdicts[row] is None:
-                lenient = limit * min(1.0, weighted_length(text) / SHORT_CHARS)
-                if ratio < lenient:
-                    value = {"side": side, "expected": expected, "found": found, "odds": round(ratio, 4)}
-                    verdicts[row] = Verdict(value, round(lenient, 4))
+    for side, expected, texts in zip(("source", "target"), batch.languages, (batch.sources, batch.targets)):
+        for row, text in enumerate(() if expected is None else texts):
+            found, odds = expected_odds(text, expected)
+            lenient = limit * min(1.0, weighted_length(text) / SHORT_CHARS)
+            if odds < lenient and found != NO_LANGUAGE and verdicts[row] is None:
+                value = {"side": side, "expected": expected, "found": found, "odds": round(odds, 4)}
+                verdicts[row] = Verdict(value, round(lenient, 4))
     return verdicts
-
-
-# By text and expected language. A sentence is in several candidates, and identifying it takes time.
-_REMEMBERED_ODDS: dict[tuple[str, str], tuple[str, float]] = {}
-
-
-def _language_odds(keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], tuple[str, float]]:
-    """Identify each text, given with its expected language, or look it up."""
-    distinct = dict.fromkeys(keys)
-    odds = {key: found for key in distinct if (found := _REMEMBERED_ODDS.get(key)) is not None}
-    if unknown := [key for key in distinct if key not in odds]:
-        new = dict(zip(unknown, expected_odds(*zip(*unknown))))
-        if len(_REMEMBERED_ODDS) + len(new) > 2 * REMEMBERED:
-            _REMEMBERED_ODDS.clear()
-        _REMEMBERED_ODDS.update(new)
-        odds |= new
-    return odds
 
 
 class _Essential(dict[int, int | None]):

@@ -111,7 +111,6 @@ def pair_scorer(
     target_embeddings: Embeddings,
     forward: Neighbors,
     backward: Neighbors,
-    *,
     margin: str,
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Return a function that scores pairs of source and target rows by their exact cosines, in float64.
