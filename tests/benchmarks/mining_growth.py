@@ -4,9 +4,7 @@
 and peak of the memory beyond what was there before, without the mapped stores.
 
 Text and vectors are made up: distinct short lines and a noisy copy of each. With ``--model`` lines of real text are
-embedded instead. With ``--saved`` the search is not made: its saved state is, with the known neighbors and made-up
-cosines, and is loaded as if the search had been killed just before its end. So ten million lines a side can be run:
-``--rows 10000000 --dim 16 --dtype int8 --saved --no-filters --no-plan``.
+embedded instead.
 """
 
 from __future__ import annotations
@@ -25,15 +23,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import torch
 
 from st_xling.mining import FilterOptions, MiningText, mine_texts, plan_mining, write_store
 from st_xling.mining import deduplication as reading
 from st_xling.mining.filters import PairFilters
 from st_xling.mining.pipeline import mine_texts as pipeline
-from st_xling.mining.search.corpus_matrix import CorpusMatrix
-from st_xling.mining.search.search_state import search_state
-from st_xling.mining.search.top_k import pack_keys
 from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak
 
 K = 4
@@ -115,8 +109,8 @@ class MadeUp:
         return vectors + random.standard_normal(vectors.shape, dtype=np.float32)
 
 
-def make_up(folder: Path, rows: int, dim: int, dtype: str) -> np.ndarray:
-    """Write both texts and their stores; the source of each target."""
+def make_up(folder: Path, rows: int, dim: int, dtype: str) -> None:
+    """Write both texts and their stores."""
     of_target = np.random.default_rng(1).permutation(rows)
     for side, numbers in zip(SIDES, (np.arange(rows), of_target)):
         with (folder / f"{side}.txt").open("w", encoding="utf-8") as file:
@@ -125,7 +119,6 @@ def make_up(folder: Path, rows: int, dim: int, dtype: str) -> np.ndarray:
         text = MiningText(folder / f"{side}.txt")
         vectors = MadeUp(numbers, dim, SIDES.index(side))
         write_store(folder / f"{side}.store", vectors, sentences=text, dtype=dtype)
-    return of_target
 
 
 def _words(number: int, side: str) -> str:
@@ -134,28 +127,6 @@ def _words(number: int, side: str) -> str:
         number, digit = divmod(number, len(SYLLABLES))
         words.append(SYLLABLES[digit] + ending)
     return " ".join(["".join(words[:2]), "".join(words[2:])])
-
-
-def finished_keys(of_target: np.ndarray) -> dict[str, torch.Tensor]:
-    """The results of an exact search: each sentence's partner first, then random others."""
-    rows = len(of_target)
-    of_source = np.empty(rows, dtype=np.int64)
-    of_source[of_target] = np.arange(rows)
-    states = {}
-    for side, partners in zip(SIDES, (of_source, of_target)):
-        keys = torch.empty((rows, K), dtype=torch.int64)
-        random = np.random.default_rng(SIDES.index(side))
-        for start in range(0, rows, 2**16):
-            some = partners[start : start + 2**16, None]
-            others = (some + np.cumsum(random.integers(1, rows // K, (len(some), K - 1)), axis=1)) % rows
-            others, own = np.hstack([some, others]), np.arange(start, start + len(some))[:, None]
-            # The same for a pair from either side.
-            one, other = (own, others) if side == "source" else (others, own)
-            cosines = 0.5 + 0.2 * ((one * 2654435761 + other * 40503) % 1048573) / 1048573 + 0.2 * (others == some)
-            packed = pack_keys(torch.from_numpy(cosines.astype(np.float32)), torch.from_numpy(others))
-            keys[start : start + 2**16] = packed.sort(dim=1, descending=True).values
-        states[side] = keys
-    return states
 
 
 def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
@@ -168,26 +139,10 @@ def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
                     (folder / f"{side}.txt").write_bytes(b"".join(islice(whole, rows)))
             options |= {"model": arguments.model, "dtype": arguments.dtype}
         else:
-            of_target = make_up(folder, rows, arguments.dim, arguments.dtype)
+            make_up(folder, rows, arguments.dim, arguments.dtype)
             options |= {f"{side}_embeddings": folder / f"{side}.store" for side in SIDES}
-            if arguments.saved:
-                states = finished_keys(of_target)
-            del of_target
         texts = [folder / f"{side}.txt" for side in SIDES]
         with contextlib.chdir(folder), Stages() as stages:
-            if arguments.saved:
-                inner = pipeline.find_neighbors
-
-                def resumed(source: Any, target: Any, *, k: int, state_folder: Path, **named: Any) -> Any:
-                    both = [
-                        CorpusMatrix(part, side, torch.device("cpu")) for side, part in zip(SIDES, (source, target))
-                    ]
-                    with search_state(*both, k=k, folder=state_folder, save_seconds=0) as state:
-                        state.source_keys[:] = states["source"]
-                        state.save(rows, states["target"])
-                    return inner(source, target, k=k, state_folder=state_folder, **named)
-
-                pipeline.find_neighbors = resumed
             filters = FilterOptions(disable=["all"] if arguments.no_filters else [])
             report = mine_texts(*texts, "pairs.tsv", filters=filters, method=arguments.method, **options)
         plan: dict[str, Any] = {}
@@ -223,13 +178,11 @@ def measure(
     model: str | None = None,
     text: tuple[str, ...] = (),
     folder: str | None = None,
-    saved: bool = False,
     no_filters: bool = False,
     no_plan: bool = False,
 ) -> Iterator[Ratio]:
     """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
     arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
-    arguments.saved = saved
     arguments.no_filters, arguments.no_plan = no_filters, no_plan
     sizes: list[tuple[int, dict[str, Any]]] = []
     for count in rows:

@@ -62,7 +62,7 @@ def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 
     tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
     (marks := folder / "searched").mkdir(exist_ok=True)
     task = partial(slow_neighbors, folder=marks, deaths=deaths, k=4)
-    return sharded_neighbors(*both, task, tasks, run, k=4, state_folder=state, save_seconds=0)
+    return sharded_neighbors(*both, task, tasks, run, k=4, state_folder=state)
 
 
 def embedded_here(folder: Path) -> np.ndarray:

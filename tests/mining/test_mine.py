@@ -55,17 +55,6 @@ def test_equals_loops(margin, retrieval, k):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(0, 2**31), st.sampled_from(MARGINS), st.sampled_from(RETRIEVALS), st.integers(1, 9))
-def test_blocks_do_not_change_a_bit(seed, margin, retrieval, block):
-    random = np.random.default_rng(seed)
-    source, target = random.integers(0, 2, (9, 4)) + [[1, 0, 0, 0]], random.integers(0, 2, (7, 4)) + [[1, 0, 0, 0]]
-    whole = as_list(mine(source, target, k=3, margin=margin, retrieval=retrieval))
-    neighbors = find_neighbors(source, target, k=3, block_rows=block, block_columns=block)
-    assert as_list(best_pairs(*neighbors, margin=margin, retrieval=retrieval)) == whole
-    assert whole == sorted(whole, key=lambda pair: (-pair[0], pair[1], pair[2]))
-
-
-@settings(max_examples=40, deadline=None)
 @given(st.integers(0, 2**31), st.sampled_from(MARGINS), st.sampled_from(RETRIEVALS))
 def test_swapping_languages_swaps_pairs_and_permuting_sentences_permutes_them(seed, margin, retrieval):
     source, target = parallel(8, 2, seed)

@@ -15,7 +15,7 @@ import torch
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import PairFilters
-from st_xling.mining.search.approximate import FAISS, check_factory
+from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import tsv_line
@@ -68,8 +68,8 @@ def open_work(
     """
     for name, (rows, _) in texts.items():
         maker = makers[name]
-        if method.startswith(FAISS):
-            check_factory(method.removeprefix(FAISS), maker.dim)
+        if method.startswith(FAISS) and maker.dim:
+            CandidateIndex(method.removeprefix(FAISS), maker.dim)  # raises for one that FAISS cannot make
         if isinstance(maker, PrecomputedEmbeddings):
             maker.check(rows)
     sources, targets = (len(distinct) for _, distinct in texts.values())

@@ -1,1 +1,1 @@
-"""The exact search: one pass over the cosines of two sides, in bounded memory."""
+"""Nearest neighbors of two corpora in each other: exact or by FAISS, in blocks and tasks of bounded memory."""

@@ -8,12 +8,10 @@ exactly. So every index gives true cosines, no gaps, and equal candidates in the
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +20,11 @@ import torch
 from torch import Tensor
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
-from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors, exact_rows
+from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
 from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path, file_sha256, locked, read_json_object, write_json
+from st_xling.utils.io import atomic_path, locked
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -49,38 +47,31 @@ _LEAST_TRAINED = 39 * 256
 # Queries searched, and vectors added, at a time, at most.
 _MOST_AT_ONCE = 2**14
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True, eq=False)
 class ApproximateSearch:
-    """Result of an approximate search, and how much it may have missed.
+    """Result of an approximate search.
 
     Attributes:
         forward: Source → target.
         backward: Target → source.
         recall: Share of the true ``k`` nearest that were found for a sample of each corpus, source first; ``None``
-            where no sample was requested.
-        sampled: Rows of each sample.
-        completed: Rows of each corpus whose candidates were too few, or cut off among equals, and that were then
-            searched exactly.
-        index: The factory string of the index, with the parameters it was searched with; ``"exact"`` where the rows
-            were too few to train it and all were searched exactly.
+            without a sample.
+        index: Factory strings of the indexes, with the parameters of the search.
     """
 
     forward: Neighbors
     backward: Neighbors
     recall: tuple[float, float] | None
-    sampled: tuple[int, int]
-    completed: tuple[int, int]
     index: str
 
     def __str__(self) -> str:
-        if self.recall is None:
-            return f"recall not measured, by {self.index}"
-        shares = (f"{share:.4f} of {rows} rows" for share, rows in zip(self.recall, self.sampled))
-        exact = ", {:,} and {:,} rows searched exactly".format(*self.completed) if any(self.completed) else ""
-        return "recall of exact neighbors: source side {}, target side {}, by {}".format(*shares, self.index) + exact
+        return f"{recall_words(self.recall) if self.recall else 'recall not measured'}, by {self.index}"
+
+
+def recall_words(recall: tuple[float, float]) -> str:
+    """Describe the recall of both sides."""
+    return "recall of exact neighbors: source side {:.4f}, target side {:.4f}".format(*recall)
 
 
 def approximate_neighbors(
@@ -102,8 +93,8 @@ def approximate_neighbors(
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
     Candidates have their exact cosines, best first, the lowest index first among equals; a pair that is
     found from either corpus counts for both. No neighbor is missing: a row with too few candidates is searched
-    exactly. If there are too few rows to train the index, that is logged and all are searched exactly. One seed always
-    gives the same result: with inverted files also for any number of threads, with graphs (HNSW, NSG) for one thread.
+    exactly. One seed always gives the same result: with inverted files also for any number of threads, with graphs
+    (HNSW, NSG) for one thread.
 
     Embeddings may be memory maps, which are read in blocks. Beyond them a search takes ``memory_mib``, one index at a
     time, the vectors that it is trained on, and ``32 * k + 16`` bytes per row of either corpus.
@@ -120,84 +111,63 @@ def approximate_neighbors(
         index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
         recall_sample: Rows of each corpus whose exact neighbors are searched too, to measure the recall; 0 for none.
         seed: For the vectors that are trained on, and the sample.
-        device: Where to compute; a GPU serves the index too where the installed FAISS has one for it.
+        device: Where to score the candidates; the index itself is searched on the CPU.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
         progress: Show bars on stderr.
     Returns:
         Neighbors in both directions with the measured recall.
     Raises:
-        ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter, or
-            ``recall_sample`` is negative.
+        ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter, or too few
+            rows to train it.
     Example:
         >>> found = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
         >>> found.forward.indices.ravel().tolist(), found.recall
         ([2, 0, 1], (1.0, 1.0))
     """
-    source_embeddings, target_embeddings = check_shapes(
-        source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
-    )
-    check_k(k, source_embeddings.shape[0], target_embeddings.shape[0])
-    if recall_sample < 0:
-        raise ValueError(f"recall_sample must be at least 0: got {recall_sample}; leave it out for the default.")
-    source = CorpusMatrix(source_embeddings, "source_embeddings", torch.device(device))
-    target = CorpusMatrix(target_embeddings, "target_embeddings", torch.device(device))
-    sides = ((source, target, index_names[1]), (target, source, index_names[0]))
-    chosen = [CandidateIndex(factory or default_factory(other.rows, source.dim), source.dim) for _, other, _ in sides]
+    names = "source_embeddings", "target_embeddings"
+    both = check_shapes(source_embeddings, target_embeddings, *names)
+    check_k(k, both[0].shape[0], both[1].shape[0])
+    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
     folder = None if index_folder is None else Path(index_folder)
-    for (_, other, _), index in zip(sides, chosen):
-        if index.cells > other.rows:
-            logger.warning(
-                "%r has more cells than the %s rows to train it on: all are searched exactly instead.",
-                *(index.factory, f"{other.rows:,}"),
-            )
-            both = exact_neighbors(
-                source_embeddings, target_embeddings, k=k, device=device, memory_mib=memory_mib, progress=progress
-            )
-            sampled = min(recall_sample, source.rows), min(recall_sample, target.rows)
-            recall = (1.0, 1.0) if recall_sample else None
-            return ApproximateSearch(*both, recall, sampled, (source.rows, target.rows), "exact search")
-    keys, completed, texts = [], [], []
-    for own, other, name in sides:
-        index = chosen.pop(0)  # one at a time in memory
+    keys, used = [], []
+    for own, other, name in ((source, target, index_names[1]), (target, source, index_names[0])):
+        index = CandidateIndex(factory or default_factory(other.rows, own.dim), own.dim)
         index.prepare(other, folder, name, seed=seed, memory_mib=memory_mib, progress=progress)
         own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib, progress=progress)
         for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
             own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
         keys.append(own_keys)
-        completed.append(len(lacking))
-        texts.append(index.text)
-    forward, backward = keys
-    pairs = ((forward, backward), (backward, forward))
-    best = [Neighbors.from_keys(merge_pairs(*pair)) for pair in pairs]
-    used = " and ".join(dict.fromkeys(texts))
-    matrices = (source, target)
-    found = measured(matrices, best, used, rows=recall_sample, seed=seed, k=k, memory_mib=memory_mib, progress=progress)
-    return replace(found, completed=(completed[0], completed[1]))
+        used.append(index.text)
+        del index  # one at a time in memory
+    forward, backward = (Neighbors.from_keys(merge_pairs(*pair)) for pair in (keys, keys[::-1]))
+    recall = None
+    if recall_sample:
+        sides = [source, target]
+        recall = measure_recall(
+            sides, (forward, backward), rows=recall_sample, seed=seed, k=k, memory_mib=memory_mib, progress=progress
+        )
+    return ApproximateSearch(forward, backward, recall, " and ".join(dict.fromkeys(used)))
 
 
-def measured(
+def measure_recall(
     matrices: Sequence[CorpusMatrix],
-    both: Sequence[Neighbors],
-    index: str,
+    found: Sequence[Neighbors],
     *,
-    rows: int,
-    seed: int,
     k: int,
     memory_mib: int,
+    rows: int = RECALL_SAMPLE,
+    seed: int = 0,
     progress: bool = False,
-) -> ApproximateSearch:
+) -> tuple[float, float]:
     """Measure the recall of neighbors in both directions on so many rows of either corpus."""
-    recalls, sizes = [], []
+    recalls = []
     for number, (own, other) in enumerate((matrices, matrices[::-1])):
         random = np.random.default_rng(seed + number)
         sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
         keys = exact_rows(own, other, sample, k=k, memory_mib=memory_mib, progress=progress)
-        true = indices_of(keys).numpy()
-        some = both[number].indices[sample]  # equal in index is equal in cosine
-        recalls.append(float((true[:, :, None] == some[:, None, :]).any(axis=2).mean()) if rows else 0.0)
-        sizes.append(len(sample))
-    recall = (recalls[0], recalls[1]) if rows else None
-    return ApproximateSearch(both[0], both[1], recall, (sizes[0], sizes[1]), (0, 0), index)
+        some = found[number].indices[sample]  # equal in index is equal in cosine
+        recalls.append(float((indices_of(keys).numpy()[:, :, None] == some[:, None, :]).any(axis=2).mean()))
+    return recalls[0], recalls[1]
 
 
 def default_factory(rows: int, dim: int) -> str:
@@ -213,116 +183,67 @@ def default_cells(rows: int) -> int:
     return 2 ** max(0, round(np.log2(rows / ROWS_PER_CELL)))
 
 
-def default_probes(cells: int) -> int:
-    """Return the number of cells to search; translations lie farther apart than neighbors in one language."""
-    return max(1, cells // 4)
-
-
-def check_factory(factory: str, dim: int | None = None) -> None:
-    """Raise unless FAISS can read such a factory string and, where the vectors' dim is known, make the index."""
-    CandidateIndex(factory, dim)
-
-
 class CandidateIndex:
     """A FAISS index that proposes candidates.
 
     Args:
         factory: See :func:`approximate_neighbors`.
-        dim: Of the vectors; without it only the string is checked.
+        dim: Dimension of the vectors.
     Raises:
-        ValueError: When FAISS refuses it.
+        ValueError: If FAISS cannot make the index, or it has no such parameter.
     """
 
-    def __init__(self, factory: str, dim: int | None) -> None:
+    def __init__(self, factory: str, dim: int) -> None:
         import faiss
 
         self._faiss = faiss
         self.factory, _, words = factory.partition("?")
-        self.parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
-        count = self.parameters.pop("candidates", "0")
-        if not count.isdecimal():
-            raise ValueError(f"candidates of a FAISS index must be a whole number: got {count!r}; leave it out.")
-        self.candidates, self.cells, self.probes = int(count), 0, 0
-        self.text = factory
-        self._index: Any = None
-        if re.search(r"(?<!\d)0+(?!\d)", self.factory):  # some would end this process
-            raise ValueError(f"numbers in the name of a FAISS index must be at least 1: got {self.factory!r}.")
-        try:
-            self._index = faiss.index_factory(dim or 5760, self.factory)
-        except RuntimeError as error:
-            if dim is not None or "could not parse" in str(error):
-                raise ValueError(
-                    f"method must name an index that FAISS can make{f' for dim {dim}' if dim else ''}: got "
-                    f"{self.factory!r}, and FAISS says: {_said(error)}; see its documentation of index_factory."
-                ) from None
-            return
-        self.set_parameters()
-
-    def set_parameters(self) -> None:
-        """Set the parameters that the user named, and defaults by measurement for the others."""
-        space = self._faiss.ParameterSpace()
-        inverted = self._faiss.try_extract_index_ivf(self._index)
-        self.cells = 0 if inverted is None else inverted.nlist
-        defaults: dict[str, Any] = {"efSearch": 128}
-        if self.cells:
-            nprobe = self.parameters.get("nprobe", default_probes(self.cells))
-            defaults = {"nprobe": nprobe, "quantizer_efSearch": nprobe}  # the latter of a graph of cells only
-        used = []
-        for name, value in (defaults | self.parameters).items():
-            try:
-                if not 1 <= float(value) < np.inf:
-                    raise ValueError("it must be at least 1")
-                space.set_index_parameter(self._index, name, float(value))
-                used.append(f"{name}={value}")
-                self.probes = int(float(value)) if name == "nprobe" else self.probes
-            except (RuntimeError, ValueError) as error:
-                if name in self.parameters:
-                    raise ValueError(
-                        f"parameters after the question mark must be search parameters of {self.factory!r}, such as "
-                        f"nprobe=64, efSearch=128 or candidates=50: got {name}={value} ({_said(error)})."
-                    ) from None
-        used += [f"candidates={self.candidates}"] if self.candidates else []
+        parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
+        self.text = self.factory
+        with self._errors():
+            self._index = faiss.index_factory(dim, self.factory)
+            inverted = faiss.try_extract_index_ivf(self._index)
+            self.cells = 0 if inverted is None else inverted.nlist
+            # Defaults by measurement; translations lie farther apart than neighbors in one language.
+            nprobe = parameters.get("nprobe", max(1, self.cells // 4))
+            defaults = {"nprobe": nprobe} if self.cells else {}
+            if "HNSW" in factory:
+                defaults |= {"quantizer_efSearch": nprobe} if self.cells else {"efSearch": 128}
+            self._parameters = {name: float(value) for name, value in (defaults | parameters).items()}
+            self._candidates = int(self._parameters.pop("candidates", 0))
+            self._set_parameters()
+        used = [f"{name}={value:g}" for name, value in self._parameters.items()]
+        used += [f"candidates={self._candidates}"] if self._candidates else []
         self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
+
+    def _set_parameters(self) -> None:
+        space = self._faiss.ParameterSpace()
+        for name, value in self._parameters.items():
+            space.set_index_parameter(self._index, name, value)
 
     def prepare(
         self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
     ) -> None:
-        """Train the index and add all rows, or read it from the folder, where it is kept.
-
-        Next to an index lies a JSON file with its size and hash: an index that does not match it is made again.
-        """
+        """Train the index and add all rows, or read it from the folder, where it is kept."""
         if folder is None:
             self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
             return
         made_by = hashlib.sha256(f"{self.factory} {seed} {self._faiss.__version__}".encode()).hexdigest()[:16]
-        digest = hashlib.sha256(str((matrix.rows, matrix.dim)).encode())
-        matrix.add_to(digest)
-        vectors = digest.hexdigest()[:16]
-        path = folder / f"{name}-{vectors}-{made_by}.faiss"
+        path = folder / f"{name}-{matrix.fingerprint[:16]}-{made_by}.faiss"
         folder.mkdir(parents=True, exist_ok=True)
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
-            if not self._read(path):
-                self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
-                path.with_suffix(".json").unlink(missing_ok=True)
-                with atomic_path(path) as temporary:
-                    self._faiss.write_index(self._index, str(temporary))
-                write_json(path.with_suffix(".json"), _size_and_hash(path))
-
-    def _read(self, path: Path) -> bool:
-        """Read the index, if there is one with the size and hash that were noted; returns whether there was."""
-        if not path.exists():
-            return False
-        noted = read_json_object(path.with_suffix(".json"), remedy="delete it")
-        if noted != _size_and_hash(path):
-            logger.warning("%s is damaged: the index is made again.", path)
-            return False
-        self._index = self._faiss.read_index(str(path))
-        self.set_parameters()
-        return True
+            if path.exists():
+                with self._errors():
+                    self._index = self._faiss.read_index(str(path))
+                    self._set_parameters()
+                return
+            self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
+            with atomic_path(path) as temporary:
+                self._faiss.write_index(self._index, str(temporary))
 
     def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
-        index = self._on(matrix.device)
+        index = self._index
         if not index.is_trained:
             most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
             rows = np.sort(np.random.default_rng(seed).choice(matrix.rows, most, replace=False))
@@ -342,44 +263,35 @@ class CandidateIndex:
         with self._errors():
             for _, vectors in _blocks(matrix, memory_mib, "index", progress):
                 index.add(vectors)
-        self._index = index if index is self._index else self._faiss.index_gpu_to_cpu(index)
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """With as many threads as torch has; what FAISS refuses is an error of the index that was chosen."""
+        """Use as many threads as torch, and turn errors of FAISS into ``ValueError``."""
         self._faiss.omp_set_num_threads(torch.get_num_threads())
         try:
             yield
-        except RuntimeError as error:
-            raise ValueError(f"FAISS cannot search by {self.text!r}: {_said(error)}; choose another index.") from None
+        except (RuntimeError, ValueError) as error:
+            raise ValueError(
+                f"FAISS cannot search by {self.text!r} for these vectors: {error}; see its documentation of "
+                "index_factory, or choose another index."
+            ) from None
         finally:
             self._faiss.omp_set_num_threads(torch.get_num_threads())
-
-    def _on(self, device: torch.device) -> Any:
-        """The index on that device, or as it is where the installed FAISS has no such index there."""
-        if device.type == "cuda" and self._faiss.get_num_gpus():
-            try:
-                resources = self._faiss.StandardGpuResources()
-                return self._faiss.index_cpu_to_gpu(resources, device.index or 0, self._index)
-            except RuntimeError as error:
-                logger.warning("FAISS searches %s on the processor: %s", self.factory, _said(error))
-        return self._index
 
     def search(
         self, own: CorpusMatrix, other: CorpusMatrix, *, k: int, memory_mib: int, progress: bool
     ) -> tuple[Tensor, Tensor]:
-        """Packed candidates of ``own`` among the rows of ``other``, which are indexed.
+        """Find packed candidates of ``own`` among the rows of ``other``, which are indexed.
 
         Returns:
             The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
         """
-        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
-        index = self._on(own.device)
+        count = min(other.rows, max(k + 1, self._candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
         keys = torch.empty((own.rows, k), dtype=torch.int64)
         lacking = torch.empty(own.rows, dtype=torch.bool)
         for start, vectors in _blocks(own, memory_mib, "search", progress, count=count):
             with self._errors():
-                found = torch.from_numpy(index.search(vectors, count)[1])
+                found = torch.from_numpy(self._index.search(vectors, count)[1])
             here = slice(start, start + len(vectors))
             keys[here], lacking[here] = _scored(own, other, start, found, k)
         return keys, lacking.nonzero().squeeze(1)
@@ -420,12 +332,3 @@ def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k
     # at most 4 better than its last candidate. So Flat is exact.
     cut = (last >= cosines_of(keys[:, -1]) - 4 * product_error(own.dim)) & (found.shape[1] < other.rows)
     return keys, cut | (keys[:, -1] == NO_CANDIDATE)
-
-
-def _size_and_hash(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "sha256": file_sha256(path)}
-
-
-def _said(error: Exception) -> str:
-    """FAISS's words without the place in its code."""
-    return re.sub(r"^Error in .*? at \S+:\d+: (Error: )?", "", str(error))

@@ -7,6 +7,7 @@ cosines in float64, so that its result does not depend on the precision of any p
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -66,11 +67,14 @@ class CorpusMatrix:
     def _divided(self, rows: Tensor, at: slice | np.ndarray) -> Tensor:
         return rows.double() * torch.from_numpy(1 / self.lengths[at, None]).to(rows.device)
 
-    def add_to(self, digest: Any) -> None:
-        """Update a digest of :mod:`hashlib` with all lengths and about a thousand rows."""
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the shape, all lengths and about a thousand rows."""
+        digest = hashlib.sha256(str((self.rows, self.dim)).encode())
         digest.update(self.lengths.tobytes())
         rows = np.unique(np.linspace(0, self.rows - 1, min(self.rows, 1024)).astype(np.int64))
         digest.update(self.unit_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
+        return digest.hexdigest()
 
 
 def _as_tensor(embeddings: np.ndarray | Tensor) -> Tensor:

@@ -7,11 +7,9 @@ cosines of the others are computed in float64.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +17,6 @@ import torch
 from torch import Tensor
 
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, output_rounding, pair_cosines, precisions
-from st_xling.mining.search.search_state import SearchState, search_state
 from st_xling.mining.search.top_k import (
     MAX_ROWS,
     NO_CANDIDATE,
@@ -62,15 +59,8 @@ class Neighbors:
 
     @classmethod
     def from_keys(cls, keys: Tensor) -> Neighbors:
-        """Unpack the candidates of :mod:`st_xling.mining.search.top_k`, whose memory becomes that of the indices.
-
-        *Shape:* ``(n, k)``
-        """
-        similarities, indices = np.empty(keys.shape, dtype=np.float32), keys.numpy()
-        for start in range(0, len(keys), _CORPUS_ROWS):
-            block = slice(start, start + _CORPUS_ROWS)
-            similarities[block], indices[block] = cosines_of(keys[block]).numpy(), indices_of(keys[block]).numpy()
-        return cls(similarities, indices)
+        """Unpack the candidates of :mod:`st_xling.mining.search.top_k`. *Shape:* ``(n, k)``"""
+        return cls(cosines_of(keys).numpy(), indices_of(keys).numpy())
 
     @property
     def means(self) -> np.ndarray:
@@ -96,40 +86,21 @@ def exact_neighbors(
     k: int = 4,
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
-    block_rows: int | None = None,
-    block_columns: int | None = None,
     progress: bool = False,
-    state_folder: str | os.PathLike[str] | None = None,
-    save_seconds: float = 60.0,
 ) -> tuple[Neighbors, Neighbors]:
     """Search all rows exactly; see :func:`~st_xling.mining.find_neighbors` for arguments, results and errors.
 
     Rounded products, each computed once for its row and its column, only decide which pairs are compared: in bfloat16
     if the CPU supports it, then in float32. These pairs are compared by the cosines of
-    :mod:`st_xling.utils.cosines`, in float64, and by index among equals, so that the result is exact for any blocks,
-    threads and device.
+    :mod:`st_xling.utils.cosines`, in float64, and by index among equals.
 
-    Beyond the inputs, a search takes ``memory_mib``, and ``12 * k + 8`` bytes per row of either corpus.
+    Beyond the inputs, a search takes ``memory_mib``, and ``16 * k + 8`` bytes per row of either corpus.
     """
-    source_embeddings, target_embeddings = check_shapes(
-        source_embeddings, target_embeddings, "source_embeddings", "target_embeddings"
-    )
-    (sources, dim), targets = source_embeddings.shape, target_embeddings.shape[0]
-    check_k(k, sources, targets)
-    if min(1 if size is None else size for size in (block_rows, block_columns)) < 1:
-        raise ValueError(
-            f"blocks must be at least 1 by 1: got block_rows={block_rows} and block_columns={block_columns}; "
-            "leave them out for the defaults."
-        )
-    assert max(sources, targets) <= MAX_ROWS, "row numbers must fit 32 bits"
-    device = torch.device(device)
-    blocks = block_sizes(sources, targets, dim, memory_mib=memory_mib, device=device.type)
-    blocks = Blocks(min(block_rows or blocks.rows, sources), min(block_columns or blocks.columns, targets))
-    source = CorpusMatrix(source_embeddings, "source_embeddings", device)
-    target = CorpusMatrix(target_embeddings, "target_embeddings", device)
-    folder = None if state_folder is None else Path(state_folder)
-    with search_state(source, target, k=k, folder=folder, save_seconds=save_seconds) as state:
-        forward, backward = _search(source, target, k=k, blocks=blocks, state=state, progress=progress)
+    names = "source_embeddings", "target_embeddings"
+    both = check_shapes(source_embeddings, target_embeddings, *names)
+    check_k(k, both[0].shape[0], both[1].shape[0])
+    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+    forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
 
@@ -145,9 +116,7 @@ def exact_rows(
         return torch.empty((0, k), dtype=torch.int64)
     at = torch.from_numpy(rows).to(own.embeddings.device) if isinstance(own.embeddings, Tensor) else rows
     selected = CorpusMatrix(own.embeddings[at], "rows", own.device)
-    blocks = block_sizes(len(rows), other.rows, own.dim, memory_mib=memory_mib, device=own.device.type)
-    with search_state(selected, other, k=k, folder=None, save_seconds=0.0) as state:
-        return _search(selected, other, k=k, blocks=blocks, state=state, progress=progress)[0]
+    return _search(selected, other, k=k, memory_mib=memory_mib, progress=progress)[0]
 
 
 def nearest_rows(
@@ -222,24 +191,26 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
 
 
 def _search(
-    source: CorpusMatrix, target: CorpusMatrix, *, k: int, blocks: Blocks, state: SearchState, progress: bool
+    source: CorpusMatrix, target: CorpusMatrix, *, k: int, memory_mib: int, progress: bool
 ) -> tuple[Tensor, Tensor]:
-    """Search both corpora: candidates of rows are complete block by block, those of columns at the end."""
-    target_keys = state.target_keys.to(source.device)
-    bar = progress_bar(total=source.rows, initial=state.done, unit="rows", desc="search", show=progress)
+    """Return the packed candidates of both corpora, on the CPU."""
+    assert max(source.rows, target.rows) <= MAX_ROWS, "row numbers must fit 32 bits"
+    source_keys, target_keys = (
+        torch.full((side.rows, k), NO_CANDIDATE, device=side.device) for side in (source, target)
+    )
+    blocks = block_sizes(source.rows, target.rows, source.dim, memory_mib=memory_mib, device=source.device.type)
+    bar = progress_bar(total=source.rows, unit="rows", desc="search", show=progress)
     products = _Products(source, target, blocks)
     with torch.inference_mode(), full_precision(), bar:
-        for start in range(state.done, source.rows, blocks.rows):
+        for start in range(0, source.rows, blocks.rows):
             rows = range(start, min(start + blocks.rows, source.rows))
-            source_keys = torch.full((len(rows), k), NO_CANDIDATE, device=source.device)
             for first in range(0, target.rows, blocks.columns):
                 columns = range(first, min(first + blocks.columns, target.rows))
-                products.compare(rows, columns, source_keys, target_keys[columns.start : columns.stop])
+                products.compare(
+                    rows, columns, source_keys[rows.start : rows.stop], target_keys[columns.start : columns.stop]
+                )
             bar.update(len(rows))
-            state.source_keys[rows.start : rows.stop] = source_keys.cpu()
-            if rows.stop == source.rows or state.is_due():
-                state.save(rows.stop, target_keys.cpu())
-    return state.source_keys, state.target_keys
+    return source_keys.cpu(), target_keys.cpu()
 
 
 class _Products:

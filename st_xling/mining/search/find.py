@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from st_xling.mining.ray import check_engine, run_on_ray
-from st_xling.mining.search.approximate import (
-    FAISS,
-    RECALL_SAMPLE,
-    ApproximateSearch,
-    approximate_neighbors,
-    check_factory,
-    measured,
-)
+from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall, recall_words
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbors, exact_neighbors
-from st_xling.mining.search.shards import Task, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search.shards import Search, Task, run_here, sharded_neighbors, tasks_of
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 logger = logging.getLogger(__name__)
@@ -41,8 +33,6 @@ def check_search(method: str, engine: str) -> None:
             f"method must be one of {', '.join(METHODS)}, or {FAISS} and a factory string, such as "
             f"'{FAISS}IVF4096,Flat': got {method!r}; {METHODS[0]!r} is usual."
         )
-    if method.startswith(FAISS):
-        check_factory(method.removeprefix(FAISS))
     check_engine(engine)
 
 
@@ -73,19 +63,16 @@ def find_neighbors(
     engine: str = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
-    block_rows: int | None = None,
-    block_columns: int | None = None,
     shard_rows: int | None = None,
     index_folder: str | Path | None = None,
-    state_folder: str | os.PathLike[str] | None = None,
-    save_seconds: float = 60.0,
+    state_folder: str | Path | None = None,
     progress: bool = False,
 ) -> tuple[Neighbors, Neighbors]:
     """Find the nearest targets of each source and the nearest sources of each target, by cosine.
 
     Every method returns ``k`` different rows in each list, with their exact cosines, best first, and the lowest index
     first among equals. An approximate search may miss some of the nearest; how many is measured on a sample, and logged
-    with ``progress``. The result of an exact search does not depend on blocks, threads, device and engine.
+    with ``progress``.
 
     Embeddings may be memory maps larger than the memory, which are read block by block.
 
@@ -99,13 +86,10 @@ def find_neighbors(
         engine: ``"local"``, or ``"ray"`` to search with the workers of a Ray cluster; the result is the same.
         device: Device to search on, such as ``"cuda"``; the workers of a cluster search on their CPUs.
         memory_mib: Limit on the memory of one block of the search, in MiB, in each worker.
-        block_rows: Number of sources compared at a time in an exact local search; by default as many as fit.
-        block_columns: Number of targets compared at a time.
-        shard_rows: Maximum number of rows of either corpus in a task of a search by Ray or FAISS; see
-            :func:`~st_xling.mining.search.shards.tasks_of`. The result of an approximate search depends on it.
+        shard_rows: Maximum number of rows of either corpus in a task of a search that is saved, by Ray or by FAISS;
+            see :func:`~st_xling.mining.search.shards.tasks_of`. The result of an approximate search depends on it.
         index_folder: Folder to keep the indexes of an approximate search in; by default ``state_folder``.
         state_folder: Folder to save the search in and to resume it from.
-        save_seconds: Time between two saves.
         progress: Show a progress bar on stderr.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
@@ -122,54 +106,37 @@ def find_neighbors(
     source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     method = choose_method(method, sources, targets, dim)
-    if method == "exact" and engine == "local":
-        return exact_neighbors(
-            source,
-            target,
+    device = "cpu" if engine == "ray" else device
+    is_exact = method == "exact"
+    if is_exact and engine == "local" and state_folder is None:
+        return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib, progress=progress)
+    folder = index_folder or state_folder
+    if is_exact:
+        search: Search = partial(_search_exactly, k=k, device=device, memory_mib=memory_mib)
+    else:
+        search = partial(
+            _search_index,
             k=k,
+            factory=method.removeprefix(FAISS) if method.startswith(FAISS) else None,
+            index_folder=None if folder is None else Path(folder).absolute(),
             device=device,
             memory_mib=memory_mib,
-            block_rows=block_rows,
-            block_columns=block_columns,
-            state_folder=state_folder,
-            save_seconds=save_seconds,
-            progress=progress,
         )
-    device = "cpu" if engine == "ray" else device
-    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
-    folder = index_folder or state_folder
-    approximate = partial(
-        approximate_neighbors,
+    both = sharded_neighbors(
+        source,
+        target,
+        search,
+        tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows),
+        run_on_ray if engine == "ray" else run_here,
         k=k,
-        factory=method.removeprefix(FAISS) if method.startswith(FAISS) else None,
-        index_folder=None if folder is None else Path(folder).absolute(),
-        device=device,
-        memory_mib=memory_mib,
+        name=method,
+        state_folder=state_folder,
+        progress=progress,
     )
-    if engine == "local" and len(tasks) == 1:
-        found = approximate(source, target, progress=progress)
-        both = found.forward, found.backward
-    else:
-        exact = partial(_search_exactly, k=k, device=device, memory_mib=memory_mib)
-        both = sharded_neighbors(
-            source,
-            target,
-            exact if method == "exact" else partial(_search_index, approximate),
-            tasks,
-            run_on_ray if engine == "ray" else run_here,
-            k=k,
-            name=method,
-            state_folder=state_folder,
-            save_seconds=save_seconds,
-            progress=progress,
-        )
-        if method == "exact" or not progress:
-            return both
+    if progress and not is_exact:
         matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
-        words = f"{len(tasks)} tasks of {method}"
-        found = measured(matrices, both, words, rows=RECALL_SAMPLE, seed=0, k=k, memory_mib=memory_mib)
-    if progress:
-        logger.info("%s: %s", method, found)
+        recall = measure_recall(matrices, both, k=k, memory_mib=memory_mib)
+        logger.info("%s: %s", method, recall_words(recall))
     return both
 
 
@@ -179,9 +146,7 @@ def _search_exactly(
     return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib)
 
 
-def _search_index(
-    approximate: Callable[..., ApproximateSearch], source: Embeddings, target: Embeddings, task: Task
-) -> tuple[Neighbors, Neighbors]:
+def _search_index(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbors, Neighbors]:
     names = "source-{}-{}".format(*task.source), "target-{}-{}".format(*task.target)
-    found = approximate(source, target, index_names=names, recall_sample=0)
+    found = approximate_neighbors(source, target, index_names=names, recall_sample=0, **options)
     return found.forward, found.backward

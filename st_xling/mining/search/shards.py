@@ -7,25 +7,31 @@ tasks end. So the result is the same too, and a search that was killed lacks onl
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
-from functools import partial
+from contextlib import ExitStack, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbors, check_k
-from st_xling.mining.search.search_state import search_state
-from st_xling.mining.search.top_k import distinct_best, pack_keys
+from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.resumable import ResumableFolder
+
+_FILE = "search.safetensors"
+
+# Finished tasks are saved when they have taken so many times what saving takes.
+_SAVE_SHARE = 20
 
 #: Rows of a shard of an approximate search, at most. A cell's members grow with the shard, not the cells that a row is
 #: compared with: two shards a side take twice as long as one, and find more. An index of so many vectors of dim 384 in
@@ -92,59 +98,78 @@ def sharded_neighbors(
     *,
     k: int,
     name: str = "",
-    state_folder: str | os.PathLike[str] | None = None,
-    save_seconds: float = 60.0,
+    state_folder: str | Path | None = None,
     progress: bool = False,
 ) -> tuple[Neighbors, Neighbors]:
     """Run ``search`` in each task, and merge the neighbors.
 
-    Beyond the embeddings this process holds ``8 * k + 40`` bytes for each row of either corpus, and a few results.
+    Beyond the embeddings this process holds ``16 * k + 40`` bytes for each row of either corpus, and a few results.
 
     Args:
         source_embeddings: *Shape:* ``(sources, dim)``
         target_embeddings: *Shape:* ``(targets, dim)``
-        search: Of one task.
+        search: Function that searches one task.
         tasks: From :func:`tasks_of`.
-        run: :func:`run_here`, or what runs them elsewhere.
-        k: Neighbors of each row.
-        name: Of ``search`` with all that its result depends on: a saved state of another is refused.
-        state_folder: Save there what finished tasks found, and resume from that.
-        save_seconds: Most time between two saves; less while saving takes no time beside the tasks.
-        progress: Show a bar on stderr.
+        run: :func:`run_here`, or a function that runs them elsewhere.
+        k: Number of neighbors of each row.
+        name: Name of ``search`` with all that its result depends on: a saved state of another is rejected.
+        state_folder: Folder to save the neighbors of finished tasks in, and to resume from.
+        progress: Show a progress bar on stderr.
     Raises:
         ValueError: As :func:`~st_xling.mining.find_neighbors`.
-        OSError: For a full disk in a task, which is named; what others found is saved.
+        OSError: For a full disk in a task, which is named; results of others are saved.
     """
     names = "source_embeddings", "target_embeddings"
     both = check_shapes(source_embeddings, target_embeddings, *names)
     matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
-    folder = None if state_folder is None else Path(state_folder)
-    saved = search_state(
-        *matrices, k=k, folder=folder, save_seconds=save_seconds, tasks=len(tasks), search=f"{name}, {tasks[-1]}"
-    )
-    del matrices
-    with saved as state:
-        todo = {number: task for number, task in enumerate(tasks) if not state.tasks[number]}
+    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(("source", "target"), matrices)}
+    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
+    with ExitStack() as stack:
+        folder = None
+        if state_folder is not None:
+            folder = stack.enter_context(
+                ResumableFolder(state_folder, name="state_folder", instead="name another folder")
+            )
+            prints = {"source": matrices[0].fingerprint, "target": matrices[1].fingerprint}
+            folder.begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
+            if _FILE in folder.steps:
+                try:
+                    state = load_file(folder.path / _FILE)
+                except SafetensorError as error:
+                    raise ValueError(
+                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
+                    ) from error
+        del matrices
+        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
+        saved_at, cost = time.monotonic(), 0.0
+
+        def save() -> None:
+            nonlocal saved_at, cost
+            if folder is not None:
+                started = time.monotonic()
+                with folder.writing(_FILE, _FILE) as temporary:
+                    save_file(state, temporary)
+                saved_at = time.monotonic()
+                cost = saved_at - started
+
         done = len(tasks) - len(todo)
-        best = state.source_keys, state.target_keys
-        save = partial(state.save, len(best[0]), best[1])
-        with progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress) as bar:
-            try:
-                for number, keys in run(*both, search, todo):
-                    for rows, known, found in zip(tasks[number], best, keys):
-                        known = known[slice(*rows)]
-                        # Different keys: what is interrupted here is saved, and merged again when the task runs again.
-                        known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
-                    state.tasks[number] = True
-                    if state.is_due() or state.tasks.all():
-                        save()
-                    bar.update()
-            except BaseException:
-                with suppress(OSError):  # what finished is kept, unless the disk is full
+        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
+        stack.enter_context(bar)
+        try:
+            for number, keys in run(*both, search, todo):
+                for rows, side, found in zip(tasks[number], ("source", "target"), keys):
+                    known = state[side][slice(*rows)]
+                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                state["tasks"][number] = True
+                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
                     save()
-                raise
-    assert state.tasks.all()
-    return Neighbors.from_keys(best[0]), Neighbors.from_keys(best[1])
+                bar.update()
+        except BaseException:
+            with suppress(OSError):  # finished tasks are kept, unless the disk is full
+                save()
+            raise
+    return Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
 
 
 def run_here(
