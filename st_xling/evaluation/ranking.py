@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from st_xling.utils.checks import check_choice
 
-# Drawn places held at a time.
-_AT_ONCE = 2**22
+#: Draws held in memory at a time.
+AT_ONCE = 2**22
 
 #: How equal scores are put in order.
 TIES = ("pessimistic", "index")
@@ -229,23 +229,52 @@ def ranking_matrix(
     return matrix
 
 
-def bootstrap_interval(
-    values: ArrayLike, *, samples: int = 1000, confidence: float = 0.95, seed: int = 0
+def resample(
+    sizes: Sequence[int], statistic: Callable[[list[np.ndarray]], np.ndarray], *, samples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Percentile bootstrap over rows: the interval that holds the mean of a share of resampled sets.
+    """Return the ends of 95 % percentile bootstrap intervals.
+
+    Args:
+        sizes: Number of items of each group, at least 2; groups are resampled independently.
+        statistic: Takes for each group how often each item was drawn in each sample, *shape:* ``(samples, items)``, and
+            returns values with the samples in the last axis.
+        samples: Number of samples.
+        seed: Seed of the draw.
+    """
+    from scipy.stats import bootstrap
+
+    def counted(*drawn: np.ndarray, axis: int) -> np.ndarray:
+        times = []
+        for rows, size in zip(drawn, sizes):
+            flat = rows + size * np.arange(len(rows))[:, None]
+            times.append(np.bincount(flat.ravel(), minlength=size * len(rows)).reshape(-1, size).astype(np.float64))
+        return statistic(times)
+
+    return bootstrap(
+        [np.arange(size) for size in sizes],
+        counted,
+        n_resamples=samples,
+        batch=max(1, AT_ONCE // sum(sizes)),
+        vectorized=True,
+        method="percentile",
+        rng=np.random.default_rng(seed),
+    ).confidence_interval
+
+
+def bootstrap_interval(values: ArrayLike, *, samples: int = 1000, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Return the 95 % percentile bootstrap interval of the mean over rows.
 
     Rows are drawn with replacement, as many as there are, all measures of a row together. They count as independent:
     queries that translate each other are not, and the interval is then too narrow.
 
     Args:
         values: A row for each query, a column for each measure. *Shape:* ``(queries, measures)``
-        samples: Sets drawn.
-        confidence: Share of the sets' means inside, in (0, 1).
-        seed: Of the drawing.
+        samples: Number of samples.
+        seed: Seed of the draw.
     Returns:
         Lower and upper ends. *Shapes:* ``(measures,)``; 0 without queries, as their means are.
     Raises:
-        ValueError: For options out of range.
+        ValueError: If ``samples`` is less than 1.
     Source:
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3.
     Example:
@@ -253,21 +282,10 @@ def bootstrap_interval(
         >>> low.tolist(), high.tolist()
         ([0.25], [1.0])
     """
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie in (0, 1): got {confidence}; 0.95 is the usual choice.")
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     table = np.asarray(values, dtype=np.float64)
-    rows, measures = table.shape
-    means = np.zeros((samples, measures))
-    generator = np.random.default_rng(seed)
-    step = max(1, _AT_ONCE // max(1, rows))
-    for start in range(0, samples if rows else 0, step):
-        sets = min(step, samples - start)
-        # One draw for all measures of a row. How often each row was drawn, times the table, is the sum of a set.
-        drawn = generator.integers(rows, size=(sets, rows)) + rows * np.arange(sets)[:, None]
-        times = np.bincount(drawn.ravel(), minlength=sets * rows).reshape(sets, rows)
-        means[start : start + sets] = times @ table / rows
-    tail = 100 * (1 - confidence) / 2
-    low, high = np.percentile(means, [tail, 100 - tail], axis=0)
-    return low, high
+    rows = len(table)
+    if rows < 2:  # nothing to resample
+        return table.sum(axis=0), table.sum(axis=0)
+    return resample([rows], lambda times: (times[0] @ table / rows).T, samples=samples, seed=seed)

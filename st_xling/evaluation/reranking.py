@@ -169,9 +169,8 @@ class RerankingEvaluator(SignedEvaluator):
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
         ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
         no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them 0.
-        samples: Sets drawn for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
-        confidence: Of the intervals, in (0, 1).
-        seed: Of the drawing.
+        samples: Bootstrap samples for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
+        seed: Seed of the draw.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         examples: Queries, drawn by chance, whose three best passages the report has.
@@ -204,7 +203,6 @@ class RerankingEvaluator(SignedEvaluator):
         ties: str = "pessimistic",
         no_relevant: str = "skip",
         samples: int = 1000,
-        confidence: float = 0.95,
         seed: int = 0,
         token_budget: int | None = None,
         autocast: str | None = None,
@@ -215,7 +213,7 @@ class RerankingEvaluator(SignedEvaluator):
         if examples < 0:
             raise ValueError(f"examples must be 0 or more: got {examples}.")
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
-        self.bootstrap: dict[str, Any] = {"samples": samples, "confidence": confidence, "seed": seed}
+        self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
         # What cannot be should not wait for the model.
         bootstrap_interval(ranking_scores([[1.0]], [[1]], **self.ranking).per_query, **self.bootstrap)
         if not len(pools):
@@ -236,13 +234,12 @@ class RerankingEvaluator(SignedEvaluator):
             f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
             f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
         ]
-        samples, confidence, seed = (self.bootstrap[key] for key in ("samples", "confidence", "seed"))
         return self.sign(
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
             **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
-            interval=f"{100 * confidence:g}%,samples={samples},seed={seed}",
+            interval="95%,samples={samples},seed={seed}".format(**self.bootstrap),
             autocast=self.scoring["autocast"],
             data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
         )

@@ -49,7 +49,7 @@ class CardOptions:
         license: Of the model, one of the Hub's identifiers: ``apache-2.0``, ``cc-by-4.0``, … or ``other``.
         license_name: With ``other``: its name.
         license_link: With ``other``: where to read it.
-        data_licenses: Name of a training data set, as the card's table has it → its licence. Added to earlier ones.
+        data_licenses: Name of a training data set, as the card's table has it → its license. Added to earlier ones.
         languages: Codes; otherwise those of the training data.
         base_model: Hub id of the model that training started from, where it was a folder.
         purpose: What the model does, instead of the generated sentences under the title.

@@ -87,9 +87,9 @@ class TeacherCache(VectorCache):
         return {column: encode(self.model, texts, bar=options["progress"])}
 
     def describe(self, name: str) -> dict[str, Any]:
-        """For ``run.json`` and the card: which model it is, and under what licence."""
-        licence = card_terms(name).get("license") if name else None
-        known = {"license": licence} if licence else {}
+        """For ``run.json`` and the card: which model it is, and under what license."""
+        license = card_terms(name).get("license") if name else None
+        known = {"license": license} if license else {}
         return {"model": name or "a loaded model", "fingerprint": self.fingerprint[:16], **known}
 
 

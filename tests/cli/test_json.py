@@ -36,7 +36,7 @@ def test_results_come_before_the_error(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_a_card_and_a_push(encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["card", str(encoder), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"card": {"path": str(encoder / "README.md"), "validated": False}}
+    assert json.loads(capsys.readouterr().out) == {"card": {"path": str(encoder / "README.md")}}
     assert main(["push", str(encoder), "user/my-encoder", "--dry-run", "--json", "-"]) == 0
     out, err = capsys.readouterr()
     push = json.loads(out)["push"]

@@ -105,7 +105,7 @@ def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 class TestZip:
-    """Archives as OPUS publishes them: ``de-en.txt.zip`` with a Moses pair, a licence and ids."""
+    """Archives as OPUS publishes them: ``de-en.txt.zip`` with a Moses pair, a license and ids."""
 
     def archive(self, folder: Path, files: dict[str, str], name: str = "de-en.txt.zip") -> Path:
         with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools
@@ -146,4 +145,3 @@ def test_clear_errors(pools: list[CandidatePool]) -> None:
         RerankingEvaluator(pools, samples=0)
     with pytest.raises(ValueError, match="examples must be 0 or more: got -1"):
         RerankingEvaluator(pools, examples=-1)
-    assert np.isclose(RerankingEvaluator(pools).bootstrap["confidence"], 0.95)

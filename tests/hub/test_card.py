@@ -132,7 +132,7 @@ def test_the_same_folder_gives_the_same_bytes_and_pictures(tmp_path):
 def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path):
     make_model().save_pretrained(str(tmp_path / "foreign"))
     text = write_card(tmp_path / "foreign").read_text(encoding="utf-8")
-    for unknown in ("Training:", "### Data", "### Cost", "**Languages", "Licence:", "fingerprint", "None"):
+    for unknown in ("Training:", "### Data", "### Cost", "**Languages", "License:", "fingerprint", "None"):
         assert unknown not in text
     assert "16 dimensions" in text and "SentenceTransformer(" in text and metadata(text).language is None
     (tmp_path / "foreign" / "card.json").unlink()
@@ -141,11 +141,11 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
     for _ in range(2):  # also when the card is already ours
         data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
         assert (data.license, data.license_name, data.base_model) == ("other", "theirs", "some-org/root")
-    for said, licence in {"no one's": (None, None), "mine-9.0": (None, None)}.items():
+    for said, license in {"no one's": (None, None), "mine-9.0": (None, None)}.items():
         (tmp_path / "foreign" / "card.json").unlink()
         (tmp_path / "foreign" / "README.md").write_text(f"---\nlicense: {said}\n---\n", encoding="utf-8")
         data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
-        assert (data.license, data.get("license_name")) == licence
+        assert (data.license, data.get("license_name")) == license
 
 
 def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):

@@ -28,7 +28,7 @@ MSE = "MSELoss"
 
 @pytest.fixture(scope="module")
 def teacher(make_model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 dimensions, of length 1, with a prompt and a licence."""
+    """24 dimensions, of length 1, with a prompt and a license."""
     model = make_model(hidden_size=24, seed=3)
     model.append(Normalize())
     model.prompts, model.default_prompt_name = {"query": "query: "}, "query"
@@ -89,7 +89,7 @@ def test_what_a_run_says_of_its_teacher(teacher: Path, tmp_path: Path, monkeypat
         MSE, "translation_ranking"
     }  # fmt: skip
     card = (tmp_path / "two" / "README.md").read_text(encoding="utf-8")
-    assert "Its teacher was `teacher` (licence: mit)." in card and str(tmp_path) not in card
+    assert "Its teacher was `teacher` (license: mit)." in card and str(tmp_path) not in card
     assert "Reimers" in card
     assert SentenceTransformer(str(tmp_path / "two")).encode("Hallo").shape == (16,)
 

@@ -1,6 +1,6 @@
 """Retrieval sets: queries, passages, and which passages answer which query.
 
-- ``files``: passages (read as they are needed, with ids alone in memory), queries, qrels, and where the layouts
+- ``files``: passages (in Arrow's memory), queries, qrels, and where the layouts
   of BEIR, Mr.TyDi and MIRACL keep them
 - ``retrieval_set``: the three together, checked against each other, and what ``--data`` may say of them
 - ``training_text``: query-passage pairs to train on, and text without translations

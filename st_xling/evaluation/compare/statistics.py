@@ -10,13 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from st_xling.evaluation.ranking import AT_ONCE, resample
+
 MEAN = "mean"
 """Label of the macro average over languages."""
 
 ALPHA = 0.05
-
-#: Numbers that are drawn at a time, to bound memory.
-_AT_ONCE = 2**22
 
 
 class Measure(NamedTuple):
@@ -138,12 +137,26 @@ def compare_values(
     tables = {label: [measure.table(cells[model][label]) for model in models] for label in languages}
     pairs = [*combinations(range(len(models)), 2)] if measure.tested else []
 
-    sums = {label: np.stack([table.sum(axis=0) for table in own]) for label, own in tables.items()}
-    values = _with_mean([measure.value(own) for own in sums.values()])
-    points = np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
+    def values_and_differences(sums: Sequence[np.ndarray]) -> np.ndarray:
+        """From sums of each language, *shape:* ``(models, …, summands)``, to ``(models + pairs, …, labels)``."""
+        values = _with_mean([measure.value(own) for own in sums])
+        return np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
+
+    points = values_and_differences([np.stack([table.sum(axis=0) for table in own]) for own in tables.values()])
     low, high = points, points
-    if measure.interval:
-        low, high = _intervals(measure, tables, languages, pairs, points, seed=seed, samples=samples)
+    # A language of one item has nothing to resample.
+    sizes = {cell.items: len(cell) for cell in languages.values() if len(cell) > 1}
+    if measure.interval and sizes:
+
+        def resampled(times: Sequence[np.ndarray]) -> np.ndarray:
+            drawn, once = dict(zip(sizes, times)), np.ones((len(times[0]), 1))
+            sums = [
+                np.stack([drawn.get(languages[label].items, once) @ table for table in own])
+                for label, own in tables.items()
+            ]
+            return np.moveaxis(values_and_differences(sums), 1, -1)
+
+        low, high = resample([*sizes.values()], resampled, samples=samples, seed=seed)
     comparisons = []
     for row, (one, other) in enumerate(pairs, len(models)):
         both = {label: (own[one], own[other]) for label, own in tables.items()}
@@ -170,54 +183,6 @@ def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:
     stacked = np.stack(values, axis=-1)
     mean = stacked.mean(axis=-1, keepdims=True)
     return np.concatenate([stacked, mean], axis=-1) if len(values) > 1 else stacked
-
-
-def _intervals(
-    measure: Measure,
-    tables: Mapping[str, Sequence[np.ndarray]],
-    languages: Mapping[str, Cell],
-    pairs: Sequence[tuple[int, int]],
-    points: np.ndarray,
-    *,
-    seed: int,
-    samples: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of the intervals of all values and differences. *Shape:* ``(models + pairs, labels)`` each"""
-    from scipy.stats import bootstrap
-
-    # A language of one item has nothing to resample, and scipy takes no such sample.
-    sizes = {cell.items: len(cell) for cell in languages.values() if len(cell) > 1}
-    if not sizes:
-        return points, points
-
-    def statistic(*rows: np.ndarray, axis: int) -> np.ndarray:
-        times = {items: _times(drawn, size) for (items, size), drawn in zip(sizes.items(), rows)}
-        ones = np.ones((len(rows[0]), 1))
-        sums = [
-            [times.get(languages[label].items, ones) @ table for table in own]  # (samples, summands) for each model
-            for label, own in tables.items()
-        ]
-        values = _with_mean([measure.value(np.stack(own)) for own in sums])  # (models, samples, labels)
-        both = np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
-        return np.moveaxis(both, 1, -1)
-
-    ends = bootstrap(
-        [np.arange(size) for size in sizes.values()],
-        statistic,
-        n_resamples=samples,
-        batch=max(1, _AT_ONCE // sum(sizes.values())),
-        vectorized=True,
-        confidence_level=1 - ALPHA,
-        method="percentile",
-        rng=np.random.default_rng(seed),
-    ).confidence_interval
-    return ends.low, ends.high
-
-
-def _times(rows: np.ndarray, size: int) -> np.ndarray:
-    """Count how often each item was drawn in each sample. *Shape:* ``(samples, size)``"""
-    flat = rows + size * np.arange(len(rows))[:, None]
-    return np.bincount(flat.ravel(), minlength=size * len(rows)).reshape(len(rows), size).astype(np.float64)
 
 
 def _permutation_p(
@@ -257,7 +222,7 @@ def _permutation_p(
         statistic,
         permutation_type="samples",
         n_resamples=swaps,
-        batch=max(1, _AT_ONCE // total),
+        batch=max(1, AT_ONCE // total),
         vectorized=True,
         alternative="greater",
         rng=np.random.default_rng([seed, 1]),

@@ -2,7 +2,7 @@
 
 - ``vocabulary``: a fast tokenizer's pieces, how often text uses each, and which stay
 - ``prune``: tokenizer and word embeddings under new ids: model and text → :class:`SlimResult`
-- ``parity``: is it as good as before? Cosines to the old embeddings, tokens, translation retrieval
+- ``parity``: cosines between the old embeddings and the new ones
 - ``slim_model``: from a model and specs of text to a folder, whole or not at all, with the report
 
 Source: Abdaoui, Pradel and Sigel 2020, "Load What You Need: Smaller Versions of Multilingual BERT"; Ushio, Zhou and
