@@ -7,8 +7,8 @@ import logging
 import os
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from st_xling.utils.io import LOCK, read_json_object
 
@@ -38,7 +38,8 @@ _NESTED = re.compile(r"\d+_Router/(?P<path>.+/.+)")
 _PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
 
 
-class PublishedFile(NamedTuple):
+@dataclass(frozen=True)
+class PublishedFile:
     """A file of a published model: its path relative to the model's folder, and its size in bytes."""
 
     path: str
