@@ -451,7 +451,8 @@ def align(
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
+    to the first of the target, and the second to the third. Lines skipped by --skip-bad-lines become empty lines. With
+    gold: precision, recall, F1 and alignment error rate.
 
     \b
     examples:
@@ -459,7 +460,7 @@ def align(
       st-xling align test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
       st-xling align pairs.tsv --method corpus --model my-encoder --out links.txt
     """
-    from st_xling.data import load_data_specs
+    from st_xling.data.read import kept_lines, load_data_specs, parse_data_spec
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
     from st_xling.models.align import align_words, default_layer
     from st_xling.utils.io import write_atomic
@@ -478,6 +479,12 @@ def align(
         # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
         sides = [[list(filter(None, text.split(" "))) for text in side] for side in sides]
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
+    kept, count = list(range(len(data))), len(data)
+    parsed = parse_data_spec(spec)
+    if skip_bad_lines and not parsed.is_phrasebook and parsed.sample.size is None:
+        kept, count = kept_lines(spec)
+        if right is not None and len(right) == count:
+            right = [right[line] for line in kept]
     encoder = load_model(context, without=["layer"])
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
     layer = default_layer(encoder) if layer is None else layer
@@ -496,7 +503,8 @@ def align(
         links = report.links[layer]
         results |= report.as_dict()
     if out is not None:
-        lines = "".join(f"{format_links(own)}\n" for own in links)
+        written = dict(zip(kept, map(format_links, links)))
+        lines = "".join(f"{written.get(line, '')}\n" for line in range(count))
         if out == "-":
             print(lines, end="")
         else:

@@ -98,3 +98,16 @@ def test_a_real_encoder_knows_words():
         found += evaluate_alignment(model, *sides, gold, layers=[8], method="corpus").links[8]
         right += gold
     assert alignment_scores(found, right).error_rate < 0.12
+
+
+@pytest.mark.parametrize("header", ["", "source\ttarget\n"])
+def test_skipped_lines_are_empty_lines(header, saved_encoder, tmp_path, capsys):
+    pairs, gold, out = tmp_path / "pairs.tsv", tmp_path / "gold", tmp_path / "links"
+    pairs.write_text(f"{header}\t\nHund\tdog\nKatze\t\nBaum\ttree\nnichts\n", encoding="utf-8")
+    words = ["align", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
+    assert main([*words, "--skip-bad-lines"]) == 0, capsys.readouterr().err
+    assert out.read_text() == "\n0-0\n\n0-0\n\n"
+    gold.write_text("0-5\n0-0\n0-5\n0-0\n0-5\n")
+    record = tmp_path / "json"
+    assert main([*words, "--skip-bad-lines", "--overwrite", "--gold", str(gold), "--json", str(record)]) == 0
+    assert [scores["f1"] for scores in json.loads(record.read_text())["alignment"].values()] == [1.0]
