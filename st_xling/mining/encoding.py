@@ -36,10 +36,10 @@ from st_xling.mining.text import Files, Row, TextSummary, file_list, hash_senten
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
 from st_xling.models.encode import own_prompt
-from st_xling.models.load import name_of
 from st_xling.models.normalization import in_language, language_route
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
+from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 
 logger = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from transformers import PreTrainedConfig
 
 from st_xling.models.lora import adapters_on_own_base
 from st_xling.utils.loaded import Loaded, loaded
-from st_xling.utils.loaded import name_of as name_of  # for those who load
 
 Pooling = Literal["mean", "cls", "max"]
 Dtype = Literal["float32", "float16", "bfloat16"]

@@ -362,9 +362,10 @@ def fit_postprocessing(
         from sklearn.covariance import ledoit_wolf
 
         mean = units.mean(dim=0)
-        covariance = torch.cov(units.T, correction=0)
         if whiten:
             covariance = torch.from_numpy(ledoit_wolf((units - mean).numpy(), assume_centered=True)[0])
+        else:
+            covariance = torch.cov(units.T, correction=0)
         variances, directions = torch.linalg.eigh(covariance)
         chosen = directions.flip(1)[:, :dim].T
         if whiten:

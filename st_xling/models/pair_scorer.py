@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.models.encode import batches, own_prompt
+from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
 from st_xling.utils.console import progress_bar
 from st_xling.utils.devices import warn_of_slow_bfloat16
 
@@ -36,10 +36,6 @@ CHUNK_PAIRS = 100_000
 
 # Texts whose tokens are counted at a time: ids take far more memory than their number.
 _TEXTS_AT_ONCE = 1024
-
-# Tokens of a batch by default. A CPU gains nothing from more at a time, and fewer mean less padding; a GPU wants to be
-# filled: as many tokens as ST's 32 rows of 512.
-_TOKENS = {"cpu": 2048, "cuda": 16_384}
 
 #: What becomes of a pair whose query leaves the model no room for a passage.
 LONG_QUERIES = ("error", "lowest")
@@ -117,7 +113,7 @@ class PairScorer:
         if autocast == "bfloat16":
             warn_of_slow_bfloat16(model.device.type)
         self.model = model
-        self.token_budget = token_budget or _TOKENS.get(model.device.type, _TOKENS["cuda"])
+        self.token_budget = token_budget or (CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS)
         self.activation: Activation = activation or model.activation_fn or torch.nn.Identity()
         self.autocast, self.long_queries = autocast, long_queries
         self.progress = progress

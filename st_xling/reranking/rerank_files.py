@@ -14,12 +14,12 @@ import numpy as np
 
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.store import model_identity
-from st_xling.models.load import name_of
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder, work_path
 from st_xling.utils.signature import sign

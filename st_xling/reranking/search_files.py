@@ -133,7 +133,7 @@ def _embed(
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
     from st_xling.models import load_encoder
-    from st_xling.models.load import name_of
+    from st_xling.utils.loaded import name_of
 
     model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
     identity, made_by = model_identity(model, name_of(encoder)), vectors.identity

@@ -20,9 +20,9 @@ from torch import Tensor, nn
 
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode
-from st_xling.models.load import name_of
 from st_xling.models.sidecar import card_terms
 from st_xling.training.sentence_vectors import CachedRows, VectorCache
+from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
 

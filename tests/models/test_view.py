@@ -16,10 +16,11 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import cut_to_layer
-from st_xling.models.load import mark_loaded, name_of
+from st_xling.models.load import mark_loaded
 from st_xling.models.normalization import Centering, apply_centering, encode_columns
 from st_xling.models.view import load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
+from st_xling.utils.loaded import name_of
 
 HAS_OPENVINO = find_spec("openvino") is not None
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]

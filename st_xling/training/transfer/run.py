@@ -37,7 +37,7 @@ from st_xling._version import __version__
 from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
-from st_xling.models.load import limit_length, longest_input, name_of
+from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
 from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, run_trainer
@@ -54,6 +54,7 @@ from st_xling.training.transfer.tasks import (
     run_f1,
 )
 from st_xling.utils.io import atomic_writer, write_json
+from st_xling.utils.loaded import name_of
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_table
 
