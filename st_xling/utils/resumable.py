@@ -137,10 +137,10 @@ class ResumableFolder:
         """
         if not self.record.is_file():
             return False
-        self.task = read_json_object(self.record, remedy="delete the folder")
-        self.listed = self.task.pop("steps", None)
-        if not isinstance(self.listed, dict):
+        task = read_json_object(self.record, remedy="delete the folder")
+        if not isinstance(steps := task.pop("steps", None), dict):
             raise ValueError(f"{self.record} was written by something else; {self._instead}.")
+        self.task, self.listed = task, steps
         return True
 
     def check_free(self) -> None:

@@ -182,6 +182,13 @@ def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
     assert (tmp_path / "done.json").read_text() == content
 
 
+def test_a_record_of_something_else_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "done.json").write_text('{"a": 1}')
+    with pytest.raises(ValueError, match=r"done\.json was written by something else"):
+        begin(tmp_path, TASK)
+    assert (tmp_path / "done.json").read_text() == '{"a": 1}'
+
+
 @pytest.fixture
 def made(tmp_path: Path) -> Path:
     path = tmp_path / "made"

@@ -8,6 +8,7 @@ exactly. So every index gives true cosines, no gaps, and equal candidates in the
 from __future__ import annotations
 
 import hashlib
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -24,7 +25,9 @@ from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
 from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path, locked
+from st_xling.utils.io import atomic_path, file_sha256, locked, read_json_object, write_json
+
+logger = logging.getLogger(__name__)
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -224,7 +227,7 @@ class CandidateIndex:
     def prepare(
         self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
     ) -> None:
-        """Train the index and add all rows, or read it from the folder, where it is kept."""
+        """Train the index and add all rows, or read it from the folder, where it is kept with its hash."""
         if folder is None:
             self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
             return
@@ -233,14 +236,18 @@ class CandidateIndex:
         folder.mkdir(parents=True, exist_ok=True)
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
+            record = path.with_suffix(".json")
             if path.exists():
-                with self._errors():
+                # FAISS reads an index with wrong bits without an error, and finds other neighbors.
+                if read_json_object(record, remedy="delete it") == {"sha256": file_sha256(path)}:
                     self._index = self._faiss.read_index(str(path))
                     self._set_parameters()
-                return
+                    return
+                logger.warning("%s is damaged: the index is made again", path)
             self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
             with atomic_path(path) as temporary:
                 self._faiss.write_index(self._index, str(temporary))
+                write_json(record, {"sha256": file_sha256(Path(temporary))})
 
     def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
         index = self._index
