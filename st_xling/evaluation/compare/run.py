@@ -139,11 +139,15 @@ def compare_models(
     speeds = measure_speed(loaded, data, batch_size=batch_size) if "speed" in chosen else {}
     for each in models:
         model = loaded[each.name]
-        place = each.model if isinstance(each.model, str) else each.name
-        known: dict[str, Any] = {"name": each.name, "model": place, "sha8": model_fingerprint(model)[:8]}
+        folder_or_id = each.model if isinstance(each.model, str) else ""
+        known: dict[str, Any] = {
+            "name": each.name,
+            "model": folder_or_id or each.name,
+            "sha8": model_fingerprint(model)[:8],
+        }
         known |= {"options": model_options(model), "search": model_options(model, retrieval=True)}
         facts.append(known)
-        session = Session(model, data, place, batch_size, show_progress_bar)
+        session = Session(model, data, folder_or_id, batch_size, show_progress_bar)
         results[each.name] = _results(each.name, session, chosen, known, folder, missing)
         if each.name in speeds:
             results[each.name]["speed"] = {ALL: speeds[each.name]}

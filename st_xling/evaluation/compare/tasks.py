@@ -61,7 +61,7 @@ class Session:
     Attributes:
         model: The encoder.
         data: The texts.
-        folder: Folder of the model, or its id on the Hub.
+        folder: Folder of the model, or its id on the Hub; empty for a loaded model.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Whether to show a progress bar.
     """
