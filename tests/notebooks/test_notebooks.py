@@ -117,7 +117,7 @@ def scaled(text: str) -> None:
         r"^([\d,]+) pairs above 1.2, ([\d,]+) of ([\d,]+) true", re.sub(r"(?<=\d),(?=\d)", "", text)
     )
     assert true > 0.9 * of and true > 0.9 * pairs
-    assert min(numbers(r"source side ([\d.]+) .* target side ([\d.]+) ", text)) > 0.7
+    assert min(numbers(r"source side ([\d.]+), target side ([\d.]+), by ", text)) > 0.7
     assert re.search(r"^german: \d+ MB$", text, re.M)
     assert "killed with exit code -9" in text and "pairs: False" in text and "equal: True" in text
 

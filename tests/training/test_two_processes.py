@@ -62,7 +62,7 @@ def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
     stopped = launch(TORCHRUN, command(out, 16), tmp_path / "first", disturb=interrupt_after(checkpoint))
     assert stopped.status not in (0, None), stopped.stderr
     assert alive_with(str(out)) == []
-    assert stopped.stderr.count("To go on:") == 1 and "--resume" in stopped.stderr
+    assert stopped.stderr.count("Resume with:") == 1 and "--resume" in stopped.stderr
     assert not (out / "model.safetensors").exists() and stopped.stdout == ""
 
     finished = launch(ACCELERATE, [*command(out, 16), "--resume"], tmp_path / "second")
