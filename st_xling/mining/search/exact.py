@@ -282,7 +282,7 @@ def _candidates(
 ) -> tuple[Tensor, Tensor] | None:
     """Find pairs of a block whose product along ``dim`` may be among the best; ``None`` if comparing all is cheaper.
 
-    Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for the bound of its error, so
+    Write :math:`s` for the cosine of a pair, :math:`a` for its product and :math:`e` for its largest error, so
     that :math:`|a - s| \\le e`. When ``k`` different candidates of a row are known to reach :math:`b`, one with
     :math:`a < b - e` has :math:`s < b` and cannot be among the best ``k``. Known are the cosines found before, and
     less exactly the largest products of groups of the block. Most groups have none above ``b - e`` and are skipped.
@@ -292,7 +292,7 @@ def _candidates(
         dim: 1 for the targets of each source, 0 for the sources of each target.
         keys: The best so far. *Shape:* ``(rows, k)``
         dtype: Type that the products were rounded to.
-        error: Bound on their error before that.
+        error: Their largest error before that: proven for float32, estimated for bfloat16.
     Returns:
         Row and candidate of each pair, in the order of rows.
     """
