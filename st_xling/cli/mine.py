@@ -16,6 +16,19 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import check_folder, publish_thresholds, update_model_card
 from st_xling.cli.model_options import encoding_options, load_model
 from st_xling.cli.options import argument, given, option, output, print_report, resumable, write_results
+from st_xling.utils.choices import (
+    Backend,
+    BlankLines,
+    Dtype,
+    Engine,
+    Errors,
+    Margin,
+    PairFormat,
+    Pooling,
+    Retrieval,
+    StoreDtype,
+    TextFormat,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +42,9 @@ SOURCE_EMBEDDINGS = option(
 TARGET_EMBEDDINGS = option("--target-embeddings", metavar="STORE", help="The same of the target.")
 REJECTS = option("--rejects", metavar="FILE", panel=FILTERS, help="File for rejected pairs, as JSON lines.")
 FORMAT = option("--format", help="Format of the pairs (default: tsv).")
+TEXT_FORMAT = option("--text-format", help="lines; bucc: id TAB sentence; jsonl: id and text (default: lines).")
+STORE_DTYPE = option("--store-dtype", help="Type in which embeddings are stored (default: float32).")
+ENGINE = option("--engine", help="ray: the workers of a cluster, with the same result (default: local).")
 ERRORS = option("--errors", help="Bytes that are not UTF-8: an error, or replaced (default: strict).")
 METHOD = option(
     "--method",
@@ -90,12 +106,12 @@ def encode(
         "TEXT", "UTF-8 files, also compressed (.gz, .xz, .bz2, .zst), read as one text.", default=...
     ),
     out: str = option("--out", metavar="STORE", default=..., help="Folder of the store."),
-    text_format: Literal["lines", "bucc", "jsonl"] | None = opts.TEXT_FORMAT,
-    errors: Literal["strict", "replace"] | None = ERRORS,
-    blank_lines: Literal["error", "keep"] | None = option(
+    text_format: TextFormat | None = TEXT_FORMAT,
+    errors: Errors | None = ERRORS,
+    blank_lines: BlankLines | None = option(
         "--blank-lines", help="Lines without a sentence: an error, or kept (default: error)."
     ),
-    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    store_dtype: StoreDtype | None = STORE_DTYPE,
     normalize: bool = option(
         "--normalize/--no-normalize", default=True, help="Scale embeddings to length 1 (default: --normalize)."
     ),
@@ -105,17 +121,17 @@ def encode(
     batch_size: int | None = opts.BATCH_SIZE,
     shard_rows: int | None = option("--shard-rows", help="Sentences in a shard (default: 16384)."),
     processes: int | None = option("--processes", help="Processes that embed (default: 1)."),
-    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    engine: Engine | None = ENGINE,
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
@@ -171,21 +187,21 @@ def mine(
     ),
     source_language: str | None = SOURCE_LANGUAGE,
     target_language: str | None = TARGET_LANGUAGE,
-    format: Literal["tsv", "jsonl"] | None = FORMAT,
+    format: PairFormat | None = FORMAT,
     overwrite: bool = opts.OVERWRITE,
     dry_run: bool = option("--dry-run", default=False, help="Only estimate time, memory and disk."),
     json: Path | None = opts.JSON,
-    text_format: Literal["lines", "bucc", "jsonl"] | None = opts.TEXT_FORMAT,
-    errors: Literal["strict", "replace"] | None = ERRORS,
+    text_format: TextFormat | None = TEXT_FORMAT,
+    errors: Errors | None = ERRORS,
     source_embeddings: str | None = SOURCE_EMBEDDINGS,
     target_embeddings: str | None = TARGET_EMBEDDINGS,
     batch_size: int | None = opts.BATCH_SIZE,
-    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    store_dtype: StoreDtype | None = STORE_DTYPE,
     k: int | None = opts.NEIGHBORS,
-    margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
-    retrieval: Literal["max", "intersect", "forward", "backward"] | None = opts.RETRIEVAL,
+    margin: Margin | None = opts.MARGIN,
+    retrieval: Retrieval | None = opts.RETRIEVAL,
     method: str | None = METHOD,
-    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    engine: Engine | None = ENGINE,
     memory_mib: int | None = opts.MEMORY_MIB,
     filter_limit: list[Any] | None = FILTER_LIMIT,
     disable_filter: list[str] | None = DISABLE_FILTER,
@@ -211,11 +227,11 @@ def mine(
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
@@ -325,7 +341,7 @@ def score(
     out: str = option("--out", metavar="FILE", default=..., help="File of the scored pairs, or - for stdout."),
     model: str | None = OPTIONAL_MODEL,
     threshold: float | None = option("--threshold", help="Minimum score of a pair (default: none)."),
-    format: Literal["tsv", "jsonl"] | None = FORMAT,
+    format: PairFormat | None = FORMAT,
     max_chars: int | None = option("--max-chars", help="Longest sentence (default: 5000)."),
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
@@ -346,21 +362,21 @@ def score(
     source_embeddings: str | None = SOURCE_EMBEDDINGS,
     target_embeddings: str | None = TARGET_EMBEDDINGS,
     batch_size: int | None = opts.BATCH_SIZE,
-    store_dtype: Literal["float32", "float16", "int8"] | None = opts.STORE_DTYPE,
+    store_dtype: StoreDtype | None = STORE_DTYPE,
     k: int | None = opts.NEIGHBORS,
-    margin: Literal["ratio", "distance", "absolute"] | None = opts.MARGIN,
+    margin: Margin | None = opts.MARGIN,
     method: str | None = METHOD,
-    engine: Literal["local", "ray"] | None = opts.ENGINE,
+    engine: Engine | None = ENGINE,
     memory_mib: int | None = opts.MEMORY_MIB,
     work: str | None = WORK,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
@@ -443,8 +459,8 @@ def align(
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    dtype: Dtype | None = model_opts.DTYPE,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:

@@ -58,15 +58,10 @@ SEED = option("--seed", help="Random seed (default: 0).")
 BATCH_SIZE = option("--batch-size", help="Maximum batch size (default: chosen for the device).")
 SKIP_BAD_LINES = option("--skip-bad-lines", default=False, help="Skip faulty lines, and list them in a warning.")
 OVERWRITE = option("--overwrite", default=False, help="Replace an earlier result.")
-WORK = option("--work", metavar="DIR", help="Work folder until all is done (default: OUT.work).")
-KEEP_WORK = option("--keep-work", default=False, help="Keep the work folder at the end.")
 MEMORY_MIB = option("--memory-mib", help="Memory for a block of the search (default: 256).")
 NEIGHBORS = option("--k", help="Number of neighbors that make up a sentence's neighborhood (default: 4).")
 MARGIN = option("--margin", help="How a cosine is compared with those of the neighbors (default: ratio).")
 RETRIEVAL = option("--retrieval", help="Which candidates are chosen (default: max).")
-TEXT_FORMAT = option("--text-format", help="lines; bucc: id TAB sentence; jsonl: id and text (default: lines).")
-STORE_DTYPE = option("--store-dtype", help="Type in which embeddings are stored (default: float32).")
-ENGINE = option("--engine", help="ray: the workers of a cluster, with the same result (default: local).")
 
 
 def write_results(context: typer.Context, content: Any) -> None:

@@ -13,6 +13,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import Command, app
 from st_xling.cli.model_options import load_cross_encoder, load_model
 from st_xling.cli.options import argument, given, option, output, print_report, write_results
+from st_xling.utils.choices import Autocast, Backend, Dtype, Pooling
 
 MAX_SHOWN_CHARS = 90
 
@@ -34,14 +35,15 @@ def rerank(
     ),
     top_k: int | None = option("--top-k", help="Passages written per query (default: all)."),
     overwrite: bool = opts.OVERWRITE,
-    work: str | None = opts.WORK,
-    keep_work: bool = opts.KEEP_WORK,
+    work: str | None = option(
+        "--work", metavar="DIR", help="Work folder, kept at the end (default: OUT.work, which is removed)."
+    ),
     json: Path | None = opts.JSON,
     token_budget: int | None = model_opts.TOKEN_BUDGET,
-    autocast: Literal["bfloat16", "float16"] | None = model_opts.AUTOCAST,
+    autocast: Autocast | None = model_opts.AUTOCAST,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    dtype: Dtype | None = model_opts.DTYPE,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
@@ -72,7 +74,6 @@ def rerank(
             autocast=autocast,
             device=device,
             work=work,
-            keep_work=keep_work,
             progress=True,
         )
     print_report(context, report, f"{report.passages:,} passages for {report.queries:,} queries")
@@ -96,15 +97,15 @@ def search(
     memory_mib: int | None = opts.MEMORY_MIB,
     json: Path | None = opts.JSON,
     token_budget: int | None = model_opts.TOKEN_BUDGET,
-    autocast: Literal["bfloat16", "float16"] | None = model_opts.AUTOCAST,
+    autocast: Autocast | None = model_opts.AUTOCAST,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:

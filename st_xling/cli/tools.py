@@ -15,6 +15,7 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import update_model_card
 from st_xling.cli.model_options import CENTERS, model_options
 from st_xling.cli.options import argument, given, listed, numbers, option, write_results
+from st_xling.utils.choices import Backend, Dtype, Pooling
 
 ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.", default=...)
 NEW_FOLDER = option("--out", metavar="DIR", default=..., help="Folder of the new model.")
@@ -115,11 +116,11 @@ def slim(
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
@@ -199,11 +200,11 @@ def postprocess(
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
-    dtype: Literal["float32", "float16", "bfloat16"] | None = model_opts.DTYPE,
+    dtype: Dtype | None = model_opts.DTYPE,
     layer: int | None = model_opts.LAYER,
-    pooling: Literal["mean", "cls", "max"] | None = model_opts.POOLING,
+    pooling: Pooling | None = model_opts.POOLING,
     truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Literal["torch", "onnx", "openvino"] | None = model_opts.BACKEND,
+    backend: Backend | None = model_opts.BACKEND,
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:

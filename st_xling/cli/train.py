@@ -16,6 +16,7 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import update_model_card
 from st_xling.cli.model_options import model_options
 from st_xling.cli.options import argument, option, write_results
+from st_xling.utils.choices import Pooling
 from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
@@ -162,7 +163,7 @@ def train(
         panel=RECIPE,
         help="Maximum number of tokens of a text (default: the model's own; of a bare one the recipe's).",
     ),
-    pooling: Literal["mean", "cls", "max"] | None = option(
+    pooling: Pooling | None = option(
         "--pooling",
         panel=RECIPE,
         help="How token states become the embedding of a sentence (default: as --max-length).",
@@ -318,7 +319,7 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
 
 
 def _push(folder: Path) -> None:
-    """What was pushed while training has the card of sentence-transformers: at the end all is, with ours."""
+    """Push the finished model with our card; checkpoints pushed during training carry the one of ST."""
     training = read_json_object(folder / "training" / "run.json")["recipe"]["training"]
     if training.get("push_to_hub"):
         from st_xling.hub.push import push_model
@@ -329,7 +330,7 @@ def _push(folder: Path) -> None:
 
 
 def _run_options(arguments: SimpleNamespace) -> dict[str, Any]:
-    """What training by every kind of recipe takes; the folder and the options of ``--tiny`` are checked."""
+    """Return the options that every kind of training takes, after checking the output folder and ``--tiny``."""
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
 
@@ -356,7 +357,7 @@ def _run_options(arguments: SimpleNamespace) -> dict[str, Any]:
 
 
 def _train_encoder(arguments: SimpleNamespace) -> Any:
-    """Of several processes each reads the data, and all end if one cannot."""
+    """Train an encoder. Each process reads the data, and all stop if one cannot."""
     from st_xling.training import train as train_encoder
     from st_xling.utils import distributed
 
@@ -368,7 +369,7 @@ def _train_encoder(arguments: SimpleNamespace) -> Any:
 
 
 def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], TrainingPicture]:
-    """The arguments of :func:`st_xling.training.train`, data sets read, and what draws before and after."""
+    """Read the data, and return the arguments of :func:`st_xling.training.train` and the picture to draw."""
     from st_xling.data import load_evaluation_specs
     from st_xling.data.retrieval.training_text import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
@@ -393,7 +394,7 @@ def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], Traini
 
 
 def _check_teacher(recipe: Any) -> None:
-    """Before data are read for it."""
+    """Check that the teacher can be loaded, before any data are read."""
     from st_xling.training.run import check_model
 
     if (teacher := recipe.teacher).model is not None:
@@ -401,7 +402,7 @@ def _check_teacher(recipe: Any) -> None:
 
 
 def _train_adapter(arguments: SimpleNamespace) -> str:
-    """Print a table of layers; what was done is said by the line that is returned."""
+    """Train an adapter, print a table of its layers, and return a one-line summary."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
     from st_xling.evaluation.pictures import SENTENCE_PICTURE, draw_sentence_vectors
@@ -496,7 +497,7 @@ def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
 def _xpi(
     recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: SimpleNamespace
 ) -> tuple[list[Any], Any]:
-    """The one stage of XPI, and what evaluates it."""
+    """Return the stages of XPI, of which there is one, and their evaluator."""
     from st_xling.data.reranking.specs import load_xpi_specs
 
     dev = _dev_specs(dev_specs, flag)
@@ -519,14 +520,14 @@ def _pool_evaluator(name: str, pairs: int, pools: CandidatePools | None) -> Any:
 
 
 def _dev_specs(specs: list[str], flag: str) -> list[str] | None:
-    """Specs of development text; ``[]`` for ``none``, ``None`` where the option is not given."""
+    """Return the specs of development text: ``[]`` for ``none``, ``None`` if the option is not given."""
     if specs != ["none"] and "none" in specs:
         raise ValueError(f"{flag} none means no development pairs: got {', '.join(specs)}; leave one out.")
     return [] if specs == ["none"] else specs or None
 
 
 def _read_data(arguments: SimpleNamespace) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Training and development data, as asked for, or held out; stderr says how many pairs there are."""
+    """Load training and development data, held out if none is given, and print the number of pairs to stderr."""
     from st_xling.data import load_data_specs
     from st_xling.data.holdout import hold_out, hold_out_streams
 
@@ -546,7 +547,7 @@ def _read_data(arguments: SimpleNamespace) -> tuple[dict[str, Any], dict[str, An
 
 
 def _sources(arguments: SimpleNamespace, names: Mapping[str, Iterable[str]]) -> list[dict[str, Any]]:
-    """Where the text came from, for ``run.json``: every spec with the names of the data sets that it gave.
+    """Return the provenance for ``run.json``: every spec with the names of its data sets.
 
     Args:
         arguments: Of the command line.
@@ -569,7 +570,7 @@ def _sources(arguments: SimpleNamespace, names: Mapping[str, Iterable[str]]) -> 
 
 
 def overrides(arguments: SimpleNamespace) -> dict[str, Any]:
-    """The recipe's keys that the flags set, dotted; ``--set`` comes last."""
+    """Return the recipe keys that the flags set, dotted; ``--set`` comes last."""
     values = {key: getattr(arguments, option) for option, key in KEYS.items()}
     if arguments.precision is not None:
         values |= {f"training.{kind}": arguments.precision == kind for kind in ("bf16", "fp16")}

@@ -15,6 +15,7 @@ from st_xling.evaluation.pictures import ScoreHistogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
+from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.languages import pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
@@ -87,8 +88,8 @@ class BuccEvaluator(SignedEvaluator):
         train_split: str = "train",
         threshold: float | Mapping[str, float] | str | None = None,
         k: int = 4,
-        margin: str = "ratio",
-        retrieval: str = "max",
+        margin: Margin = "ratio",
+        retrieval: Retrieval = "max",
         split: str = "test",
         **options: Any,
     ) -> None:

@@ -15,6 +15,7 @@ from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.tatoeba_data import count_repeats
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.xsim import Xsim, best_targets, xsim
+from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_table
@@ -61,7 +62,7 @@ def xsim_plus_plus(
     categories: Sequence[str],
     *,
     k: int = 4,
-    margin: str = "ratio",
+    margin: Margin = "ratio",
 ) -> XsimPlusPlus:
     """Similarity search error from source to target, where hard near-translations of all targets may win.
 
@@ -195,7 +196,7 @@ def xsim_by_language(
     model: SentenceTransformer,
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
     *,
-    margin: str = "ratio",
+    margin: Margin = "ratio",
     k: int = 4,
     plus_plus: bool = False,
     seed: int = 0,

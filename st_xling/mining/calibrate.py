@@ -16,11 +16,13 @@ import numpy as np
 from st_xling.data.read import load_pairs
 from st_xling.mining.deduplication import folding_key, write_sentences
 from st_xling.mining.margins import check_aligned
-from st_xling.mining.mine import MinedPairs, best_pairs, check_choice
+from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.mining.vectors import Encoder
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings, float64_rows
 
 # Level of the intervals, and number of draws for those of precision.
@@ -81,8 +83,8 @@ def calibrate(
     known_target: Embeddings,
     *,
     k: int = 4,
-    margin: str = "ratio",
-    retrieval: str = "max",
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
     thresholds: Sequence[float] | None = None,
     seed: int = 0,
     search: Callable[..., tuple[Neighbors, Neighbors]] = find_neighbors,
@@ -130,7 +132,8 @@ def calibrate(
     """
     from scipy.stats import binomtest  # slow to import
 
-    check_choice(margin=margin, retrieval=retrieval)
+    check_choice("margin", margin, Margin)
+    check_choice("retrieval", retrieval, Retrieval)
     check_aligned(known_source, known_target)
     known_pairs, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
     if known_pairs < 4:
@@ -310,8 +313,8 @@ def calibrate_threshold(
     options: Mapping[str, str],
     target_precision: float | None,
     k: int,
-    margin: str,
-    retrieval: str,
+    margin: Margin,
+    retrieval: Retrieval,
     progress: bool = False,
 ) -> tuple[PublishedThreshold, str]:
     """Estimate the threshold of a text from a file of known translations; returns it with a line that describes it.

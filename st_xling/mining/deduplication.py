@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, validate_text
+from st_xling.utils.choices import Errors, TextFormat
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
 
@@ -196,7 +197,7 @@ class TextSide:
 
     @classmethod
     def open(
-        cls, name: str, files: Files, *, format: str = "lines", errors: str = "strict", progress: bool = False
+        cls, name: str, files: Files, *, format: TextFormat = "lines", errors: Errors = "strict", progress: bool = False
     ) -> TextSide:
         """Read a text once, to find all faults and the beginnings of its lines.
 

@@ -38,6 +38,7 @@ from st_xling.models.encode import encode as embed
 from st_xling.models.encode import own_prompt
 from st_xling.models.normalization import in_language, language_route
 from st_xling.models.view import model_options
+from st_xling.utils.choices import BlankLines, Engine, Errors, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
@@ -56,17 +57,17 @@ def encode(
     text_files: Files,
     out: str | Path,
     *,
-    format: str = "lines",
-    errors: str = "strict",
-    blank: str = "error",
-    dtype: str = "float32",
+    format: TextFormat = "lines",
+    errors: Errors = "strict",
+    blank: BlankLines = "error",
+    dtype: StoreDtype = "float32",
     normalize: bool = True,
     prompt: str | None = None,
     language: str | None = None,
     batch_size: int | None = None,
     shard_rows: int = 16384,
     processes: int = 1,
-    engine: str = "local",
+    engine: Engine = "local",
     device: str | None = None,
     overwrite: bool = False,
     place: Callable[[int], str] | None = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import get_args
 
 import numpy as np
 import torch
@@ -11,17 +12,19 @@ from numpy.typing import ArrayLike
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings, as_embeddings
 
 #: Names that ``margin`` may take.
-MARGINS = ("absolute", "distance", "ratio")
+MARGINS = get_args(Margin)
 
 #: Least mean neighbor cosine that a ratio is taken over.
 SMALLEST_DENOMINATOR = 1e-6
 
 
 def margin_scores(
-    cosines: ArrayLike, source_means: ArrayLike, target_means: ArrayLike, *, margin: str = "ratio"
+    cosines: ArrayLike, source_means: ArrayLike, target_means: ArrayLike, *, margin: Margin = "ratio"
 ) -> np.ndarray:
     r"""Compute the margin scores of candidate pairs.
 
@@ -52,8 +55,7 @@ def margin_scores(
         >>> margin_scores(0.9, 0.7, 0.5).round(4).item()
         1.5
     """
-    if margin not in MARGINS:
-        raise ValueError(f"margin must be one of {', '.join(MARGINS)}: got {margin!r}; 'ratio' is the usual choice.")
+    check_choice("margin", margin, Margin)
     inputs = {"cosines": cosines, "source_means": source_means, "target_means": target_means}
     arrays = {name: np.asarray(values, dtype=np.float64) for name, values in inputs.items()}
     for name, values in arrays.items():
@@ -75,7 +77,7 @@ def score_pairs(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    margin: str = "ratio",
+    margin: Margin = "ratio",
     search: Callable[..., tuple[Neighbors, Neighbors]] = find_neighbors,
 ) -> np.ndarray:
     """Score each source with the target of the same row, among neighborhoods taken from the corpus itself.
@@ -111,7 +113,7 @@ def pair_scorer(
     target_embeddings: Embeddings,
     forward: Neighbors,
     backward: Neighbors,
-    margin: str,
+    margin: Margin,
 ) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
     """Return a function that scores pairs of source and target rows by their exact cosines, in float64.
 

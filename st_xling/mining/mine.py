@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -12,10 +12,12 @@ import torch
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings
 
 #: Names that ``retrieval`` may take.
-RETRIEVALS = ("forward", "backward", "intersect", "max")
+RETRIEVALS = get_args(Retrieval)
 
 # Rows whose neighbors are looked at together: few enough for filters to remember their texts meanwhile.
 _ROWS_AT_ONCE = 2048
@@ -58,8 +60,8 @@ def mine(
     target_embeddings: Embeddings,
     *,
     k: int = 4,
-    margin: str = "ratio",
-    retrieval: str = "max",
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
     threshold: float | None = None,
     method: str = "exact",
     device: str | torch.device = "cpu",
@@ -106,7 +108,8 @@ def mine(
         >>> mine(np.eye(3) + 0.1, np.eye(3)[[1, 2, 0]] + 0.1, k=2).target_indices.tolist()
         [2, 0, 1]
     """
-    check_choice(margin=margin, retrieval=retrieval)
+    check_choice("margin", margin, Margin)
+    check_choice("retrieval", retrieval, Retrieval)
     forward, backward = find_neighbors(
         source_embeddings,
         target_embeddings,
@@ -119,22 +122,13 @@ def mine(
     return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
 
 
-def check_choice(*, margin: str, retrieval: str = "max") -> None:
-    """Raise for an unknown margin or retrieval, before the search."""
-    if retrieval not in RETRIEVALS:
-        raise ValueError(
-            f"retrieval must be one of {', '.join(RETRIEVALS)}: got {retrieval!r}; 'max' is the usual choice."
-        )
-    margin_scores(0.0, 1.0, 1.0, margin=margin)
-
-
 def best_pairs(
     forward: Neighbors,
     backward: Neighbors,
     *,
     allow: Allow | None = None,
-    margin: str = "ratio",
-    retrieval: str = "max",
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
     threshold: float | None = None,
 ) -> MinedPairs:
     """Choose pairs among neighbors as :func:`mine` does, with some pairs forbidden.
@@ -201,7 +195,7 @@ class _Best(NamedTuple):
         return np.flatnonzero(self.others >= 0)
 
 
-def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: str, least: float, allow: Allow | None) -> _Best:
+def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow | None) -> _Best:
     """Find each row's best allowed neighbor; the lowest index first among equals."""
     best = _Best.of(len(own.indices))
     own_means = own.means

@@ -17,19 +17,17 @@ import torch
 from torch import Tensor
 
 from st_xling.mining.search.shards import Search, Task, run_task
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Engine
 from st_xling.utils.cosines import Embeddings
-
-#: Values of ``engine``: this process, or the workers of a Ray cluster.
-ENGINES = ("local", "ray")
 
 # Workers of one task that may be killed before it is given up.
 RETRIES = 10
 
 
-def check_engine(engine: str) -> None:
+def check_engine(engine: Engine) -> None:
     """Raise unless the engine is known and installed."""
-    if engine not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}: got {engine!r}; {ENGINES[0]!r} is usual.")
+    check_choice("engine", engine, Engine)
     if engine == "ray":
         import_ray()
 

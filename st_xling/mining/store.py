@@ -24,6 +24,8 @@ from torch import Tensor
 
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence, hash_sentences
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import StoreDtype
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.resumable import ResumableFolder, differences
@@ -90,7 +92,7 @@ class Header:
         settings: What else the numbers depend on, such as the batch size.
     """
 
-    dtype: str = "float32"
+    dtype: StoreDtype = "float32"
     normalized: bool = False
     model: ModelIdentity = ModelIdentity()
     settings: dict[str, Any] = field(default_factory=dict)
@@ -115,8 +117,7 @@ class Manifest:
 
 def check_dtype(dtype: str) -> None:
     """Raise unless vectors can be stored in this type."""
-    if dtype not in DTYPES:
-        raise ValueError(f"dtype must be one of {', '.join(DTYPES)}: got {dtype!r}.")
+    check_choice("dtype", dtype, StoreDtype)
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -398,7 +399,7 @@ def write_store(
     sentences: Sequence[str] | None = None,
     model: ModelIdentity | None = None,
     normalized: bool = False,
-    dtype: str = "float32",
+    dtype: StoreDtype = "float32",
     shard_rows: int = 16384,
     overwrite: bool = False,
 ) -> EmbeddingStore:

@@ -32,6 +32,8 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 
 from st_xling.data.check import FaultLog
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import BlankLines, Errors, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.text import (
     UTF8_MARK,
@@ -42,15 +44,6 @@ from st_xling.utils.text import (
     raw_lines,
     unescape_cell,
 )
-
-#: Names that ``format`` may take.
-FORMATS = ("lines", "bucc", "jsonl")
-
-#: What to do with bytes that are not UTF-8: refuse them, or put U+FFFD in their place.
-ERRORS = ("strict", "replace")
-
-#: What to do with lines without a sentence.
-BLANKS = ("error", "keep")
 
 Files = str | Path | Sequence[str | Path]
 Parsed = TypeVar("Parsed", covariant=True)
@@ -86,7 +79,7 @@ def file_list(files: Files) -> list[str]:
     return [str(path) for path in names]
 
 
-def read_rows(files: Files, *, format: str = "lines", errors: str = "strict") -> Iterator[Row]:
+def read_rows(files: Files, *, format: TextFormat = "lines", errors: Errors = "strict") -> Iterator[Row]:
     """Read every line in turn, in constant memory; faulty ones too, so that a caller can gather them.
 
     Args:
@@ -97,16 +90,11 @@ def read_rows(files: Files, *, format: str = "lines", errors: str = "strict") ->
         FileNotFoundError: For a missing file.
         ParallelTextError: For a file that cannot be read on.
     """
-    _check_choice(format=(format, FORMATS), errors=(errors, ERRORS))
+    check_choice("format", format, TextFormat)
+    check_choice("errors", errors, Errors)
     for path in file_list(files):
         for number, raw in enumerate(raw_lines(path), 1):
             yield _parse_line(raw, path, number, format, errors)
-
-
-def _check_choice(**choices: tuple[str, tuple[str, ...]]) -> None:
-    for name, (value, allowed) in choices.items():
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(allowed)}: got {value!r}.")
 
 
 def _parse_line(raw: bytes, path: str, number: int, format: str, errors: str) -> Row:
@@ -252,8 +240,9 @@ class MiningText(IndexedLines[str]):
         ('Guten Morgen.', '42', 'news.de.gz:42')
     """
 
-    def __init__(self, files: Files, *, format: str = "lines", errors: str = "strict") -> None:
-        _check_choice(format=(format, FORMATS), errors=(errors, ERRORS))
+    def __init__(self, files: Files, *, format: TextFormat = "lines", errors: Errors = "strict") -> None:
+        check_choice("format", format, TextFormat)
+        check_choice("errors", errors, Errors)
         self.format, self.errors = format, errors
         super().__init__(files)
 
@@ -312,7 +301,12 @@ class _SentenceFaults(FaultLog):
 
 
 def validate_text(
-    files: Files, *, format: str = "lines", errors: str = "strict", blank: str = "error", progress: bool = False
+    files: Files,
+    *,
+    format: TextFormat = "lines",
+    errors: Errors = "strict",
+    blank: BlankLines = "error",
+    progress: bool = False,
 ) -> TextSummary:
     """Read the text once, to find all its faults before anything is computed; ids are in memory.
 
@@ -330,7 +324,7 @@ def validate_text(
         ParallelTextError: For faulty lines, together: not UTF-8, without id, blank, an id twice; or without any lines.
         FileNotFoundError: For a missing file.
     """
-    _check_choice(blank=(blank, BLANKS))
+    check_choice("blank", blank, BlankLines)
     faults = _SentenceFaults(can_skip=False, what="sentences")
     digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
     rows = 0

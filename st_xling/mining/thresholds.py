@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from st_xling.mining.mine import MinedPairs
+from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language
@@ -302,9 +303,9 @@ def match_published_threshold(
     source_language: str,
     target_language: str,
     *,
-    margin: str,
+    margin: Margin,
     k: int,
-    retrieval: str,
+    retrieval: Retrieval,
     options: Mapping[str, str],
 ) -> tuple[str, PublishedThreshold]:
     """Find the threshold of two languages that was measured by mining in the same way.
@@ -353,9 +354,9 @@ def find_published_threshold(
     languages: Sequence[str | None],
     *,
     required: bool,
-    margin: str,
+    margin: Margin,
     k: int,
-    retrieval: str,
+    retrieval: Retrieval,
     options: Mapping[str, str],
 ) -> tuple[PublishedThreshold | None, str]:
     """Find the published threshold that is valid for a run; returns it with a line that describes it.

@@ -15,6 +15,7 @@ import numpy as np
 
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.store import BY_LANGUAGE, MANIFEST, STORED_NAMES, EmbeddingStore, ModelIdentity, model_identity
+from st_xling.utils.choices import Engine, StoreDtype
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
 from st_xling.utils.loaded import name_of
@@ -50,10 +51,10 @@ class Encoder:
         model: Any,
         *,
         batch_size: int | None = None,
-        dtype: str = "float32",
+        dtype: StoreDtype = "float32",
         prompt: str | None = None,
         device: str | None = None,
-        engine: str = "local",
+        engine: Engine = "local",
     ) -> None:
         from st_xling.models import load_encoder
         from st_xling.models.view import model_options
@@ -231,10 +232,10 @@ def vectors_from(
     languages: Mapping[str, str | None] | None = None,
     embeds: bool = False,
     batch_size: int | None = None,
-    dtype: str = "float32",
+    dtype: StoreDtype = "float32",
     prompt: str | None = None,
     device: str | None = None,
-    engine: str = "local",
+    engine: Engine = "local",
 ) -> tuple[VectorMakers, dict[str, Encoder]]:
     """Open the embeddings of each side, or load the model for the sides without embeddings.
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import mine
+from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
 
 
@@ -34,7 +35,7 @@ class Xsim:
         return (self.total - self.errors) / self.total
 
 
-def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: str = "ratio") -> Xsim:
+def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio") -> Xsim:
     """Compute the similarity search error from source to target: each source takes the best-scored of its neighbors.
 
     Among equal scores the lowest index is taken. A source without any defined ratio counts as an error.
@@ -60,7 +61,7 @@ def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int
 
 
 def best_targets(
-    source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: str = "ratio"
+    source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio"
 ) -> np.ndarray:
     """Find the target with the highest margin score of each source, or -1 for a source without one.
 

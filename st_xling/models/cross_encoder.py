@@ -18,7 +18,7 @@ import copy
 import logging
 import tempfile
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -31,6 +31,7 @@ from st_xling.models.backbone import special_token_id, token_encoder
 from st_xling.models.load import limit_length, load_sentence_transformer
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
+from st_xling.utils.checks import check_choice
 
 Head = Literal["cls", "pooler", "keep"]
 
@@ -65,8 +66,7 @@ def cross_encoder(
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
             reach; a ready-made model with adapters.
     """
-    if head not in get_args(Head):
-        raise ValueError(f"head must be one of {get_args(Head)}: got {head!r}.")
+    check_choice("head", head, Head)
     with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
         torch.manual_seed(seed)
         if head == "keep":

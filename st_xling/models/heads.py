@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 import torch.nn.functional as F
@@ -20,6 +20,7 @@ from transformers.utils import logging as logging_of_transformers
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
+from st_xling.utils.checks import check_choice
 
 HeadStart = Literal["auto", "new"]
 
@@ -68,8 +69,7 @@ class VocabularyHead(nn.Module):
         tied: bool = True,
     ) -> None:
         super().__init__()
-        if head not in get_args(HeadStart):
-            raise ValueError(f"head must be one of {get_args(HeadStart)}: got {head!r}.")
+        check_choice("head", head, HeadStart)
         words = backbone.word_embeddings.weight.detach()
         config = backbone.model.config
         parts = _new_head(config)

@@ -12,7 +12,8 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor, nn
 
 from st_xling.models.backbone import layer_lists, token_encoder
-from st_xling.models.load import Pooling, load_sentence_transformer
+from st_xling.models.load import load_sentence_transformer
+from st_xling.utils.choices import Pooling
 
 TOLERANCE = 1e-4
 """Difference of states, relative to the largest of them, that counts as none: the same kernels made both."""

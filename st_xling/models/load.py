@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 import torch
 import transformers
@@ -18,11 +18,10 @@ from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
 from st_xling.models.lora import adapters_on_own_base
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Backend, Dtype, Pooling
 from st_xling.utils.loaded import Loaded, loaded
 
-Pooling = Literal["mean", "cls", "max"]
-Dtype = Literal["float32", "float16", "bfloat16"]
-Backend = Literal["torch", "onnx", "openvino"]
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -68,8 +67,8 @@ def load_sentence_transformer(
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
     for name, value, known in (("dtype", dtype, Dtype), ("backend", backend, Backend)):
-        if value is not None and value not in get_args(known):
-            raise ValueError(f"{name} must be one of {', '.join(get_args(known))}: got {value!r}.")
+        if value is not None:
+            check_choice(name, value, known)
     if backend != "torch" and dtype is not None:
         raise ValueError(f"dtype (--dtype) is for the backend torch: got {dtype} for {backend}; leave it out.")
     is_folder = Path(name_or_path).is_dir()

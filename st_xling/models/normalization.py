@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from st_xling.models.encode import Role, encode
 from st_xling.models.view import rebuilt
+from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN, match_language
 
 logger = logging.getLogger(__name__)
@@ -84,7 +85,7 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
     Raises:
         ValueError: No text, or an unknown ``center``.
     """
-    check_center(center)
+    check_choice("center", center, Center)
     if center == "none":
         return None
     if not len(vectors) or len(vectors) != len(languages):
@@ -92,12 +93,6 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
     units = F.normalize(vectors, dim=-1)
     means = {code: units[rows].mean(dim=0) for code, rows in _rows_by_language(languages).items()}
     return Centering(torch.stack([*means.values()]).mean(dim=0), means if center == "per_language" else {})
-
-
-def check_center(center: str) -> None:
-    """Raise ``ValueError`` for an unknown way to center."""
-    if center not in get_args(Center):
-        raise ValueError(f"center must be one of {', '.join(get_args(Center))}: got {center!r}.")
 
 
 def find_centering(model: SentenceTransformer) -> Centering | None:

@@ -20,8 +20,9 @@ from transformers import (
     XLMRobertaModel,
 )
 
-from st_xling.models.load import Pooling, mark_loaded
+from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
+from st_xling.utils.choices import Pooling
 
 Architecture = Literal["bert", "xlm-roberta"]
 

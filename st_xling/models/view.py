@@ -14,7 +14,9 @@ from torch import nn
 
 from st_xling.models.encode import own_prompt, prompt_text
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Backend, Dtype, Pooling, limit_length, load_sentence_transformer, loaded, set_pooling
+from st_xling.models.load import limit_length, load_sentence_transformer, loaded, set_pooling
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Backend, Dtype, Pooling
 from st_xling.utils.devices import warn_of_slow_bfloat16
 
 _PROMPT = "st-xling"
@@ -68,8 +70,8 @@ def load_encoder(
         >>> load_encoder("encoder", layer=1, prompt="query: ").encode("Der Hund.").shape
         (16,)
     """
-    if pooling is not None and pooling not in get_args(Pooling):  # not only after the model is loaded
-        raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
+    if pooling is not None:
+        check_choice("pooling", pooling, Pooling)  # before the model is loaded
     if layer is not None and backend != "torch":
         raise ValueError(f"layer (--layer) is for the backend torch: got {layer} for {backend}; leave it out.")
     # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
@@ -140,8 +142,8 @@ def view(
         >>> view(model, layer=1, truncate_dim=4).encode("The book is old.").shape
         (4,)
     """
-    if pooling is not None and pooling not in get_args(Pooling):
-        raise ValueError(f"pooling must be one of {', '.join(get_args(Pooling))}: got {pooling!r}.")
+    if pooling is not None:
+        check_choice("pooling", pooling, Pooling)
     text = prompt_text(model, prompt, prompt_name)
     if (layer is not None or pooling is not None) and isinstance(model[0], Router):
         raise ValueError("a layer or a pooling is for models of one encoder: got one with a Router before all else.")

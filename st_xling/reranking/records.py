@@ -11,6 +11,7 @@ import numpy as np
 
 from st_xling.data.check import FaultLog
 from st_xling.mining.text import IndexedLines, is_id, json_object
+from st_xling.utils.choices import TextFormat
 from st_xling.utils.text import decode_line, raw_lines
 
 
@@ -49,7 +50,7 @@ class TextRecords(IndexedLines[TextRecord]):
 
     def __init__(self, path: str | Path, what: str) -> None:
         self.path, self.what = str(path), what
-        self.format = "bucc" if ".tsv" in Path(path).suffixes else "jsonl"
+        self.format: TextFormat = "bucc" if ".tsv" in Path(path).suffixes else "jsonl"
         faults, digest = FaultLog(can_skip=False, what=what), hashlib.sha256()
         self.rows: dict[str, int] = {}
         for number, raw in enumerate(raw_lines(path), 1):

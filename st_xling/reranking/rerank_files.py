@@ -43,7 +43,6 @@ def rerank_texts(
     autocast: str | None = None,
     device: str | None = None,
     work: str | Path | None = None,
-    keep_work: bool = False,
     progress: bool = False,
 ) -> RerankReport:
     """Rank each query's candidates by a cross-encoder, and write them query by query, best first.
@@ -65,8 +64,8 @@ def rerank_texts(
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         device: Where to score, for a model that is loaded; by default a GPU where there is one.
-        work: Folder of the work; by default ``OUT.work``, or for a stream one that does not outlive the call.
-        keep_work: Leave it when all is done.
+        work: Work folder, which is kept at the end; by default ``OUT.work``, or for a stream a temporary one, which are
+            removed.
         progress: Show a bar on stderr.
     Returns:
         Counts and signature.
@@ -100,7 +99,7 @@ def rerank_texts(
         rank = partial(_rank, scorer, *texts, first_stage, top_k)
         counts = _rank_all(rank, first_stage, len(texts[0]), folder, progress=progress)
         deliver(folder.path / _RANKED, out)
-        if not keep_work:
+        if work is None:
             folder.remove()
     files = {records.what: f"{Path(records.path).name}@{records.sha256[:8]}" for records in texts}
     signature = sign(

@@ -28,9 +28,9 @@ from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
-from st_xling.models.load import Pooling, load_sentence_transformer
+from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
-from st_xling.models.normalization import Center, Centering, check_center, fit_centering
+from st_xling.models.normalization import Center, Centering, fit_centering
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
@@ -38,6 +38,8 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import TOTAL, NotFiniteError
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
@@ -148,7 +150,7 @@ class AdapterRecipe(BaseRecipe):
 
     def check(self) -> None:
         check_network(self.adapter.network, self.adapter.dropout)
-        check_center(self.adapter.center)
+        check_choice("adapter.center", self.adapter.center, Center)
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
         if self.model.pooling not in get_args(Pooling):
             raise ValueError(f"model.pooling must be one of {get_args(Pooling)}: got {self.model.pooling!r}.")

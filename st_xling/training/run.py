@@ -24,7 +24,6 @@ from transformers.trainer_callback import (
 
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.load import Pooling as PoolingName
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
 from st_xling.training.callbacks import StderrProgress
 from st_xling.training.checkpoint import step_of
@@ -35,6 +34,7 @@ from st_xling.training.recipe import ModelOptions
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
 from st_xling.utils import distributed
+from st_xling.utils.choices import Pooling as PoolingName
 
 if TYPE_CHECKING:
     from typing_extensions import Required

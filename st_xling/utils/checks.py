@@ -1,14 +1,14 @@
-"""Checks that come with their error: one of some choices; a package of the extras ``retrieval`` and ``transfer``."""
+"""Checks with their errors: a choice of an option; a package of the extras ``retrieval`` and ``transfer``."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from importlib import import_module
-from typing import Any
+from typing import Any, get_args
 
 
-def check_choice(name: str, value: Any, choices: Collection[str]) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of ``choices``."""
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``, a ``Literal`` type or a collection."""
+    choices = get_args(choices) or choices
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
 

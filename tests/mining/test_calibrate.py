@@ -148,8 +148,8 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
     [
         ({"known_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
         ({"known_source": np.ones((3, 3)), "known_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
-        ({"margin": "cosine"}, "absolute, distance, ratio"),
-        ({"retrieval": "both"}, "forward, backward, intersect, max"),
+        ({"margin": "cosine"}, "ratio, distance, absolute"),
+        ({"retrieval": "both"}, "max, intersect, forward, backward"),
         ({"known_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
     ],
 )

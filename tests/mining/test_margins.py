@@ -50,7 +50,7 @@ def test_broadcasts_and_leaves_inputs_alone():
 
 
 def test_errors():
-    with pytest.raises(ValueError, match="absolute, distance, ratio: got 'cosine'"):
+    with pytest.raises(ValueError, match="ratio, distance, absolute: got 'cosine'"):
         margin_scores(0.1, 0.1, 0.1, margin="cosine")
     with pytest.raises(ValueError, match="source_means must be finite"):
         margin_scores(0.1, np.nan, 0.1)
@@ -99,7 +99,7 @@ def test_duplicates_and_meaningless_ratios():
     [
         (np.eye(3), np.eye(4, 3) + 1, {"k": 1}, "row-aligned: got 3 and 4 rows"),
         (np.eye(3), np.eye(3), {"k": 4}, "k must be smaller than the corpus"),
-        (np.eye(3), np.eye(3), {"k": 1, "margin": "cosine"}, "absolute, distance, ratio: got 'cosine'"),
+        (np.eye(3), np.eye(3), {"k": 1, "margin": "cosine"}, "ratio, distance, absolute: got 'cosine'"),
         (np.eye(3), np.eye(3) * np.nan, {"k": 1}, "target_embeddings must hold finite"),
     ],
 )

@@ -95,8 +95,8 @@ def test_opposite_neighborhoods_are_not_mined():
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"retrieval": "fwd"}, "forward, backward, intersect, max: got 'fwd'"),
-        ({"margin": "cosine"}, "absolute, distance, ratio: got 'cosine'"),
+        ({"retrieval": "fwd"}, "max, intersect, forward, backward: got 'fwd'"),
+        ({"margin": "cosine"}, "ratio, distance, absolute: got 'cosine'"),
         ({"k": 3}, "k must be smaller than the corpus"),
     ],
 )

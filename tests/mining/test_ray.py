@@ -1,4 +1,4 @@
-"""The ray engine: the bytes of the local one, whatever is killed, or a word on what to install."""
+"""The engine on Ray: the results of the local one, also when workers are killed; a clear error without Ray."""
 
 from __future__ import annotations
 

@@ -45,5 +45,5 @@ def test_no_meaningful_ratio_is_an_error():
 def test_errors():
     with pytest.raises(ValueError, match="row-aligned: got 3 and 2 rows"):
         xsim(np.eye(3), np.eye(2, 3), k=1)
-    with pytest.raises(ValueError, match="absolute, distance, ratio"):
+    with pytest.raises(ValueError, match="ratio, distance, absolute"):
         xsim(np.eye(3), np.eye(3), k=1, margin="l2")

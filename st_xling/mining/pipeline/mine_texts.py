@@ -29,7 +29,7 @@ import numpy as np
 from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
-from st_xling.mining.mine import MinedPairs, best_pairs, check_choice
+from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
@@ -46,6 +46,8 @@ from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import Files, file_list
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import encoding_settings, vectors_from
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Engine, Errors, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.loaded import name_of
@@ -104,14 +106,14 @@ def mine_texts(
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
-    text_format: str = "lines",
-    errors: str = "strict",
+    text_format: TextFormat = "lines",
+    errors: Errors = "strict",
     batch_size: int | None = None,
-    dtype: str = "float32",
+    dtype: StoreDtype = "float32",
     prompt: str | None = None,
     k: int = 4,
-    margin: str = "ratio",
-    retrieval: str = "max",
+    margin: Margin = "ratio",
+    retrieval: Retrieval = "max",
     threshold: float | str | None = None,
     calibrate_with: str | Path | None = None,
     target_precision: float | None = None,
@@ -119,9 +121,9 @@ def mine_texts(
     rescore_threshold: float | None = None,
     filters: FilterOptions | None = None,
     rejects: str | Path | None = None,
-    format: str = "tsv",
+    format: PairFormat = "tsv",
     method: str = "exact",
-    engine: str = "local",
+    engine: Engine = "local",
     device: str | None = None,
     memory_mib: int = 256,
     work: str | Path | None = None,
@@ -184,7 +186,8 @@ def mine_texts(
             with ``threshold="published"``.
         OSError: For a full disk; the work is kept.
     """
-    check_choice(margin=margin, retrieval=retrieval)
+    check_choice("margin", margin, Margin)
+    check_choice("retrieval", retrieval, Retrieval)
     check_search(method, engine)
     if rescore is None and rescore_threshold is not None:
         raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")

@@ -18,6 +18,7 @@ from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import Files, read_rows, validate_text
 from st_xling.mining.vectors import Encoder, vectors_from
+from st_xling.utils.choices import Errors, StoreDtype, TextFormat
 from st_xling.utils.console import duration
 
 #: Lines of each text that are measured: fewer where they must be embedded first.
@@ -75,10 +76,10 @@ def plan_mining(
     target_embeddings: str | Path | np.ndarray | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
-    text_format: str = "lines",
-    errors: str = "strict",
+    text_format: TextFormat = "lines",
+    errors: Errors = "strict",
     batch_size: int | None = None,
-    dtype: str = "float32",
+    dtype: StoreDtype = "float32",
     prompt: str | None = None,
     k: int = 4,
     device: str | None = None,

@@ -30,7 +30,7 @@ from st_xling.mining.filters import (
     identify_languages,
 )
 from st_xling.mining.margins import pair_scorer
-from st_xling.mining.mine import MinedPairs, check_choice
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     default_device,
@@ -45,6 +45,8 @@ from st_xling.mining.pipeline.work import (
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import hash_sentence
 from st_xling.mining.vectors import vectors_from
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Engine, Margin, PairFormat, StoreDtype
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
@@ -101,17 +103,17 @@ def score_texts(
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
     batch_size: int | None = None,
-    dtype: str = "float32",
+    dtype: StoreDtype = "float32",
     prompt: str | None = None,
     k: int = 4,
-    margin: str = "ratio",
+    margin: Margin = "ratio",
     threshold: float | None = None,
     filters: FilterOptions | None = None,
     filter_first: bool = False,
     rejects: str | Path | None = None,
-    format: str = "tsv",
+    format: PairFormat = "tsv",
     method: str = "exact",
-    engine: str = "local",
+    engine: Engine = "local",
     device: str | None = None,
     memory_mib: int = 256,
     work: str | Path | None = None,
@@ -165,7 +167,7 @@ def score_texts(
             for each line; and as ``mine_texts``.
         OSError: For a full disk; the work is kept.
     """
-    check_choice(margin=margin)
+    check_choice("margin", margin, Margin)
     check_search(method, engine)
     given = {"source": source_embeddings, "target": target_embeddings}
     has_embeddings = source_embeddings is not None or target_embeddings is not None

@@ -20,6 +20,7 @@ from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
+from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.text import SCORED_COLUMNS
@@ -139,7 +140,7 @@ def sign_pairs(
     makers: VectorMakers,
     filters: PairFilters,
     *,
-    margin: str,
+    margin: Margin,
     k: int,
     method: str,
     threshold: str,

@@ -14,6 +14,7 @@ from st_xling.mining.search.approximate import FAISS, approximate_neighbors, mea
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbors, exact_neighbors
 from st_xling.mining.search.shards import Search, Task, run_here, sharded_neighbors, tasks_of
+from st_xling.utils.choices import Engine
 from st_xling.utils.cosines import Embeddings, check_shapes
 
 logger = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ METHODS = ("exact", "approximate", "auto")
 MOST_EXACT = 2 * 10**13
 
 
-def check_search(method: str, engine: str) -> None:
+def check_search(method: str, engine: Engine) -> None:
     """Raise unless there is such a search."""
     if method not in METHODS and not method.startswith(FAISS):
         raise ValueError(
@@ -60,7 +61,7 @@ def find_neighbors(
     *,
     k: int = 4,
     method: str = "exact",
-    engine: str = "local",
+    engine: Engine = "local",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     shard_rows: int | None = None,
