@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
+import functools
 import inspect
 import logging
 import math
-import numbers
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from importlib import resources
@@ -18,9 +17,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.losses.merged_forward import merge_feature_batches
 from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.gather import end_of_pass, sum_over_processes
-from st_xling.utils.options import check_options, checked
+from st_xling.losses.gather import average_heads, sum_over_processes
 
 logger = logging.getLogger(__name__)
 
@@ -41,21 +40,17 @@ class CrossLingualLoss(nn.Module):
 
     In several processes (``accelerate launch``, ``torchrun``) the batches of all count as one: value and gradients are
     those of one process with all rows, in-batch negatives and means over tokens included. Heads that a loss owns,
-    which no distributed wrapper sees, have their gradients averaged at the end of the backward pass.
+    which no distributed wrapper sees, have their gradients averaged in the backward pass.
 
     Args:
         model: The ``SentenceTransformer`` being trained.
 
     Attributes:
-        min_columns: Text columns that the objective needs.
-        max_columns: Text columns that it reads; further ones are left out, with a warning. ``None``: all.
-        language_columns: Text columns, counted from 0, whose language it needs to know.
-        reads_negatives: Whether hard negatives in further columns serve it; else training leaves them out.
+        min_columns: Number of text columns that the objective needs.
+        max_columns: Number of text columns that it reads; further ones are ignored, with a warning. ``None``: all.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
-        makes_own_pass: Whether it encodes the columns itself; ``compute_loss`` then finds them under ``features``.
-        auto_options: Options that a recipe may leave to its data, as ``auto``.
 
     Example:
         A new objective is one class; recipes, sums, caching and several processes work with it as it is.
@@ -77,28 +72,13 @@ class CrossLingualLoss(nn.Module):
 
     min_columns = 2
     max_columns: int | None = None
-    language_columns: tuple[int, ...] = ()
-    reads_negatives = False
     reads_encoding = True
     citation: str = ""
     shared_head: str | None = None
-    makes_own_pass = False
-    auto_options: tuple[str, ...] = ()
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = checked(cls.__init__)  # type: ignore[method-assign]
 
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
-        if not isinstance(model, nn.Module):
-            raise ValueError(
-                f"{type(self).__name__} needs the SentenceTransformer to train: got {model!r}; "
-                "load it with st_xling.models.load_encoder."
-            )
         self.model = model
-        self._warned_of_columns = False
 
     @classmethod
     def resolve_options(
@@ -108,12 +88,15 @@ class CrossLingualLoss(nn.Module):
         token_ids: Sequence[set[int]] = (),
         languages: Sequence[Sequence[str]] = (),
     ) -> dict[str, Any]:
-        """A recipe's options as the constructor takes them: what depends on the data, such as ``auto``, is filled in.
+        """Fill in a recipe's options that depend on the data, such as ``auto``.
 
         Args:
-            options: As the recipe gives them.
+            options: Options in the recipe.
             token_ids: Token ids that each text column uses.
             languages: Languages of each text column.
+
+        Returns:
+            The constructor's options.
         """
         return dict(options)
 
@@ -121,7 +104,7 @@ class CrossLingualLoss(nn.Module):
         """Encode the columns in one pass and compute the loss.
 
         Args:
-            sentence_features: One tokenised column a text column; each ``input_ids`` of *Shape:* ``(batch, tokens)``
+            sentence_features: One tokenized column a text column; each ``input_ids`` of *Shape:* ``(batch, tokens)``
             labels: Whatever the objective reads from the data set's label column. *Shape:* ``(batch,)``
 
         Returns:
@@ -130,13 +113,18 @@ class CrossLingualLoss(nn.Module):
         columns = self.columns_read(list(sentence_features))
         features = [{key: part for key, part in column.items() if key not in ASIDE} for column in columns]
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
-        if self.makes_own_pass:
-            for column, encoded in zip(features, batch):
-                encoded["features"] = column  # type: ignore[assignment]
+        for column, encoded in zip(features, batch):
+            encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value = self.compute_loss(batch, labels)
+        average_heads(self)
+        if not isinstance(self.model, DistributedDataParallel):
+            return value
+        # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
+        # behind the token states): a gradient of zero.
+        ignored = sum(column["sentence_embedding"].sum() * 0.0 for column in batch if "sentence_embedding" in column)
         if isinstance(value, Tensor):
-            return end_of_pass([value], batch, self, self.model)[0]
-        return Components(zip(value, end_of_pass(list(value.values()), batch, self, self.model)))
+            return value + ignored
+        return Components({name: part + ignored for name, part in value.items()})
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.
@@ -149,38 +137,27 @@ class CrossLingualLoss(nn.Module):
         """
         raise NotImplementedError
 
-    def check_columns(self, count: int) -> None:
-        """Raise ``ValueError`` if the data set has too few text columns for this objective."""
+    def columns_read(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the columns that the objective reads; ``ValueError`` if there are too few, a warning once if more."""
+        count, most = len(columns), self.max_columns
         if count < self.min_columns:
             raise ValueError(
                 f"{self.title} needs {self.min_columns} text columns: the data set gives {count}; "
                 "add the missing column, or choose columns with .on(...)."
             )
-
-    def columns_read(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """The columns that the objective reads; ``ValueError`` if there are too few, a warning once if more."""
-        self.check_columns(len(columns))
-        if self.max_columns is None or len(columns) <= self.max_columns:
-            return columns
-        if not self._warned_of_columns:
-            self._warned_of_columns = True
-            logger.warning(
-                "%s reads %d text columns: the data set gives %d, and the others are not encoded.",
-                self.title,
-                self.max_columns,
-                len(columns),
-            )
-        return columns[: self.max_columns]
+        if most is not None and count > most:
+            warn_once(f"{self.title} reads {most} text columns: the data set gives {count}, the others are ignored.")
+        return columns[:most]
 
     def get_config_dict(self) -> dict[str, Any]:
-        """Options as they were set, for the model card: the constructor's that are attributes of the same name."""
+        """Return the constructor's options that are attributes of the same name, for the model card."""
         names = [name for name in inspect.signature(type(self)).parameters if name != "model"]
         values = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return {name: value for name, value in values.items() if not isinstance(value, (nn.Module, Tensor))}
 
     @property
     def title(self) -> str:
-        """What messages call it; in snake case, its name in the log."""
+        """Name in messages; in snake case, in the log."""
         return type(self).__name__
 
     def as_sum(self) -> CombinedLoss:
@@ -194,16 +171,14 @@ class CrossLingualLoss(nn.Module):
         return self if other == 0 else as_loss(other) + self  # sum([...]) starts from 0
 
     def __mul__(self, weight: float) -> CombinedLoss:
-        _check_weight(weight, self.title)
-        terms = [
-            Term(term.loss, term.weight * weight, term.columns, name=term.name) for term in self.as_sum().term_list()
-        ]
-        return CombinedLoss(self.model, terms)
+        terms = self.as_sum().term_list()
+        weighted = [Term(term.loss, term.weight * weight, term.columns, name=term.name) for term in terms]
+        return CombinedLoss(self.model, weighted)
 
     __rmul__ = __mul__
 
     def on(self, *columns: int) -> CombinedLoss:
-        """This objective over these text columns, counted from 0, in this order; a sum's terms choose among them."""
+        """Read these text columns, counted from 0, in this order; a sum's terms choose among them."""
         return CombinedLoss(self.model, [term.on(columns) for term in self.as_sum().term_list()])
 
 
@@ -214,7 +189,7 @@ class TokenLevelLoss(CrossLingualLoss):
     """
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
-        """Sums and counts of the means that the objective averages, a fixed number of them; a count may be 0."""
+        """Return sums and counts of the means that the objective averages, a fixed number; a count may be 0."""
         raise NotImplementedError
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
@@ -234,13 +209,12 @@ class Term(nn.Module):
     ) -> None:
         super().__init__()
         loss = as_loss(loss)
-        _check_weight(weight, loss.title)
-        if columns is not None:
-            _check_positions(columns)
-            if len(columns) < loss.min_columns:
-                raise ValueError(
-                    f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
-                )
+        if not 0 <= weight < math.inf:
+            raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {loss.title}.")
+        if columns is not None and (not columns or min(columns) < 0 or len(set(columns)) != len(columns)):
+            raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
+        if columns is not None and len(columns) < loss.min_columns:
+            raise ValueError(f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}.")
         self.loss, self.weight, self.columns = loss, float(weight), columns
         # TranslationRankingLoss → translation_ranking
         self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
@@ -254,40 +228,26 @@ class Term(nn.Module):
         return max(self.columns) + 1 if self.columns else self.loss.max_columns
 
     def on(self, columns: tuple[int, ...]) -> Term:
-        """This term over ``columns``, or over those of them that it chose by their positions."""
-        _check_positions(columns)
-        if self.columns is not None and max(self.columns) >= len(columns):
-            raise ValueError(
-                f"{self.name} looks at column {max(self.columns)} (counted from 0) of those that .on chooses: "
-                f".on{columns} gives {len(columns)}."
-            )
+        """Read ``columns``, or those of them that the term chose by their positions."""
         chosen = columns if self.columns is None else tuple(columns[column] for column in self.columns)
         return Term(self.loss, self.weight, chosen, name=self.name)
 
     def select(self, batch: Batch) -> Batch:
-        """The columns that the objective reads, in its order."""
+        """Return the columns that the objective reads, in its order."""
         return batch if self.columns is None else [batch[column] for column in self.columns]
 
 
 class Components(dict[str, Tensor]):
-    """A sum's weighted components, which add up and multiply by name.
-
-    So ``MatryoshkaLoss`` and ``AdaptiveLayerLoss`` can wrap a sum; what the latter adds of its own is the component
-    ``wrapper``.
-    """
+    """A sum's weighted components, which add up and multiply by name, so that ``MatryoshkaLoss`` can wrap a sum."""
 
     def __mul__(self, weight: float) -> Components:
         return Components({name: value * weight for name, value in self.items()})
 
     __rmul__ = __mul__
 
-    def __truediv__(self, divisor: float) -> Components:
-        return self * (1 / divisor)
-
-    def __add__(self, other: Mapping[str, Tensor] | Tensor | float) -> Components:
-        own = {"wrapper": other} if isinstance(other, Tensor) else {}  # no float but the 0.0 that a wrapper starts from
-        more = other if isinstance(other, Mapping) else own
-        return Components({n: self.get(n, 0.0) + more.get(n, 0.0) for n in {**self, **more}})  # type: ignore[misc]
+    def __add__(self, other: Mapping[str, Tensor] | float) -> Components:
+        more = other if isinstance(other, Mapping) else dict.fromkeys(self, other)  # the 0.0 that a wrapper starts from
+        return Components({name: value + more[name] for name, value in self.items()})
 
     __radd__ = __add__
 
@@ -331,15 +291,10 @@ class CombinedLoss(CrossLingualLoss):
         most = [term.max_columns for term in terms]
         self.max_columns = None if None in most else max(filter(None, most))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
-        self.makes_own_pass = any(term.loss.makes_own_pass for term in terms)
 
-    def check_columns(self, count: int) -> None:
-        for name, term in zip(self.names, self.term_list()):
-            if term.columns_needed > count:
-                raise ValueError(
-                    f"{name} looks at text column {term.columns_needed - 1} (counted from 0): "
-                    f"the data set gives {count}; add the column, or choose others with .on(...)."
-                )
+    @property
+    def title(self) -> str:
+        return " + ".join(self.names)
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
         terms = zip(self.names, self.term_list())
@@ -350,7 +305,7 @@ class CombinedLoss(CrossLingualLoss):
         self.term_list()[self.names.index(name)].weight = weight
 
     def term_list(self) -> list[Term]:
-        """The summands, in order."""
+        """Return the summands, in order."""
         return list(self.terms)  # type: ignore[arg-type]
 
     def as_sum(self) -> CombinedLoss:
@@ -380,13 +335,7 @@ class SentenceTransformersLoss(CrossLingualLoss):
         self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
         direct = hasattr(loss, "compute_loss_from_embeddings")
         terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
-        self.makes_own_pass = any(term.makes_own_pass for term in terms) if terms else not direct
-        self.reads_encoding = not self.makes_own_pass
-        if words := [term.title for term in terms if isinstance(term, TokenLevelLoss)]:
-            raise ValueError(
-                f"{self.title} cuts sentence embeddings shorter, and {', '.join(words)} reads tokens: add it to "
-                f"the sum instead, {self.title}(model, a, dims) + b."
-            )
+        self.reads_encoding = all(term.reads_encoding for term in terms) if terms else direct
 
     @property
     def title(self) -> str:
@@ -401,7 +350,7 @@ class SentenceTransformersLoss(CrossLingualLoss):
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         loss: Any = self.loss
-        if self.makes_own_pass:
+        if not self.reads_encoding:
             return _total(loss([dict(column["features"]) for column in batch], labels))
         if not self._inner:
             embeddings = [column["sentence_embedding"] for column in batch]
@@ -418,8 +367,13 @@ class SentenceTransformersLoss(CrossLingualLoss):
         return torch.stack(values).sum()
 
 
+def encodes_by_itself(loss: CrossLingualLoss) -> bool:
+    """Return whether a loss of sentence-transformers runs the model itself, and not on the sum's embeddings."""
+    return isinstance(loss, SentenceTransformersLoss) and not loss.reads_encoding
+
+
 def as_loss(loss: Any) -> CrossLingualLoss:
-    """``loss`` itself, or one of sentence-transformers' as an objective of ours; ``ValueError`` for anything else."""
+    """Return ``loss``, one of sentence-transformers' as an objective of ours; ``ValueError`` for anything else."""
     if isinstance(loss, CrossLingualLoss):
         return loss
     if isinstance(loss, nn.Module) and isinstance(_model_of(loss), nn.Module):
@@ -428,7 +382,7 @@ def as_loss(loss: Any) -> CrossLingualLoss:
 
 
 def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: Any) -> CrossLingualLoss:
-    """One of sentence-transformers' losses, as a term that can be weighted, summed and cached.
+    """Wrap one of sentence-transformers' losses as a term that can be weighted, summed and cached.
 
     Terms that compute from embeddings share the sum's encoder pass, and can be cached. ``MatryoshkaLoss`` asks its loss
     (any of ours, or a sum) at every size. The others make a pass of their own. In several processes each has the batch
@@ -440,30 +394,29 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
         **options: What the class takes, for a name.
 
     Raises:
-        ValueError: No such loss, or options that it does not take.
+        ValueError: No such loss.
 
     Example:
         >>> loss = TranslationRankingLoss(model) + 0.1 * make("CoSENTLoss", model, scale=10.0)  # doctest: +SKIP
     """
     if not isinstance(loss, str):
         return as_loss(loss)
-    name = loss.removeprefix("st:")
-    kinds = [name for name in st_losses.__all__ if name.endswith("Loss")]
-    if name not in kinds:
-        near = sorted(kinds, key=lambda kind: -difflib.SequenceMatcher(None, name.lower(), kind.lower()).ratio())
-        raise ValueError(f"sentence-transformers has no loss {name!r}; the nearest names are {', '.join(near[:3])}.")
-    kind = getattr(st_losses, name)
-    check_options(kind.__init__, options)
-    try:
-        return as_loss(kind(model, **options))
-    except TypeError as error:
-        raise ValueError(f"{name}: {error}") from error
+    kind = getattr(st_losses, loss.removeprefix("st:"), None)
+    if kind is None:
+        raise ValueError(f"sentence-transformers has no loss {loss!r}; it is one of {', '.join(st_losses.__all__)}.")
+    return as_loss(kind(model, **options))
 
 
 def bibtex(key: str) -> str:
-    """An entry of ``citations.bib``: the papers that the objectives come from."""
+    """Return an entry of ``citations.bib``: the papers that the objectives come from."""
     entries = (resources.files(__package__) / "citations.bib").read_text(encoding="utf-8").split("\n\n")
     return next(f"\n{entry.strip()}\n" for entry in entries if f"{{{key}," in entry)
+
+
+@functools.cache
+def warn_once(message: str) -> None:
+    """Log a warning, the first time that it comes up in this process."""
+    logger.warning(message)
 
 
 def _model_of(loss: nn.Module) -> Any:
@@ -472,7 +425,7 @@ def _model_of(loss: nn.Module) -> Any:
 
 
 def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Tensor]:
-    """A teacher's vectors for each column: one for all, or each its own, as ST's loss takes them apart.
+    """Split a teacher's vectors by column: one for all, or each its own, as ST's loss takes them apart.
 
     *Shape:* ``(batch, dim)`` or ``(batch, columns, dim)`` → ``(batch, dim)`` each
     """
@@ -489,7 +442,7 @@ def _total(value: LossValue) -> Tensor:
 
 
 def mean_of_parts(parts: list[Part]) -> Tensor:
-    """The average, over the parts that counted anything, of sum by count; both are summed over all processes first."""
+    """Average sum by count over the parts that counted anything; both are summed over all processes first."""
     totals = sum_over_processes(torch.stack([total for total, _ in parts]))
     counts = sum_over_processes(torch.stack([count for _, count in parts]))
     return (totals / counts.clamp(min=1)).sum() / (counts > 0).sum().clamp(min=1)
@@ -528,13 +481,3 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
 def _is_padded(column: dict[str, Any]) -> bool:
     tokens = [column.get(key) for key in ("input_ids", "attention_mask")]
     return all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)
-
-
-def _check_weight(weight: float, title: str) -> None:
-    if not isinstance(weight, numbers.Real) or not 0 <= weight < math.inf:
-        raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {title}.")
-
-
-def _check_positions(columns: tuple[int, ...]) -> None:
-    if not columns or min(columns) < 0 or len(set(columns)) != len(columns):
-        raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")

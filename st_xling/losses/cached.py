@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import torch
@@ -21,12 +22,14 @@ from st_xling.losses.base import (
     CrossLingualLoss,
     LossValue,
     Part,
+    Term,
     TokenLevelLoss,
     as_loss,
     encode_columns,
+    encodes_by_itself,
     mean_of_parts,
 )
-from st_xling.losses.gather import average_gradients, own_parameters, sum_over_processes
+from st_xling.losses.gather import average_heads, sum_over_processes
 from st_xling.losses.translation_ranking import text_ids
 
 
@@ -71,7 +74,7 @@ class CachedLoss(CrossLingualLoss):
         super().__init__(loss.model)
         if mini_batch_size < 2 or mini_batch_size % 2:
             raise ValueError(f"mini_batch_size must be an even number, 2 or more: got {mini_batch_size}.")
-        if own := [term.loss.title for term in loss.as_sum().term_list() if term.loss.makes_own_pass]:
+        if own := [term.loss.title for term in loss.as_sum().term_list() if encodes_by_itself(term.loss)]:
             raise ValueError(
                 f"{', '.join(own)} makes an encoder pass of its own, which cannot be cached: leave it out of the sum, "
                 "or train without the cache (sentence-transformers has cached losses of its own)."
@@ -81,17 +84,11 @@ class CachedLoss(CrossLingualLoss):
         self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
         self.reads_encoding = loss.reads_encoding
 
-    def check_columns(self, count: int) -> None:
-        self.loss.check_columns(count)
-
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
         if any(type(module).__name__ == "DeepSpeedEngine" for module in (self.model, *self.model.children())):
-            raise ValueError(
-                "CachedLoss runs its own backward passes, which DeepSpeed's engine does not see: train it with plain "
-                "or distributed PyTorch, or drop the cache."
-            )
+            raise ValueError("CachedLoss runs its own backward passes, which DeepSpeed does not see: drop the cache.")
         if isinstance(self.model.forward, (matryoshka.ForwardDecorator, adaptive_layer.ForwardDecorator)):
-            # What they do to the model's forward pass is undone when the second pass comes.
+            # Their changes to the model's forward pass are undone when the second pass comes.
             raise ValueError(
                 "a cached loss cannot be wrapped: put the cache outside, as in CachedLoss(MatryoshkaLoss(model, loss, "
                 "matryoshka_dims)), or drop it, as for AdaptiveLayerLoss."
@@ -100,12 +97,15 @@ class CachedLoss(CrossLingualLoss):
         if any("offsets" in column for column in columns):
             return self.loss(columns, labels)
         columns = self.columns_read(columns)
+        average_heads(self)
         total = self.loss.as_sum()
+        named = list(zip(total.names, total.term_list()))
+        named.sort(key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))  # sentence-level terms first
         # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
         anchor = torch.ones((), requires_grad=True)
-        values = _Replay.apply(_TwoPasses(self, total, columns, labels), anchor)
-        components = Components(zip(total.names, values.unbind()))
+        values = _Replay.apply(_TwoPasses(self, [term for _, term in named], columns, labels), anchor)
+        components = Components(zip((name for name, _ in named), values.unbind()))
         return components if isinstance(self.loss, CombinedLoss) else values.sum()
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
@@ -116,6 +116,10 @@ class CachedLoss(CrossLingualLoss):
         return {"mini_batch_size": self.mini_batch_size, **self.loss.get_config_dict()}
 
     @property
+    def title(self) -> str:
+        return self.loss.title
+
+    @property
     def citation(self) -> str:  # type: ignore[override]
         return self.loss.citation
 
@@ -124,7 +128,7 @@ class CachedLoss(CrossLingualLoss):
 
 
 class _TwoPasses:
-    """One batch's way through both passes.
+    """Both passes over one batch.
 
     Attributes:
         embeddings: The sentence embeddings of every column, cut from the graph. *Shape:* ``(batch, dim)`` each
@@ -132,26 +136,24 @@ class _TwoPasses:
     """
 
     def __init__(
-        self, cached: CachedLoss, total: CombinedLoss, columns: list[dict[str, Any]], labels: Tensor | None
+        self, cached: CachedLoss, terms: list[Term], columns: list[dict[str, Any]], labels: Tensor | None
     ) -> None:
         self.model, self.columns, self.labels = cached.model, columns, labels
         self.reads_encoding = cached.reads_encoding
-        self.heads = own_parameters(cached, cached.model)
-        self.terms = total.term_list()
-        self.token_level = [isinstance(term.loss, TokenLevelLoss) for term in self.terms]
+        self.terms = terms
+        self.sentence_terms = [term for term in terms if not isinstance(term.loss, TokenLevelLoss)]
+        self.token_terms = terms[len(self.sentence_terms) :]
         self.ranges = _minibatch_ranges(columns[0], cached.mini_batch_size)
         self.device = next(value.device for value in columns[0].values() if isinstance(value, Tensor))
         # Autograd runs backward passes outside the caller's autocast: the second pass restores it.
         kind = self.device.type
-        self.autocast: dict[str, Any] = {
-            "dtype": torch.get_autocast_dtype(kind),
-            "enabled": torch.is_autocast_enabled(kind),
-        }
+        dtype, enabled = torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind)
+        self.autocast = partial(torch.autocast, kind, dtype=dtype, enabled=enabled)
         # One random state a mini-batch, and one for the sentence-level terms behind them.
         self.random: list[RandContext] = []
 
     def first_pass(self) -> Tensor:
-        """The weighted value of every term, without gradients. *Shape:* ``(terms,)``"""
+        """Return the weighted value of every term, without gradients. *Shape:* ``(terms,)``"""
         tensors = [value for column in self.columns for value in column.values() if isinstance(value, Tensor)]
         embeddings: list[Batch] = []
         parts: list[list[list[Part]]] = []  # mini-batch → token-level term → its parts
@@ -161,101 +163,77 @@ class _TwoPasses:
             parts.append(token_parts)
             embeddings.append([_sentence_level(column) for column in batch])
         self.embeddings = [_stack([batch[column] for batch in embeddings]) for column in range(len(self.columns))]
-        totals = [_add_up([mini_batch[place] for mini_batch in parts]) for place in range(sum(self.token_level))]
+        totals = [_add_up([mini_batch[place] for mini_batch in parts]) for place in range(len(self.token_terms))]
         # A token-level mean divides by counts of the whole batch, which its mini-batches' gradients need later on.
         self.counts = [sum_over_processes(torch.stack([count for _, count in term])) for term in totals]
         self.random.append(RandContext(*tensors))
-        sentence_values = iter(self._sentence_terms(self.embeddings))
-        token_values = (mean_of_parts(term) for term in totals)
-        values = [next(token_values if is_token else sentence_values) for is_token in self.token_level]
+        values = [*self._sentence_values(self.embeddings), *(mean_of_parts(term) for term in totals)]
         return torch.stack([term.weight * _exact(value) for term, value in zip(self.terms, values)])
 
     def second_pass(self, gradient: Tensor) -> None:
         """Add the gradient of ``gradient @ values`` to the parameters. ``gradient`` *Shape:* ``(terms,)``"""
-        scales = [term.weight * part for term, part in zip(self.terms, gradient)]
-        sentence_scales = [scale for scale, is_token in zip(scales, self.token_level) if not is_token]
-        token_scales = [scale for scale, is_token in zip(scales, self.token_level) if is_token]
-
         # Sentence-level terms: the gradient of the whole batch's loss by the cached embeddings, left in their .grad.
         leaves = [dict(column) for column in self.embeddings]
         for leaf in leaves:
             if "sentence_embedding" in leaf:
                 leaf["sentence_embedding"] = leaf["sentence_embedding"].detach().requires_grad_()
-        if sentence_scales:
-            with self.random[-1], torch.autocast(self.device.type, **self.autocast):
-                values = self._sentence_terms(leaves)
-                torch.stack([scale * _exact(value) for scale, value in zip(sentence_scales, values)]).sum().backward()
+        if self.sentence_terms:
+            with self.random[-1], self.autocast():
+                values = zip(gradient, self.sentence_terms, self._sentence_values(leaves))
+                torch.stack([part * term.weight * _exact(value) for part, term, value in values]).sum().backward()
 
         # Each mini-batch again, under the same dropout, now with a graph: the chain rule from there to the parameters.
         for place, (start, end) in enumerate(self.ranges):
             wrapped = isinstance(self.model, DistributedDataParallel) and place + 1 < len(self.ranges)
             # Processes exchange gradients once, with the last mini-batch.
             with self.model.no_sync() if wrapped else nullcontext():  # type: ignore[operator]
-                with self.random[place], torch.autocast(self.device.type, **self.autocast):
-                    batch, parts = self._mini_batch(start, end)
-                    surrogate = self._surrogate(batch, leaves, parts, token_scales, start, end)
+                with self.random[place], self.autocast():
+                    surrogate = self._surrogate(leaves, gradient[len(self.sentence_terms) :], start, end)
                 if surrogate.requires_grad:
                     surrogate.backward()
-        if getattr(self.model, "require_backward_grad_sync", True):
-            average_gradients(self.heads)
 
-    def _surrogate(
-        self,
-        batch: Batch,
-        leaves: Batch,
-        parts: list[list[Part]],
-        scales: list[Tensor],
-        start: int,
-        end: int,
-    ) -> Tensor:
-        """A number whose gradient is this mini-batch's share of the loss's.
+    def _surrogate(self, leaves: Batch, gradient: Tensor, start: int, end: int) -> Tensor:
+        """Return a number whose gradient is this mini-batch's share of the loss's.
 
         With the cached gradient G held constant, the gradient of ``(E * G).sum()`` by the parameters is G dE, the chain
         rule through this mini-batch's embeddings E. Token-level sums are scaled as the whole batch's mean scales them.
         """
+        batch, parts = self._mini_batch(start, end)
         total = torch.zeros((), device=self.device)
         for column, leaf in zip(batch, leaves):
             if "sentence_embedding" not in leaf:
                 continue  # no term reads it, so it was not computed
             cached = leaf["sentence_embedding"].grad
             if cached is None and isinstance(self.model, DistributedDataParallel):
-                cached = torch.zeros_like(leaf["sentence_embedding"])  # DDP waits for what the loss leaves out, too
+                cached = torch.zeros_like(leaf["sentence_embedding"])  # DDP waits for what the loss ignores, too
             if cached is not None:
                 total = total + (_exact(column["sentence_embedding"]) * _exact(cached[start:end])).sum()
-        for term_parts, counts, scale in zip(parts, self.counts, scales):
+        for own, counts, scale, term in zip(parts, self.counts, gradient, self.token_terms):
             used = counts.gt(0).sum().clamp(min=1)
             # Times the processes, since gradients are averaged over them and these counts are of all.
-            for (value, _), count in zip(term_parts, counts):
-                total = total + get_world_size() * scale * _exact(value) / count.clamp(min=1) / used
+            for (value, _), count in zip(own, counts):
+                total = total + get_world_size() * term.weight * scale * _exact(value) / count.clamp(min=1) / used
         return total
 
     def _mini_batch(self, start: int, end: int) -> tuple[Batch, list[list[Part]]]:
-        """Rows ``start`` to ``end``, encoded; and the parts of each token-level term on them."""
+        """Encode rows ``start`` to ``end``, and compute the parts of each token-level term on them."""
         columns = []
         for column in self.columns:
-            # ST's function cuts what belongs to a tokenised column; what losses read besides is cut beside it.
+            # ST's function cuts what belongs to a tokenized column; what losses read besides is cut here.
             features = {key: value for key, value in column.items() if key not in ASIDE}
             aside = {key: column[key][start:end] for key in ASIDE if key in column}
             columns.append({**_create_minibatch(features, start, end), **aside})
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         labels = None if self.labels is None else self.labels[start:end]
-        parts = []
-        for term in self.terms:
-            if isinstance(term.loss, TokenLevelLoss):
-                parts.append(term.loss.compute_parts(term.select(batch), labels))
-        return batch, parts
+        losses: Any = self.token_terms
+        return batch, [term.loss.compute_parts(term.select(batch), labels) for term in losses]
 
-    def _sentence_terms(self, batch: Batch) -> list[Tensor]:
-        """Values of the sentence-level terms on the whole batch."""
-        values = []
-        for term in self.terms:
-            if not isinstance(term.loss, TokenLevelLoss):
-                values.append(term.loss.compute_loss(term.select(batch), self.labels))
-        return values  # type: ignore[return-value]
+    def _sentence_values(self, batch: Batch) -> list[Tensor]:
+        return [term.loss.compute_loss(term.select(batch), self.labels) for term in self.sentence_terms]  # type: ignore[misc]
 
 
 class _Replay(torch.autograd.Function):
-    """Hands the first pass's values out, and starts the second pass when their gradient arrives."""
+    """Return the first pass's values, and start the second pass when their gradient arrives."""
 
     @staticmethod
     def forward(ctx: Any, run: _TwoPasses, anchor: Tensor) -> Tensor:
@@ -273,12 +251,12 @@ class _Replay(torch.autograd.Function):
 
 
 def _exact(value: Tensor) -> Tensor:
-    """At least float32, so that small shares add up."""
+    """Convert to float32 at least, so that small shares add up."""
     return value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
 
 
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
-    """What sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
+    """Keep what sentence-level terms read: embeddings, and the tokens by which they know equal texts."""
     keys = ("input_ids", "attention_mask", "sentence_embedding", *ASIDE)
     if "cu_seq_lens_q" in column:  # without padding, tokens of several texts stand in one row: only numbers stack
         column = {"text_ids": text_ids(column), **{key: column[key] for key in keys[2:] if key in column}}  # type: ignore[dict-item]
@@ -286,7 +264,7 @@ def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:
-    """The rows of all mini-batches, padded to one width."""
+    """Join the rows of all mini-batches, padded to one width."""
     stacked = {}
     for key in columns[0]:
         values = [column[key] for column in columns]

@@ -8,13 +8,11 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs
-from st_xling.utils.options import checked
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, check_choice
 
 Distance = Literal["squared", "cosine"]
 
 
-@checked
 def embedding_distance(
     source: Tensor, target: Tensor, *, distance: Distance = "squared", gathered: GatheredBatch | None = None
 ) -> Tensor:
@@ -42,6 +40,7 @@ def embedding_distance(
         >>> embedding_distance(torch.eye(2), torch.ones(2, 2))
         tensor(0.5000)
     """
+    check_choice("distance", distance, Distance)
     batch = batch_of_pairs(source, target, gathered)
     if distance == "squared":
         return batch.mean((source - target).square().mean(dim=1).sum())

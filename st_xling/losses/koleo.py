@@ -8,13 +8,11 @@ from torch import Tensor
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, similarity_matrix
-from st_xling.utils.options import checked
 
 #: Neighbors nearer than this count as this far, without a gradient: those of equal texts, which nothing should part.
 NEAREST = 1e-4
 
 
-@checked
 def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tensor:
     r"""Minus the mean logarithm of each embedding's distance to its nearest neighbor (Kozachenko-Leonenko).
 

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import logging
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
-
-logger = logging.getLogger(__name__)
 
 
 def language_contrastive(
@@ -94,13 +90,11 @@ class LanguageContrastiveLoss(CrossLingualLoss):
     def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
         super().__init__(model)
         self.gather_across_devices = gather_across_devices
-        self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target, *others = (column["sentence_embedding"] for column in batch)
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         rest = torch.cat([gathered.gather(column) for column in others]) if others else None
-        if gathered.total == 1 and rest is None and not self._warned:
-            self._warned = True
-            logger.warning("a batch of one pair has no other sentences: its language contrastive loss is 0.")
+        if gathered.total == 1 and rest is None:
+            warn_once("a batch of one pair has no other sentences: its language contrastive loss is 0.")
         return language_contrastive(source, target, rest, gathered=gathered)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.gather import check_choice
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
@@ -72,7 +73,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     max_columns = 2
     citation = bibtex("li2023dap")
-    auto_options = ("languages", "target_vocabulary")
 
     @classmethod
     def resolve_options(
@@ -113,6 +113,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         head: HeadStart = "auto",
     ) -> None:
         super().__init__(model)
+        check_choice("direction", direction, Direction)
         if not 0 < mask_ratio <= 1:
             raise ValueError(f"mask_ratio must lie in (0, 1]: got {mask_ratio}; 1.0 masks the whole rebuilt side.")
         if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
@@ -122,8 +123,6 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
         self.head_start = head
         self.languages = None if languages is None else list(languages)
-        if self.languages is not None:
-            self.language_columns = {"source": (0,), "target": (1,)}.get(direction, (0, 1))
         embedded = len(self.languages) if self.languages else (2 if direction == "both" else 1)
         self.head = RepresentationTranslationHead(
             parts,

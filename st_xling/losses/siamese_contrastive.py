@@ -10,8 +10,7 @@ from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, S
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
-from st_xling.utils.options import checked
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, check_choice, similarity_matrix
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
@@ -26,7 +25,6 @@ PAIRWISE_EPS = 1e-6
 """What ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
-@checked
 def siamese_contrastive(
     source: Tensor,
     target: Tensor,
@@ -70,6 +68,8 @@ def siamese_contrastive(
     """
     if not margin > 0:
         raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
+    check_choice("distance", distance, Distance)
+    check_choice("negatives", negatives, Negatives)
     batch = batch_of_pairs(source, target, gathered)
     metric = _METRICS[distance]
     positive = metric(source, target).square() / 2
@@ -96,7 +96,7 @@ def siamese_contrastive(
 
 
 def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
-    """Of every row to every target, as ST's metrics measure them. *Shape:* ``(rows, targets)``"""
+    """Measure every row's distance to every target, as ST's metrics do. *Shape:* ``(rows, targets)``"""
     if distance == "cosine":
         return 1 - similarity_matrix(source, targets)
     exact = torch.promote_types(source.dtype, torch.float32)
@@ -166,7 +166,6 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
         self.gather_across_devices = gather_across_devices
         # In a list, so that it is no child module: only its arithmetic is used.

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from st_xling.losses.gather import check_choice
 from st_xling.models.backbone import Backbone, cls_mask, right_align, sep_mask
 
 Positions = Literal["restarting", "running"]
@@ -103,6 +104,7 @@ def sentences(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tenso
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
     """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; the log says so."""
+    check_choice("positions", positions, Positions)
     if positions == "restarting" and not parts.reads_positions:
         logger.info("%s counts no positions: those of the second sentence run on.", type(parts.model).__name__)
         return "running"

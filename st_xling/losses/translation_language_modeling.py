@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.gather import check_choice
 from st_xling.losses.token_inputs import (
     Positions,
     join_pairs,
@@ -88,6 +89,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         head: HeadStart = "auto",
     ) -> None:
         super().__init__(model)
+        check_choice("objective", objective, Objective)
         if not 0 < mask_probability <= 1:
             raise ValueError(f"mask_probability must lie in (0, 1]: got {mask_probability}; 0.15 is usual.")
         if contiguous and objective == "tlm":

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -11,21 +9,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import (
-    Candidates,
-    GatheredBatch,
-    Similarity,
-    batch_of_pairs,
-    similarity_matrix,
-)
+from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
+from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import unwrap
-from st_xling.utils.options import checked
-
-logger = logging.getLogger(__name__)
 
 
-@checked
 def translation_ranking(
     source: Tensor,
     target: Tensor,
@@ -36,7 +24,8 @@ def translation_ranking(
     bidirectional: bool = True,
     source_ids: Tensor | None = None,
     target_ids: Tensor | None = None,
-    more_targets: Sequence[Candidates] = (),
+    negatives: Tensor | None = None,
+    negative_ids: Tensor | None = None,
     gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Softmax over in-batch translations, true pairs lowered by ``margin``.
@@ -56,7 +45,8 @@ def translation_ranking(
         source_ids: Equal numbers mark equal source texts. *Shape:* ``(batch,)``
         target_ids: Equal numbers mark equal target texts. *Shape:* ``(batch,)``
             Row ``j`` is no negative of row ``i`` where they share a source or a target text.
-        more_targets: Further negatives of the sources, such as hard ones, the same in all processes.
+        negatives: Hard negatives of the sources, the same in all processes. *Shape:* ``(negatives, dim)``
+        negative_ids: Equal numbers mark equal texts of them and the targets. *Shape:* ``(negatives,)``
         gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
@@ -79,24 +69,32 @@ def translation_ranking(
         raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
     batch = batch_of_pairs(source, target, gathered)
     true = batch.rows(source.device)
-    sources = Candidates(source, source_ids, target_ids)
-    targets = Candidates(target, target_ids, source_ids)
-    options: dict[str, Any] = {"scale": scale, "similarity": similarity}
+    # Both ways, row j is a false negative of row i where the pairs share a text.
+    false = torch.zeros(len(source), batch.total, dtype=torch.bool, device=source.device)
+    for ids in (source_ids, target_ids):
+        if ids is not None:
+            false |= ids[:, None] == batch.gather(ids)[None, :]
+    false = false.scatter(1, true[:, None], False)
 
-    def loss(*logits: Tensor) -> Tensor:
-        return batch.mean(F.cross_entropy(torch.cat(logits, dim=1), true, reduction="sum"))
+    def logits(own: Tensor, others: Tensor) -> Tensor:
+        similarities = similarity_matrix(own, others, similarity)
+        if margin:
+            similarities = similarities - torch.zeros_like(similarities).scatter(1, true[:, None], margin)
+        return (scale * similarities).masked_fill(false, -torch.inf)
 
-    options_of_true = {"true": true, "margin": margin, **options}
-    block = _logits(sources, targets, targets.gathered(batch), **options_of_true)
-    forward = loss(block, *(_logits(sources, targets, others, **options) for others in more_targets))
+    block = logits(source, batch.gather(target))
+    ranked = block
+    if negatives is not None:
+        hard = scale * similarity_matrix(source, negatives, similarity)
+        if target_ids is not None and negative_ids is not None:
+            hard = hard.masked_fill(target_ids[:, None] == negative_ids[None, :], -torch.inf)
+        ranked = torch.cat([block, hard], dim=1)
+    forward = batch.mean(F.cross_entropy(ranked, true, reduction="sum"))
     if not bidirectional:
         return forward
     # Alone, the way back is the transpose; otherwise these are other rows' columns.
-    if batch.alone:
-        block = block.T
-    else:
-        block = _logits(targets, sources, sources.gathered(batch), **options_of_true)
-    return (forward + loss(block)) / 2
+    back = block.T if batch.alone else logits(target, batch.gather(source))
+    return (forward + batch.mean(F.cross_entropy(back, true, reduction="sum"))) / 2
 
 
 class TranslationRankingLoss(CrossLingualLoss):
@@ -156,14 +154,12 @@ class TranslationRankingLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # refuse them now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.hard_negatives = hard_negatives
         self.max_columns = None if hard_negatives else 2
         self.projection = _projection(model) if projection else None
         self.width = unwrap(model).get_embedding_dimension() if projection else None  # type: ignore[operator]
-        self._warned = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         batch = batch if self.hard_negatives else batch[:2]
@@ -177,9 +173,10 @@ class TranslationRankingLoss(CrossLingualLoss):
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
-        if gathered.total == 1 and not self._warned:
-            self._warned = True
-            logger.warning("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
+        if gathered.total == 1:
+            warn_once("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
+        negatives = [gathered.gather(column) for column in embeddings[2:]]
+        negative_ids = [gathered.gather(column) for column in ids[2:] if column is not None]
         return translation_ranking(
             source,
             target,
@@ -189,7 +186,8 @@ class TranslationRankingLoss(CrossLingualLoss):
             bidirectional=self.bidirectional,
             source_ids=ids[0],
             target_ids=ids[1],
-            more_targets=[Candidates(*parts).gathered(gathered) for parts in zip(embeddings[2:], ids[2:])],
+            negatives=torch.cat(negatives) if negatives else None,
+            negative_ids=torch.cat(negative_ids) if negative_ids else None,
             gathered=gathered,
         )
 
@@ -197,35 +195,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         return {**super().get_config_dict(), "projection": self.projection is not None}
 
 
-def _logits(
-    own: Candidates,
-    translations: Candidates,
-    others: Candidates,
-    *,
-    scale: float,
-    similarity: Similarity,
-    true: Tensor | None = None,
-    margin: float = 0.0,
-) -> Tensor:
-    """Scaled similarities of rows to others, the true pairs' lowered by ``margin``, false negatives at minus infinity.
-
-    ``true`` names each row's translation among the others, if it is there. *Shape:* ``(rows, others)``
-    """
-    similarities = similarity_matrix(own.embeddings, others.embeddings, similarity)
-    false = torch.zeros_like(similarities, dtype=torch.bool)
-    for mine, theirs in ((translations.ids, others.ids), (own.ids, others.partner_ids)):
-        if mine is not None and theirs is not None:
-            false |= mine[:, None] == theirs[None, :]
-    if true is not None:
-        false = false.scatter(1, true[:, None], False)
-        if margin:
-            lowered = torch.zeros_like(similarities).scatter(1, true[:, None], margin)
-            similarities = similarities - lowered
-    return (scale * similarities).masked_fill(false, -torch.inf)
-
-
 def _projection(model: Any) -> nn.Module:
-    """A dense layer and tanh on the sentence embedding, drawn as BERT draws its layers."""
+    """Build a dense layer and tanh on the sentence embedding, drawn as BERT draws its layers."""
     size = unwrap(model).get_embedding_dimension()  # type: ignore[operator]
     dense = nn.Linear(size, size)
     nn.init.normal_(dense.weight, std=0.02)
@@ -235,7 +206,7 @@ def _projection(model: Any) -> nn.Module:
 
 
 def text_ids(column: dict[str, Tensor]) -> Tensor | None:
-    """A number for each row's tokens, equal for equal texts. *Shape:* ``(batch,)``, int64; ``None`` without tokens.
+    """Number each row's tokens, equally for equal texts. *Shape:* ``(batch,)``, int64; ``None`` without tokens.
 
     A 64-bit polynomial hash: unlike row numbers it can be compared across processes. Should two texts ever collide,
     one negative is missed.

@@ -38,8 +38,6 @@ def vocabulary_cross_entropy(
     scored = labels != -100
     if not bool(scored.all()):
         hidden, labels = hidden[scored], labels[scored]
-    if len(labels) == 0:
-        return hidden.sum() * 0.0 + weight.sum() * 0.0
     rows = max(32, CHUNK_BYTES // (4 * weight.shape[0])) if chunk_rows is None else chunk_rows
     bias = torch.zeros(len(weight), dtype=weight.dtype, device=weight.device) if bias is None else bias
     return _ChunkedCrossEntropy.apply(hidden, weight, labels, bias, rows)
@@ -107,6 +105,7 @@ def _forward(
     grad_weight = torch.zeros_like(weight, dtype=exact) if needed[1] else None
     grad_bias = torch.zeros_like(bias, dtype=exact) if needed[3] else None
     total = torch.zeros((), dtype=exact, device=hidden.device)
+    count = max(1, len(hidden))
     for start in range(0, len(hidden), rows):
         states, classes = hidden[start : start + rows], labels[start : start + rows]
         logits = (states @ scorer.T).to(exact).add_(offset)
@@ -118,8 +117,8 @@ def _forward(
         if not any(needed):
             continue
         # d loss / d logits: (softmax - one-hot) / tokens
-        error.div_(sums * len(hidden))
-        error[torch.arange(len(classes), device=classes.device), classes] -= 1 / len(hidden)
+        error.div_(sums * count)
+        error[torch.arange(len(classes), device=classes.device), classes] -= 1 / count
         if grad_bias is not None:
             grad_bias += error.sum(dim=0)
         error = error.to(hidden.dtype)
@@ -131,4 +130,4 @@ def _forward(
             grad_weight += error.T @ states
     dtypes = (hidden.dtype, weight.dtype, bias.dtype)
     gradients = zip((grad_hidden, grad_weight, grad_bias), dtypes)
-    return total / len(hidden), tuple(None if part is None else part.to(dtype) for part, dtype in gradients)
+    return total / count, tuple(None if part is None else part.to(dtype) for part, dtype in gradients)

@@ -38,11 +38,11 @@ _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedL
 
 
 _READ_NEGATIVES = (
-    *("MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "TripletLoss"),
+    *("in_batch_ranking", "MultipleNegativesRankingLoss", "CachedMultipleNegativesRankingLoss", "TripletLoss"),
     *("MultipleNegativesSymmetricRankingLoss", "CachedMultipleNegativesSymmetricRankingLoss"),
     *("GISTEmbedLoss", "CachedGISTEmbedLoss"),
 )
-"""Losses of ST that read hard negatives; ours say it themselves."""
+"""Losses that read hard negatives; ``translation_ranking`` does where its option says so."""
 
 _NEED_LABELS = (
     *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "DistillKLDivLoss", "ContrastiveTensionLoss"),
@@ -105,10 +105,7 @@ def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
     return {
         name
         for name, options in losses.items()
-        if name in _READ_NEGATIVES
-        or getattr(objective(name).loss, "reads_negatives", False)
-        or options.get("hard_negatives")
-        or reads_negatives(options.get("loss", {}))
+        if name in _READ_NEGATIVES or options.get("hard_negatives") or reads_negatives(options.get("loss", {}))
     }
 
 
@@ -139,7 +136,6 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
 
 
 def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
-    loss = objective(name).loss
     known = {"weight": Any, "columns": Any, **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
@@ -151,9 +147,6 @@ def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
     if "loss" in known:
         options["loss"] = read_losses(section.get("loss"), f"{where}.loss")
-    for key in loss.auto_options if issubclass(loss, CrossLingualLoss) else ():
-        if options.get(key) not in (None, "auto") and not isinstance(options[key], list):
-            raise ValueError(f"{where}.{key} must be 'auto' or a list: got {options[key]!r}.")
     return options
 
 

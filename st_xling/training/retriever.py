@@ -286,8 +286,7 @@ class TermByTermLoss(CombinedLoss):
     only: str | None = None
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
-        columns = list(sentence_features)
-        self.check_columns(len(columns))
+        columns = self.columns_read(list(sentence_features))
         components: dict[str, Tensor] = {}
         for name, term in zip(self.names, self.term_list()):
             if self.only in (None, name):

@@ -473,11 +473,3 @@ def check_columns(loss: nn.Module, dataset: Any) -> None:
                 f"data have {len(texts)}: {', '.join(texts) or 'none'}; add the column, or choose others with "
                 "'columns:' in the recipe or .on(...)."
             )
-        seen = texts if term.columns is None else [texts[column] for column in term.columns]
-        needed = [seen[column] + LANGUAGE_SUFFIX for column in term.loss.language_columns]
-        lacking = [column for column in needed if column not in dataset.features]
-        if lacking:
-            raise ValueError(
-                f"{name} needs the language of {', '.join(needed)} and lacks {', '.join(lacking)}: the data have "
-                f"{', '.join(dataset.features)}; add the column, or leave out the loss's languages=."
-            )

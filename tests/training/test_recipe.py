@@ -142,7 +142,6 @@ FAULTS: list[tuple[str, Any, str]] = [
     (f"{RANKING}.weight", {"start": 0, "end": -1, "steps": 5}, r"weight\.end must be a finite number"),
     (f"{RANKING}.weight", {"start": 0, "end": 1, "steps": 0}, r"weight\.steps must be at least 1: got 0"),
     ("losses.representation_translation.layers", "2", "layers must be a whole number: got '2'"),
-    ("losses.representation_translation.target_vocabulary", "atuo", "must be 'auto' or a list: got 'atuo'"),
     ("losses", {}, "a recipe needs at least one loss under 'losses'"),
     ("losses", {"translation_ranking": {"weight": 0}}, "every loss of the recipe has weight 0: translation_ranking"),
     ("summary.x", 1, "cannot set 'summary.x': 'summary' is no section"),

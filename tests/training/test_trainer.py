@@ -283,15 +283,3 @@ def test_missing_columns_are_named_with_the_term_that_reads_them(make_model: Mak
     # What cannot be known passes: a stream's columns, a loss of sentence-transformers.
     check_columns(ranking, IterableDataset.from_generator(lambda: iter([{"source": "a"}])))
     check_columns(MultipleNegativesRankingLoss(model), columns_of("source"))
-
-
-@pytest.mark.parametrize(
-    ("direction", "needed"), [("target", ["target"]), ("source", ["source"]), ("both", ["source", "target"])]
-)
-def test_missing_languages(direction: Any, needed: list[str], make_model: Make) -> None:
-    model, columns = make_model(), [f"{side}_language" for side in needed]
-    loss = RepresentationTranslationLoss(model, layers=1, direction=direction, languages=["de", "en"])
-    with pytest.raises(ValueError, match=f"representation_translation needs the .* lacks {', '.join(columns)}: "):
-        check_columns(loss, columns_of("source", "target"))
-    check_columns(loss, columns_of("source", "target", *columns))
-    check_columns(RepresentationTranslationLoss(model, layers=1, direction=direction), columns_of("source", "target"))
