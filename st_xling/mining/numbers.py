@@ -1,80 +1,143 @@
-"""Numbers written with digits, whatever digits and separators, and whether those of two sentences contradict."""
+"""Numbers in text, of any script and format, and whether those of two sentences contradict each other."""
 
 from __future__ import annotations
 
 import html
 import re
 import unicodedata
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from functools import cache, lru_cache, partial
+from decimal import Decimal
+from functools import lru_cache
 
 #: Sentences that are remembered: a sentence is in several candidates, most of them near.
 REMEMBERED = 1 << 14
 
-# Words of scale by their power of ten; * takes any ending. agree() ignores powers of a thousand, so these matter where
-# a language has other powers (万, lakh, แสน) or writes sums ("2 million 500 thousand").
+# Words of scale by their power of ten. * takes any ending; ? may be another word ("Mit 30 bin ich"), as may a word with
+# two powers; < precedes its number ("milioni 5").
 _SCALE_WORDS = """
-1: 十 십 สิบ puluh chục
-2: 百 백 ร้อย ຮ້ອຍ រយ hundred* hundert* honderd* सौ ratus trăm مئة مائة سو
-3: 千 천 พัน ພັນ ពាន់ ထောင် thousand* tausend* tusen* tusind* duizend* mille mil mila mii tuhat* tuhan* tys tysi* tisíc*
-3: tisuć* hiljad* tūkst* ezer* bin ribu nghìn ngàn elfu þúsund* тыс тысяч* тис тисяч* хиляд* хиљад* мың мянга χιλιάδ*
-3: ألف ألفا ألفاً آلاف الاف هزار ہزار אלף אלפים हज़ार* हजार* হাজার* હજાર* ਹਜ਼ਾਰ* ஆயிர* వేల* ಸಾವಿರ* ആയിര* հազար* ათას* ሺህ
+1: 十 십 สิบ puluh chục 割 成?
+2: 百 백 ร้อย ຮ້ອຍ រយ hundred hundert honderd सौ ratus trăm مئة مائة سو
+3: 千 천 พัน ພັນ ពាន់ ထောင် thousand tausend tsd tusen tusind duizend mille mil? mila mii mie tuhat* tuhan* tūkst*
+3: tys tysi* tis tisíc* tisuć* tisoč* hiljad* ezer* bin? ming ribu rb? nghìn ngàn <elfu <dubu elf libo* þúsund*
+3: тыс тысяч* тис тисяч* хиляд* хил хиљад* илјад* мың миң минг мянга ҳазор χιλιάδ* χιλ k? hezar
+3: ألف ألفا ألفاً ألفًا آلاف الاف هزار ہزار زره אלף אלפים हज़ार* हजार* হাজার* હજાર* ਹਜ਼ਾਰ* ஆயிர* వేల* ಸಾವಿರ* ആയിര* දහස*
+3: mijë míle հազար* ათას* ሺህ ሺ
 4: 万 萬 만 หมื่น ໝື່ນ ម៉ឺន သောင်း vạn
-5: แสน ແສນ សែន သိန်း lakh* lac lacs लाख* লাখ* লক্ষ* લાખ* ਲੱਖ* லட்ச* இலட்ச* లక్ష* ಲಕ್ಷ* ലക്ഷ* لاکھ laki
-6: ล้าน ລ້ານ លាន သန်း million* millió* millon* millón milió* milio* milho* milhões milhão miljo* milijon* milijun* milyon*
-6: milljón* mio mln juta triệu млн миллион* мільйон* милион* εκατομμύρι* εκατ مليون* ملايين میلیون* ملین מיליון* сая
-6: միլիոն* მილიონ* ሚሊዮን मिलियन* মিলিয়ন* மில்லியன்* దశలక్ష* മില്യൺ*
-7: crore* करोड़* करोड* कोटी* कोटि* কোটি* કરોડ* ਕਰੋੜ* கோடி* కోట్ల* కోటి* ಕೋಟಿ* കോടി* کروڑ*
+5: แสน ແສນ សែន သိန်း lakh* lac lacs लाख* লাখ* লক্ষ* લાખ* ਲੱਖ* லட்ச* இலட்ச* లక్ష* ಲಕ್ಷ* ലക്ഷ* ලක්ෂ* لاکھ <laki
+6: ล้าน ລ້ານ លាន သန်း million* millió* millon* millón* milió* milion* milio* milho* milhão* milhões miljo* miljun* miliwn*
+6: milijon* milijun* milyon* milljón* milliún* mln mio? mn mill? mi? m? juta jt triệu tr? <milioni <miliyan сая
+6: млн миллион* мільйон* мільён* милион* εκατομμύρι* εκατ مليون* ملايين میلیون* ملین מיליון* միլիոն* მილიონ* მლნ ሚሊዮን
+6: मिलियन* মিলিয়ন* મિલિયન* மில்லியன்* మిలియన్* ಮಿಲಿಯನ್* മില്യൺ* മില്യണ്* මිලියන*
+7: crore* cr? करोड़* करोड* कोटी* कोटि* কোটি* કરોડ* ਕਰੋੜ* கோடி* కోట్ల* కోటి* ಕೋಟಿ* കോടി* කෝටි* کروڑ*
 8: 亿 億 억
-9: ຕື້ milliard* miljard* miliard* milijard* milyar* miliar mrd mld mia md bn billion* bilhão bilhões tỷ tỉ тэрбум
-9: млрд миллиард* мільярд* милиард* милијард* δισεκατομμύρι* δισ مليار* میلیارد* ارب بليون* מיליארד* अरब* अर्ब* বিলিয়ন*
-9: միլիարդ* მილიარდ* ቢሊዮን
+9: ຕື້ billion billions Billion bn b? milliard* milliárd* miljard* miliard* milijard* milyard* milyar* miliar miljar*
+9: mrd bln milljarð* mld mlrd mia? md? bilhão bilhões bi? bilyon* bilion tỷ tỉ <bilioni <mabilioni <biliyan тэрбум
+9: млрд миллиард* мільярд* милиард* милијард* δισεκατομμύρι* δισ مليار* میلیارد* ارب بليون* מיליארד* միլիարդ* მილიარდ*
+9: მლრდ ቢሊዮን अरब* अर्ब* बिलियन* বিলিয়ন* பில்லியன்*
 11: खरब* کھرب
-12: 兆 조 trillion* triliun* trilyun* billionen billón billones biljoen* biljon* bilion* трлн триллион* трильйон*
-12: تريليون* تریلیون* ट्रिलियन*
+12: 兆? 조 trillion trillions tn trilion* triliun* trilyun* trilyon* trilhão trilhões
+12: Billion billionen billioner billón* billon* biljoen* biljon* bilion* bilió* billió* билион* τρισεκατομμύρι*
+12: трлн триллион* трильйон* <trilioni تريليون* تریلیون* טריליון* ट्रिलियन*
+6: 兆
 """
-_POWERS = {
-    unicodedata.normalize("NFC", word): int(line.split(":")[0])
-    for line in _SCALE_WORDS.strip().splitlines()
-    for word in line.split()[1:]
-}
-# Scripts without spaces between words: East Asian, Thai, Lao, Khmer and Burmese.
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3400-\u9fff\uac00-\ud7ff]")
-_UNSPACED_SCALE = "|".join(sorted(filter(_UNSPACED.match, _POWERS), key=len, reverse=True))
-# A scale, or a word that may be one. Between a number and its scale may be "and some" (200多万, 200여만).
-_SCALE = re.compile(
-    rf"\s?[多余餘几幾数數여]?(?!百分)(?:({_UNSPACED_SCALE})|([^\W\d_][\w\u064b-\u0652\u0900-\u0dff]{{0,30}}))"
-)
-
-_SPACE = "[ \u00a0\u2007\u2009\u202f]"
-# A date; digits in groups of three with spaces between; or digits joined by other separators. Each begins with a digit
-# outside the alternatives, so that the search for it is fast.
-_NUMBER = re.compile(
-    r"\d(?:(?:\d{3}([./-])\d\d?\1\d\d?|\d?([./-])\d\d?\2(?:\d\d)?\d\d|\d?/\d\d?)(?![./-]?\d)(?P<date>)"
-    rf"|\d{{0,2}}(?:{_SPACE}\d{{3}})+(?!\d)(?:[.,]\d+)?"
-    r"|\d*(?:[.,'_·٫٬،]\d+)*)"
-)
-_DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
-# Between other digits this comma separates clauses.
-_WIDE_COMMA = re.compile("(?<=[０-９])，(?=[０-９])")
-# A character reference, with the spaces that tokenizers insert.
-_REFERENCE = re.compile(r"&\s?(?:amp\s?;\s?)*#\s?([xX]?[0-9a-fA-F]+)\s?;")
-
-# Between the parts of a sum ("2 million and 500 thousand"), and between the ends of a range.
-_AND = re.compile(r"\.?\s?(?:(?:and|und|et|e|y|i|en|og|och|ja|ve|dan|và|и|і|й|και|और|এবং|اور|ו)\s|و\s?)?")
-_RANGE = re.compile(r"\s?(?:[-‐-―~～〜－至到]|to|or|से|या|থেকে|سے|đến|hoặc|ถึง|หรือ|或|내지|에서)\s?")
-_DASH = re.compile(r"\s?[-‐-―~～〜/]\s?")
-# After 1700: what makes it a century in English, Finnish, Swedish, Danish, German, Russian, Hungarian, Malay, Japanese.
-_CENTURY = re.compile(r"['-]?(?:s\b|lu[kv]u|tal|er\b|х\b|as\b|an\b)|\s?(?:年代|년대)")
-_MONTH_AFTER, _MONTH_BEFORE = ("月", "월"), ("tháng ", "Tháng ")
+# A number that is spelled out, from 13 on, has one of these or a word of scale in it.
+_SPELLED_OUT = r"""
+(thir|four|fif|six|seven|eigh|nine)t(een|y|ie) twent[yi] fort[yi] hundred dozen \bhalf quarter
+zehn zwanzig ßig (vier|fünf|sech|sieb|acht|neun)zig hundert dutzend \bhalb (ein|ander)t?halb viertel
+tien twintig (der|veer|vijf|zes|zeven|nege?n)tig tachtig honderd kwart (fjor|fem|sex|sjut|ar|nit)ton tjug \btre?tti
+f[yø]rti femti (sex|sjut|åt|nit)tio (tret|fjor|fem|seks|syt|at|nit)ten hundra hundre tyve tredive fyrre halvtreds
+halvfjerds firs halvfems seksti sytti åtti nitti \bhalv treize quatorze quinz \bseize dix- vingt trent[ea] quarant
+cinquant soixant (?<!per.)\bcents?\b -cent centaine \bdemi trece catorce quince dieci veint treinta cuarenta cincuenta
+sesenta setenta ochenta noventa \bcien(to)?s?\b cient[oa]s quinient y.medi[oa] docena dez[ea](ss|[no]) vinte trinta
+quarenta cinq[uü]enta oitenta \bcem\b cento \bmei[oa]\b dúzia dici\b \bvent[iu] sessant settant ottant novant mezz[oa]
+sprezece zeci sut[ăe]\b jumătate na[śs][tc] dwudziest dwadzieścia trzydzi czterdzi dziesi[ąę] \bst[oa]\b dwieście
+półtor \bpół tuzin náct dva(cet|cát|dsať) třic čtyřicet desát desiat \bpůl tucet naest deset надцат дцать десят сорок
+девяност \bст[оа]\b двести триста сотн [ьмя]сот полов полтор дюжин десет надесет tizen huszon húsz huszad harminc
+negyven ötven hatvan hetven nyolcvan kilencven száz \bfél toista kymmen sata sadan \bpuoli teist kümmend \bpool
+\bon.(bir|iki|üç|dört|beş|altı|yedi|sekiz|dokuz) yirmi otuz kırk \belli\b altmış yetmiş seksen doksan yüz yarım buçuk
+δεκα δέκα είκοσι εικοσ τριάντα σαράντα πενήντα εξήντα εβδομήντα ογδόντα ενενήντα εκατό κόσι[αο] μισ[όή]
+عشر ثلاث أربع خمسون خمسين ست[وي] سبع ثمان تسع مئة مائة مئت نصف ربع بیست \bسی\b چهل پنجاه شصت هفتاد هشتاد نود \bصد
+نیم بیس چالیس پچاس ساٹھ ستر نوے עשר שלושים ארבעים חמישים שישים שבעים שמונים תשעים מאה מאות חצי
+ीस तेरह चौदह पंद्रह पन्द्रह सोलह सत्रह अठारह (बा|र|चौ|च|छप्|त्ता|ट्ठा)[वप]न\b साठ सठ सत्तर हत्तर ासी नब्बे ानवे सौ शत आध साढ़े
+বিশ কুড়ি ত্রিশ চল্লিশ পঞ্চাশ ষাট সত্তর আশি নব্বই শত একশ ডজন பதின இருப முப்ப நாற்ப ஐம்ப அறுப எழுப எண்ப நூ[றற்]
+สิบ ร้อย ครึ่ง ສິບ ຮ້ອຍ ដប់ សិប រយ ဆယ် ရာ mươi mười trăm rưỡi nửa chục belas puluh ratus setengah
+kumi ishirini thelathini arobaini hamsini sitini sabini themanini tisini \bmia\b nusu
+[十廿百千半] 십 백[이삼사오육칠팔구]? 스물 스무 서른 마흔 쉰 예순 일흔 여든 아흔
+"""
 # Years of an era, counted from the year after this one.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}
 _ERAS |= {"메이지": 1867, "다이쇼": 1911, "쇼와": 1925, "헤이세이": 1988, "레이와": 2018, "단기": -2333}
 _ERAS |= {"Meiji": 1867, "Taisho": 1911, "Showa": 1925, "Heisei": 1988, "Reiwa": 2018}
 
-_ERA_ENDS = {era[-2:] for era in _ERAS}
+
+class _Plain(dict[int, str]):
+    """A table for ``str.translate``: NFKC, but without superscripts, and with a space before a fraction such as ½."""
+
+    def __missing__(self, code: int) -> str:
+        character = chr(code)
+        kind, form = unicodedata.decomposition(character).split(" ")[0], unicodedata.normalize("NFKC", character)
+        digit = unicodedata.decimal(character, None)
+        plain = "" if kind in ("<super>", "<sub>") else form if digit is None else str(digit)
+        self[code] = " " + plain if kind == "<fraction>" else plain
+        return self[code]
+
+
+_PLAIN = _Plain({ord(one): other for one, other in zip("٫٬・･‧’‘ʼ′´", ".,···" + 5 * "'")})
+
+
+def _plain(text: str) -> str:
+    return text if text.isascii() else unicodedata.normalize("NFC", text.translate(_PLAIN))
+
+
+_POWERS = defaultdict[str, list[int]](list)
+_PRECEDING = set[str]()
+for _line in _plain(_SCALE_WORDS).strip().splitlines():
+    for _word in _line.split()[1:]:
+        _POWERS[_word.strip("<?")] += [int(_line.split(":")[0]), *([0] if _word[-1] == "?" else [])]
+        _PRECEDING |= {_word[1:]} if _word[0] == "<" else set()
+# Scripts without spaces between words: East Asian, Thai, Lao, Khmer and Burmese.
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3400-\u9fff\uac00-\ud7ff]")
+_UNSPACED_SCALE = "|".join(sorted(filter(_UNSPACED.match, _POWERS), key=len, reverse=True))
+_SPELLED = re.compile("|".join([*_plain(_SPELLED_OUT).split(), _UNSPACED_SCALE]))
+_WORD = re.compile(r"[^\W\d_][\w\u064b-\u0652\u0900-\u0dff]{0,30}")
+# A scale, or a word that may be one. Between a number and its scale may be "and some" (200多万, 200여만) or "of".
+_SCALE = re.compile(rf"([\s-]?)(?:[多余餘几幾数數수여]|กว่า|de\s)?(?!百分)(?:({_UNSPACED_SCALE})|({_WORD.pattern}))")
+_HALF = re.compile(
+    r"\s?(?:(?:y|e|et|și|en|ja|und|и|і|و)\s?)?(?:medi[oa]|mei[oa]|mezzo|demie?|jumătate|r[ưu][ỡở]i|نصف|نیم|half)\b"
+)
+
+# A date; a fraction, perhaps after a whole number; digits in groups of three with spaces between; or digits joined by
+# other separators. Each begins with a digit outside the alternatives, so that the search for it is fast.
+_NUMBER = re.compile(
+    r"\d(?:(?:\d{3}([./-])\d\d?\1\d\d?|\d?([./-])\d\d?\2(?:\d\d)?\d\d)(?![./-]?\d)(?P<date>)"
+    r"|(?:\d{0,2} \d)?\d{0,2}[/⁄]\d{1,3}(?![./⁄]?\d)(?P<fraction>)"
+    r"|\d{0,2}(?: \d{3})+(?!\d)(?:[.,]\d+)?"
+    r"|\d*(?:[.,'_·]\d+)*)"
+)
+_DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
+# A character reference, with the spaces that tokenizers insert; addresses, whose digits are no numbers.
+_REFERENCE = re.compile(r"&\s?(?:amp\s?;\s?)*#\s?([xX]?[0-9a-fA-F]+)\s?;")
+_ADDRESS = re.compile(r"(?:https?://|www\.|@)\S+")
+# Between the parts of a sum ("2 million and 500 thousand"), and between the ends of a range.
+_AND = re.compile(r"[.,]?\s?(?:(?:and|und|et|e|y|i|en|og|och|ja|ve|dan|na|và|и|і|й|και|और|এবং|اور|و|ו)[\s-]?)?")
+_RANGE = re.compile(r"\s?(?:[-‐-―~〜/至到或]|から|または|에서|내지)\s?|\s[^\s\d,.;:]{1,7}\s")
+_DASH = re.compile(r"\s?[-‐-―~〜/]\s?")
+# After 1700: what makes it a century in English, Finnish, Swedish, Danish, German, Russian, Hungarian, Malay, Japanese.
+_CENTURY = re.compile(r"['-]?(?:s\b|lu[kv]u|tal|er\b|х\b|as\b|an\b)|\s?(?:年代|년대)")
+_DECADE = re.compile(r"(\d\d)\s?(?:世[纪紀]|세기)的?\s?(\d0)(?=\s?(?:年代|년대))")
+_NAME = re.compile(r"[A-Za-z]-?$")
+_DAY_AFTER, _MONTH_AFTER, _MONTH_BEFORE = ("日", "일", "号", "號"), ("月", "월"), ("tháng ", "Tháng ")
+_ERA_BEFORE = re.compile(f"({'|'.join(_ERAS)})\\s?$")
+_HOUR_AFTER = re.compile(
+    r"\s?(?::\d\d|h(?:\d\d)?\b|uhr|heures?|uur|o.?clock|[ap]\.?\s?m\b|час|годин|時|时|点|點|시|giờ|นาฬิกา|น\.|बजे|بجے)",
+    re.IGNORECASE,
+)
+_HOUR_BEFORE = re.compile(
+    r"(?:\b(?:at|um|kl|klo|kello|klockan|saat|ore|alle|las|às|jam|pukul)|午[前後]|[上下]午|오[전후]|ساعة|ساعت)\.?\s?$",
+    re.IGNORECASE,
+)
+
 _ZEROS, _ONE_TO_NINE, _UNITS = "〇零○◯", "一二三四五六七八九两兩", "十百千万萬亿億"
 _HAN_DIGITS = str.maketrans(_ZEROS + _ONE_TO_NINE + "元", "0000" + "12345678922" + "1")
 # Two characters or more, for 一 alone is part of many words; or one after an era. (The lookbehinds come after the first
@@ -84,233 +147,239 @@ _HAN = re.compile(
     f"|(?<={'|'.join(era + '.' for era in _ERAS if len(era) == 2)})(?=年))"
 )
 _IN_WORDS = "\ue000"  # marks a number that was not written with digits
-_ROMAN = re.compile(r"[IVXL](?<!\w.)[IVXL]{1,6}\b")
+_ROMAN = re.compile(r"[IVXL](?<!\w.)[IVXL]{1,6}(?![A-Z])")
 _LETTERS = {"I": 1, "V": 5, "X": 10, "L": 50}
 
-# On one side only, such a number is missing from the other.
-_NOT_SPELLED_OUT = 1000
 
-
-@dataclass(slots=True, unsafe_hash=True)
-class Quantity:
-    """A number as ``digits * 10**power``, ``digits`` without zeros at its end (0 is ``(0, 0)``).
-
-    Two quantities are equal if ``digits`` and ``power`` are.
+@dataclass(slots=True)
+class Number:
+    """A number in a text. Two are equal if their values are.
 
     Attributes:
-        digits: Significant digits.
-        power: Power of ten.
-        also: Other values that the text around it allows: 2002 for the 02 of 2000-02.
+        value: The number as it is most likely meant.
+        written: The text of it.
+        also: Other values that the notation or the text around it allows: 1.234 for 1234, 20 for the 8 of 8 pm.
         parts: The numbers that it is if its separator is no decimal one: 5 and 9 for 5.9.
-        maybe_word: The other side may have a word for it, such as the name of a month.
+        role: ``"month"`` or ``"numeral"`` if the other side may have a word for it, ``"optional"`` if it may be missing
+            there: in a name (COVID-19), in words, or a day of the month.
     """
 
-    digits: int
-    power: int
-    also: tuple[Quantity, ...] = field(default=(), compare=False, repr=False)
-    parts: tuple[Quantity, ...] = field(default=(), compare=False, repr=False)
-    maybe_word: str = field(default="", compare=False, repr=False)
+    value: Decimal
+    written: str = field(default="", compare=False)
+    also: tuple[Decimal, ...] = field(default=(), compare=False)
+    parts: tuple[Number, ...] = field(default=(), compare=False)
+    role: str = field(default="", compare=False)
+
+    def scaled(self, power: int) -> Number:
+        """Return the number times a power of ten."""
+        return replace(self, value=self.value.scaleb(power), also=tuple(other.scaleb(power) for other in self.also))
 
 
-class _AsciiDigits(dict[int, int]):
-    """A table for ``str.translate``: every decimal digit of Unicode becomes its ASCII form, and separators one each."""
-
-    def __missing__(self, code: int) -> int:
-        value = unicodedata.decimal(chr(code), None)
-        self[code] = code if value is None else 48 + int(value)
-        return self[code]
+Numbers = list[Number]
 
 
-_ASCII_DIGITS = _AsciiDigits(str.maketrans("．・･‧’‘ʼ′＇´", ".···" + 6 * "'"))
+@lru_cache(maxsize=REMEMBERED)
+def find_numbers(text: str) -> Numbers:
+    """Return the numbers of a text in order, Roman numerals last; the list is shared, not to be changed.
 
-
-def quantities(text: str) -> list[Quantity]:
-    """The numbers written with digits in a text, in order.
-
-    Digits of any script count (１２, ١٢, १२). ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``12,34,567`` are read as
-    one number each; ``12.03.2004`` and ``1.2.3`` as three. ``1.234`` is a thousand or a fraction, there is no knowing:
-    it is read as 1234, and :func:`agree` takes both. Words of scale multiply (5万, 5 lakh, 5 million), also several in
-    a row (1 แสนล้าน); parts of falling scales are a sum (1亿5千万, 2 triệu 500 nghìn); in ``2-3万`` both ends are
-    scaled. Chinese digits in a row are a number (二〇〇九). Words, superscripts and fractions such as ½ are not read.
+    Digits of any script count (１２, ١٢, १२). ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``12,34,567`` are one number
+    each; ``1.2.3`` is three. Words of scale multiply (5万, 5 lakh, 5 million), also several in a row (1 แสนล้าน); parts
+    of falling scales are a sum (1亿5千万, 2 triệu 500 nghìn). Chinese numerals and fractions are read (二〇〇九, 1½);
+    other words and superscripts are not.
 
     Example:
-        >>> quantities("Им 3,5 и １２００")
-        [Quantity(digits=35, power=-1), Quantity(digits=12, power=2)]
+        >>> [(number.written, int(number.value)) for number in find_numbers("Им 3,5 млн и １２００")]
+        [('3,5 млн', 3500000), ('1200', 1200)]
     """
-    return [number for number in _numbers(text) if number.maybe_word != "numeral"]
-
-
-def _numbers(text: str) -> list[Quantity]:
-    """The quantities of a text, and Roman and Chinese numerals, each marked as perhaps a word on the other side."""
-    if not _DIGIT.search(text) and (text.isascii() or not _HAN.search(text)):
-        return []
     if "&" in text:
         text = html.unescape(html.unescape(_REFERENCE.sub(r"&#\1;", text)))
+    text = _plain(text)
     if not text.isascii():
-        text = _HAN.sub(_with_digits, unicodedata.normalize("NFC", text))
-        text = (_WIDE_COMMA.sub(",", text) if "，" in text else text).translate(_ASCII_DIGITS)
-    numbers: list[Quantity] = []
-    parts: list[tuple[Quantity, int]] = []  # of a sum, each with its scale
-    start, end = 0, 0  # of the sum, without the words of scale before and with those after
+        text = _DECADE.sub(lambda match: f"{int(match[1]) - 1}{match[2]}", _HAN.sub(_with_digits, text))
+    if not _DIGIT.search(text) and not _ROMAN.search(text):
+        return []
+    text = _ADDRESS.sub(" ", text)
+    numbers: Numbers = []
+    terms: list[tuple[Number, int]] = []  # of a sum, each with its scale
+    start, end = 0, 0  # of the sum
     for match in _NUMBER.finditer(text):
-        written = match[0]
-        if match["date"] is None:
-            *others, last = _read(written, followed_by=text[match.end() : match.end() + 1])
+        *others, last = _read(match)
+        begin, powers = _scale_before(text, match.start())
+        stop = match.end()
+        if not powers:
+            powers, stop = _scales_after(text, stop)
+        if not others and terms and _continues(terms[-1], last, powers, text[end:begin]):
+            terms.append((last, 0))
         else:
-            *others, last = _dated(_NO_DIGIT.split(written))
-        powers, scaled_to = _scales(text, match.end())
-        if not others and parts and _continues(parts[-1], last, powers, text, end, match.start()):
-            parts.append((last, 0))
-        else:
-            numbers += _summed(parts, text, start, end)
+            unscaled = bool(terms) and terms[-1][1] == 0
+            numbers += _summed(terms, text, start, end)
             if numbers and not others:
-                if powers and parts[-1][1] == 0 and _RANGE.fullmatch(text, end, match.start()):
-                    numbers[-1] = _scaled(numbers[-1], sum(powers))
-                last = _end_of_range(numbers[-1], last, written, text[end : match.start()])
+                last = _in_range(numbers[-1], last, powers if unscaled else [], text[end:begin])
             numbers += others
-            parts, start = [(last, 0)], match.start()
-        for power in powers:
-            _multiply(parts, power)
-        end = scaled_to
-    numbers += _summed(parts, text, start, end)
+            terms, start = [(last, 0)], begin
+        for choices in powers:
+            _multiply(terms, choices if choices is powers[-1] else choices[:1])
+        if powers and (half := _HALF.match(text, stop)):
+            terms.append((Number(Decimal("0.5")).scaled(sum(choices[0] for choices in powers)), 0))
+            stop = half.end()
+        end = stop
+    numbers += _summed(terms, text, start, end)
     return numbers + [_roman(match[0]) for match in _ROMAN.finditer(text)]
 
 
-def agree(one: Quantity, other: Quantity) -> bool:
-    """Return whether two numbers may be the same.
-
-    Equal, or apart by a factor of a thousand or a higher power of ten: a scale word ("1.2 million" and "1200000") or a
-    thousands separator read as a decimal point. No list of scale words could cover every language.
-    """
-    return one.digits == other.digits and (one.power == other.power or abs(one.power - other.power) >= 3)
-
-
-def split_clock(number: Quantity) -> list[Quantity]:
-    """``16.30`` as 16 and 30: a time of day, or a day and month, that was read as a fraction; else the number alone."""
-    return [*number.parts] or [number]
-
-
-def _read(number: str, followed_by: str = "") -> list[Quantity]:
-    """One matched run as one number, or as several when its separators make no number."""
-    if number.isdecimal():
-        return [_quantity(number, 0)]
-    groups, separators = _NO_DIGIT.split(number), _NO_DIGIT.findall(number)
+def _read(match: re.Match[str]) -> Numbers:
+    """Return one written form as one number, or as several where its separators make no number."""
+    written = match[0]
+    groups, separators = _NO_DIGIT.split(written), _NO_DIGIT.findall(written)
+    if not separators:
+        return [_whole(written)]
+    parts = tuple(map(_whole, groups))
+    if match["fraction"] is not None:
+        *before, over, under = (part.value for part in parts)
+        is_date = len(parts) == 2 and over <= 31 and under <= 31
+        swapped = (under / over,) if is_date and over and under % over else ()
+        return [Number(sum(before, over / (under or 1)), written, swapped, _days(parts, 0, 1) if is_date else parts)]
+    if match["date"] is not None:
+        year, one, other = (0, 1, 2) if len(groups[0]) == 4 else (2, 0, 1)
+        low, high = sorted((parts[one].value, parts[other].value))
+        value, *others = (value * 10000 + high * 100 + low for value in (parts[year].value, *_years(parts[year])))
+        return [Number(value, written, tuple(others), _days(parts, one, other))]
     # The last separator is a decimal one if it differs from those before it, or is alone and not before three digits.
     last_differs = len(separators) > 1 and separators[-1] != separators[-2]
-    fraction = groups[-1] if last_differs or (len(separators) == 1 and len(groups[1]) != 3) else ""
-    if separators[-1] in "'_":
-        fraction = ""
+    alone = len(separators) == 1 and separators[0] != " " and (len(groups[1]) != 3 or not groups[0].strip("0"))
+    fraction = groups[-1] if (last_differs or alone) and separators[-1] not in "'_" else ""
     whole = groups[:-1] if fraction else groups
-    before = separators[: len(whole) - 1]
     # Thousands: one kind of separator; two or three digits between separators (12,34,567), three at the end.
-    thousands = len(whole) == 1 or (
-        len(set(before)) == 1
+    if len(whole) > 1 and not (
+        len(set(separators[: len(whole) - 1])) == 1
         and len(whole[0]) <= 3
         and len(whole[-1]) == 3
         and all(len(group) in (2, 3) for group in whole[1:])
+    ):
+        return list(parts)
+    value = Decimal(f"{''.join(whole)}.{fraction or 0}"[:300])
+    also: tuple[Decimal, ...] = (
+        (value.scaleb(-3),) if len(groups) == 2 and not fraction and separators[0] in ".," else ()
     )
-    if not thousands:
-        return [_quantity(group, 0) for group in groups]
-    read = _quantity("".join(whole) + fraction, -len(fraction))
-    if len(groups) == 2 and fraction and (_is_clock(*groups) or _is_month_of_year(*groups)):
-        # A point after it, or a zero before the month, makes it a date: 5.9. or 5.09.
-        is_date = followed_by == "." or fraction[0] == "0"
-        read = replace(read, parts=tuple(_dated(groups) if is_date else [_quantity(group, 0) for group in groups]))
-    return [read]
+    if len(parts) == 2 and fraction and parts[0].value <= 31:
+        # A point after it, or zeros, makes it a date: 5.9. or 05.09.
+        if match.string.startswith(".", match.end()) or groups[0][0] == fraction[0] == "0":
+            parts = _days(parts, 1)
+        elif len(fraction) == 4:
+            parts = _days(parts, 0)
+        # A point may also separate hours and minutes.
+        parts = (replace(parts[0], also=_other_hour(parts[0].value)), parts[1])
+        also = tuple(hour + value % 1 for hour in parts[0].also) if len(fraction) == 2 else ()
+    return [Number(value, written, also, parts)]
 
 
-def _is_clock(hours: str, minutes: str) -> bool:
-    return len(hours) <= 2 and len(minutes) <= 2 and int(hours) <= 31 and int(minutes) < 60
+def _days(parts: tuple[Number, ...], *rows: int) -> tuple[Number, ...]:
+    """Return the parts of a date; those at ``rows`` are months if they can be."""
+    return tuple(
+        replace(part, role="month") if row in rows and 1 <= part.value <= 12 else part for row, part in enumerate(parts)
+    )
 
 
-def _is_month_of_year(one: str, other: str) -> bool:
-    return sorted(map(len, (one, other))) in ([1, 4], [2, 4]) and min(int(one), int(other)) <= 31
+def _whole(digits: str) -> Number:
+    """Return a number of digits alone: 0140 may be a time of day."""
+    value = Decimal(digits[:300])
+    parts = (Number(value // 100), Number(value % 100)) if len(digits) == 4 and digits[0] == "0" else ()
+    return Number(value, digits, (), parts, "numeral" if digits == "00" else "")
 
 
-def _dated(groups: list[str]) -> list[Quantity]:
-    """The numbers of a date, with its month marked: the one in the middle, or the second, if it can be one."""
-    numbers = [_quantity(group, 0) for group in groups]
-    month = next((row for row in (1, 0) if 1 <= _whole(numbers[row]) <= 12), None)
-    return [replace(number, maybe_word="month") if row == month else number for row, number in enumerate(numbers)]
+def _scale_before(text: str, start: int) -> tuple[int, list[list[int]]]:
+    """Return where a number begins with the word of scale before it, and that scale ("milioni 5")."""
+    before = text[max(0, start - 12) : start]
+    word = before[:-1].rpartition(" ")[2].lower() if before.endswith(" ") else ""
+    return (start - 1 - len(word), [_POWERS[word]]) if word in _PRECEDING else (start, [])
 
 
-def _scales(text: str, start: int) -> tuple[list[int], int]:
-    """The powers of ten of the words of scale at a place, and where they end."""
-    powers: list[int] = []
+def _scales_after(text: str, start: int) -> tuple[list[list[int]], int]:
+    """Return the powers of ten of the words of scale at a place, each with other choices, and where they end."""
+    powers: list[list[int]] = []
     while match := _SCALE.match(text, start):
-        power = _POWERS[match[1]] if match[1] else _power_of(match[2])
-        if not power:
+        space, unspaced, word = match.groups()
+        choices = _POWERS[unspaced] if unspaced else _powers_of(word)
+        # A letter is a scale right after the digits alone; a word that precedes its number may belong to the next one.
+        is_other = word and ((len(word) == 1 and space) or (word in _PRECEDING and _DIGIT.match(text, match.end() + 1)))
+        if not choices or is_other:
             break
-        powers.append(power)
+        powers.append(choices)
         start = match.end()
     return powers, start
 
 
 @lru_cache(maxsize=REMEMBERED)
-def _power_of(word: str) -> int:
-    """The power of ten of a word of scale, by its longest stem; 0 for any other word."""
-    word = word.lower()
-    stems = (word[:length] + "*" for length in range(min(len(word), 15), 1, -1))
-    return _POWERS.get(word) or next((_POWERS[stem] for stem in stems if stem in _POWERS), 0)
+def _powers_of(word: str) -> list[int]:
+    """Return the powers of ten of a word of scale, by its longest stem; none for any other word."""
+    lower = word.lower()
+    forms = (word, lower, *(lower[:length] + "*" for length in range(min(len(word), 15), 1, -1)))
+    return next((_POWERS[form] for form in forms if form in _POWERS), [])
 
 
-def _continues(
-    part: tuple[Quantity, int], number: Quantity, powers: list[int], text: str, start: int, end: int
-) -> bool:
-    """Return whether a number adds to the part of a sum before it: 5千 to 1亿, 500 thousand to 2 million."""
-    scale = part[1]
-    if scale <= 0 or number.power < 0 or len(str(number.digits)) + number.power > scale:
+def _continues(term: tuple[Number, int], number: Number, powers: list[list[int]], between: str) -> bool:
+    """Return whether a number adds to the term of a sum before it: 5千 to 1亿, 500 thousand to 2 million."""
+    scale = term[1]
+    if scale <= 0 or number.value >= 10**scale or number.value % 1:
         return False
-    if start == end:
-        return True
-    if powers:
-        return powers[0] < scale and _AND.fullmatch(text, start, end) is not None
+    if powers and between:
+        return powers[0][0] < scale and _AND.fullmatch(between) is not None
     # Without a scale of its own it has as many digits as a thousand leaves: 5만 2000.
-    return number.digits * 10**number.power >= 100 and text[start:end].isspace()
+    return not between or (number.value >= 100 and between.removeprefix(".").isspace())
 
 
-def _multiply(parts: list[tuple[Quantity, int]], power: int) -> None:
-    """Multiply the last part of a sum, with those before it that have smaller scales: 万 in 2亿 5千3百万."""
-    number, scale = parts.pop()
-    while parts and parts[-1][1] < power:
-        number, scale = _sum(parts.pop()[0], number), power
-    parts.append((_scaled(number, power), max(scale, power)))
+def _multiply(terms: list[tuple[Number, int]], powers: list[int]) -> None:
+    """Multiply the last term of a sum, with those before it that have smaller scales: 万 in 2亿 5千3百万."""
+    number, scale = terms.pop()
+    while terms and terms[-1][1] < powers[0]:
+        number, scale = Number(number.value + terms.pop()[0].value), powers[0]
+    first, *others = (number.scaled(power) for power in powers)
+    also = (*first.also, *(other.value for other in others))
+    terms.append((replace(first, also=also, parts=()), max(scale, powers[0])))
 
 
-def _summed(parts: list[tuple[Quantity, int]], text: str, start: int, end: int) -> list[Quantity]:
-    """The sum as a number, with what the text around it says of it."""
-    if not parts:
+def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) -> Numbers:
+    """Return the sum of the terms as a number, with what the text around it says of it."""
+    if not terms:
         return []
-    number = parts[0][0]
-    for other, _ in parts[1:]:
-        number = _sum(number, other)
-    whole = _whole(number)
+    number = replace(terms[0][0], written=text[start:end])
+    if len(terms) > 1:
+        number = Number(sum((term.value for term, _ in terms), Decimal(0)), text[start:end])
+    value, also = number.value, list(number.also)
     if text[start - 1 : start] == _IN_WORDS:
         start -= 1
-        large = number.digits >= 10 and whole >= _NOT_SPELLED_OUT
-        number = replace(number, maybe_word="large numeral" if large else "numeral")
-    if 1 <= whole <= 12 and (text.startswith(_MONTH_AFTER, end) or text.endswith(_MONTH_BEFORE, 0, start)):
-        number = replace(number, maybe_word="month")
-    elif whole > 0 and whole % 100 == 0 and _CENTURY.match(text, end):
-        number = replace(number, also=(_quantity(str(whole // 100 + 1), 0),))
-    elif 1 <= whole < 5000:
-        before = text[max(0, start - 12) : start].rstrip()
-        if before[-2:] in _ERA_ENDS and (era := next(filter(before.endswith, _ERAS), "")):
-            number = replace(number, also=(_quantity(str(max(0, whole + _ERAS[era])), 0),))
+        number.role = "optional" if value >= 13 and _digits(value) > 1 else "numeral"
+    elif _NAME.search(text, max(0, start - 2), start):
+        number.role = "optional"
+    if not 1 <= value < 5000 or value % 1:
+        return [number]
+    if value <= 12 and (text.startswith(_MONTH_AFTER, end) or text.endswith(_MONTH_BEFORE, 0, start)):
+        number.role = "month"
+    elif value <= 31 and text.startswith(_DAY_AFTER, end):
+        number.role = "optional"
+    elif value % 100 == 0 and _CENTURY.match(text, end):
+        also.append(value // 100 + 1)
+    if value <= 24 and (_HOUR_AFTER.match(text, end) or _HOUR_BEFORE.search(text, max(0, start - 9), start)):
+        also += _other_hour(value)
+    if era := _ERA_BEFORE.search(text, max(0, start - 9), start):
+        also.append(value + _ERAS[era[1]])
+    number.also = tuple(also)
     return [number]
 
 
-def _end_of_range(first: Quantity, last: Quantity, written: str, between: str) -> Quantity:
-    """The last number, which is 2002, too, if it is the 02 of 2000-02."""
-    begin = str(_whole(first))
-    if len(begin) != 4 or len(written) > 2 or not _DASH.fullmatch(between):
-        return last
-    end = begin[: -len(written)] + written
-    return replace(last, also=(_quantity(end, 0),)) if end > begin else last
+def _in_range(first: Number, last: Number, powers: list[list[int]], between: str) -> Number:
+    """Return the last number of a range, 2002 for the 02 of 2000-02; the first shares its scale, as in 2-3万."""
+    if powers and _RANGE.fullmatch(between):
+        scaled = first.scaled(sum(choices[0] for choices in powers))
+        first.value, first.also = scaled.value, (*scaled.also, first.value)
+    missing = len(first.written) - len(last.written)
+    if len(first.written) == 4 and first.written.isdecimal() and 0 < missing < 4 and _DASH.fullmatch(between):
+        return replace(last, also=(*last.also, Decimal(first.written[:missing] + last.written)))
+    return last
 
 
 def _with_digits(match: re.Match[str]) -> str:
-    """A Chinese numeral with digits: 2009 for 二〇〇九, 4万5千 for 四万五千; unchanged where it is ambiguous."""
+    """Return a Chinese numeral with digits: 2009 for 二〇〇九, 4万5千 for 四万五千; unchanged where it is ambiguous."""
     run = match[0]
     zero = any(character in _ZEROS for character in run)
     if not any(character in _UNITS for character in run):
@@ -322,171 +391,146 @@ def _with_digits(match: re.Match[str]) -> str:
     return _IN_WORDS + re.sub("(?<!\\d)(?=[十百千])", "1", digits)
 
 
-def _roman(numeral: str) -> Quantity:
+def _roman(numeral: str) -> Number:
     values = [_LETTERS[letter] for letter in numeral]
     value = sum(-one if one < other else one for one, other in zip(values, [*values[1:], 0]))
-    return replace(_quantity(str(value), 0), maybe_word="numeral")
-
-
-def _scaled(number: Quantity, power: int) -> Quantity:
-    return Quantity(number.digits, number.power + power) if number.digits else number
-
-
-def _sum(large: Quantity, small: Quantity) -> Quantity:
-    power = min(large.power, small.power)
-    total = sum(number.digits * 10 ** (number.power - power) for number in (large, small))
-    return _quantity(str(total), power)
-
-
-def _quantity(digits: str, power: int) -> Quantity:
-    significant = digits.lstrip("0").rstrip("0")
-    if not significant:
-        return Quantity(0, 0)
-    # Numbers beyond 300 digits are no quantities; Python refuses to convert beyond 4300.
-    return Quantity(int(significant[:300]), power + len(digits) - len(digits.rstrip("0")))
+    return Number(Decimal(value), numeral, role="numeral")
 
 
 def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     """Return the numbers that contradict each other in a pair of sentences, by side; ``None`` if none do.
 
-    Numbers of one side are matched with equal ones of the other, each once (:func:`agree`). A
-    24-hour clock matches a 12-hour one (20 and 8), a year its last two digits (1998 and 98), the same year of the
-    Buddhist, Persian and Islamic calendars, and of a Japanese, Korean or Chinese era that is named, the end of a range
-    its short form (2000-02), and a century its first year (1700s). What is then left over decides:
+    Numbers of one side are matched with equal ones of the other, each once, and then with other readings: the hour on
+    another clock, a year by its last two digits (1998 and 98), of another calendar (Buddhist, Persian, Islamic, Hebrew)
+    or of an era that is named, the end of a range by its short form (2000-02), a century by its first year (1700s), and
+    both sides of a separator as numbers (16.30). What is then left over decides:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
-    - on one side only: nothing, since the other may have spelled it out ("12", "twelve"), named a month or left out a
-      repetition, unless a number of four digits or more is missing, zeros at its end not counted: 1987 is hardly ever
-      spelled out. That rejects three in a thousand true pairs, most of them for an error in the data, and twice as
-      many wrong pairs as not to mind.
+    - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or left out a repetition. From 13
+      on a number is missing if the other side has no word of a number; one of four digits always is.
 
     The month of a date, a Roman numeral and a small Chinese one (三十) are matched, but contradict nothing, since the
-    other side may have a word for them; only two months contradict each other.
-    A fraction that could be a time of day or a day and month (16.30) is read as such where that resolves a
-    contradiction. Conversions (10 km, 6 miles) count as contradictions, and so do years of other calendars
-    (Nepali, Hebrew, Ethiopian).
+    other side may have a word for them; only two months contradict each other. Conversions (10 km, 6 miles) count as
+    contradictions, and so do years of other calendars (Nepali, Ethiopian) and scales of languages without words in the
+    table of this file.
     """
-    numbers = known_quantities(source), known_quantities(target)
+    numbers = find_numbers(source), find_numbers(target)
     if numbers[0] == numbers[1]:
         return None
     left = leftovers(*numbers)
-    if not _contradict(*left):
+    if not _contradict(left, numbers, (source, target)):
         return None
-    ambiguous = any(number.parts for side in left for number in side)
-    if ambiguous and not _contradict(*leftovers(*map(_split, left))):
+    split = _split(*_split(*left)[::-1])[::-1]
+    if not _contradict(split, numbers, (source, target)):
         return None
-    of_source, of_target = ([_plain(one) for one in side if one.maybe_word != "numeral"] for side in left)
+    of_source, of_target = ([number.written for number in side if number.role != "numeral"] for side in left)
     return {"source": of_source, "target": of_target}
 
 
-# A list that is shared, not to be changed.
-known_quantities = lru_cache(maxsize=REMEMBERED)(_numbers)
-
-
-def _contradict(source: list[Quantity], target: list[Quantity]) -> bool:
+def _contradict(left: tuple[Numbers, Numbers], numbers: tuple[Numbers, Numbers], texts: tuple[str, str]) -> bool:
     """Return whether numbers without a partner, on both sides or on one, make it a wrong pair."""
     certain, months = (
-        [any(number.maybe_word in kinds for number in side) for side in (source, target)]
-        for kinds in (("", "large numeral"), ("month",))
+        all(any(number.role in roles for number in side) for side in left) for roles in (("", "optional"), ("month",))
     )
-    missing = any(number.digits >= _NOT_SPELLED_OUT and not number.maybe_word for number in (*source, *target))
-    return all(certain) or missing or all(months)
+    if certain or months:
+        return True
+    for side, others, text in zip(left, numbers[::-1], texts[::-1]):
+        values = {other.value for other in others} if side else set()
+        if any(_is_missing(number, values, text) for number in side):
+            return True
+    return False
 
 
-def leftovers(source: list[Quantity], target: list[Quantity]) -> tuple[list[Quantity], list[Quantity]]:
-    """The numbers of either side that have no partner on the other.
+def leftovers(source: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
+    """Return the numbers of either side that have no partner on the other.
 
-    Equal numbers are matched before those that merely agree, and those before clocks and years, so that no lenient
-    match takes the partner of a strict one. Swapping the sides swaps the result.
+    Equal numbers are matched before those with another reading in common, so that no lenient match takes the partner
+    of a strict one.
     """
     if not source or not target:
         return source, target
-    # Most pairs of sentences that are no translations share nothing: what can match at all is looked for first.
-    source, target = (sorted(side, key=lambda number: bool(number.maybe_word)) for side in (source, target))
-    if not set(source).isdisjoint(target):
-        source, target = _unmatched(source, target, lambda number: (number,))
-    powers: dict[int, set[int]] = defaultdict(set)
-    for number in target:
-        powers[number.digits].add(number.power)
-    if any(number.digits in powers for number in source):
-        source, target = _unmatched(
-            source,
-            target,
-            lambda one: filter(partial(agree, one), (Quantity(one.digits, power) for power in powers[one.digits])),
-        )
-    return _unmatched(source, target, _other_readings(target)) if source and target else (source, target)
+    # Those that contradict nothing match last.
+    source, target = (sorted(side, key=lambda number: bool(number.role)) for side in (source, target))
+    equal, readings = defaultdict[Decimal, list[int]](list), defaultdict[Decimal, list[int]](list)
+    for row in range(len(target) - 1, -1, -1):
+        equal[target[row].value].append(row)
+        for value in _readings(target[row]):
+            readings[value].append(row)
+    taken = set[int]()
+
+    def take(rows: list[int]) -> bool:
+        while rows:
+            row = rows.pop()
+            if row not in taken:
+                taken.add(row)
+                return True
+        return False
+
+    source = [number for number in source if not take(equal[number.value])]
+    source = [
+        number
+        for number in source
+        if not take(readings[number.value]) and not any(take(equal[value]) for value in _readings(number))
+    ]
+    return source, [number for row, number in enumerate(target) if row not in taken]
 
 
-def _other_readings(target: list[Quantity]) -> Callable[[Quantity], Iterable[Quantity]]:
-    """Return a function that lists the other values of a number: hours, years, and readings that its context allows."""
-    sources_of: dict[Quantity, set[Quantity]] = defaultdict(set)
-    for number in target:
-        for value in number.also:
-            sources_of[value].add(number)
-    return lambda number: (*number.also, *_hours_and_years(_whole(number)), *sources_of.get(number, ()))
+def _split(numbers: Numbers, others: Numbers) -> tuple[Numbers, Numbers]:
+    """Return what is left over if numbers are their parts: unchanged if only some have a partner, but for a month."""
+    if not any(number.parts for number in numbers):
+        return numbers, others
+    rest, others_left = leftovers([part for number in numbers for part in number.parts or (number,)], others)
+    without_partner = {id(part) for part in rest}
+    left: Numbers = []
+    for number in numbers:
+        parts = [part for part in number.parts if id(part) in without_partner]
+        if (len(parts) > 1 and len(parts) < len(number.parts)) or (len(parts) == 1 and parts[0].role != "month"):
+            return numbers, others
+        left += [number] if len(parts) == len(number.parts) else parts
+    return left, others_left
 
 
-def _unmatched(
-    source: list[Quantity], target: list[Quantity], partners: Callable[[Quantity], Iterable[Quantity]]
-) -> tuple[list[Quantity], list[Quantity]]:
-    """The numbers without a partner; ``partners`` gives the values that a source matches, in order of preference."""
-    available = Counter(target)
-    unmatched = []
-    for number in source:
-        partner = next((value for value in partners(number) if available[value]), None)
-        if partner is None:
-            unmatched.append(number)
-        else:
-            available[partner] -= 1
-    rest = []
-    for number in reversed(target):
-        if available[number]:
-            available[number] -= 1
-            rest.append(number)
-    return unmatched, rest[::-1]
+def _is_missing(number: Number, values: set[Decimal], text: str) -> bool:
+    """Return whether a number without a partner is neither spelled out nor a repetition on the other side."""
+    # A thousand is hardly ever a fraction: 4.500 is no 4.5.
+    least = min(value for value in (number.value, *number.also) if value in (number.value, value.to_integral_value()))
+    if number.role or least < 13 or least in _ROUND or not values.isdisjoint((number.value, *_readings(number))):
+        return False
+    return _digits(least) >= 4 or not _has_number_word(text)
 
 
-def _split(numbers: list[Quantity]) -> list[Quantity]:
-    return [part for number in numbers for part in split_clock(number)]
+# Numbers that are often said in other words: a score, a day, a month, all.
+_ROUND = {20, 24, 30, 40, 50, 60, 70, 80, 90, 100}
 
 
-@cache
-def _hours_and_years(number: int) -> tuple[Quantity, ...]:
-    """Return the values of a whole number on another clock, in another calendar, or with other digits of the year."""
-    same = {number + 12} if 0 <= number <= 12 else set()
-    if 12 <= number <= 24:
-        same.add(number - 12)
-    if 10 <= number < 100:
-        same.update(range(1000 + number, 2100, 100))
-    if 1000 < number < 2100 and number % 100 >= 10:
-        same.add(number % 100)
-    for years in _CALENDARS:
-        same.update(years.get(number, ()))
-    return tuple(_quantity(str(value), 0) for value in sorted(same))
+@lru_cache(maxsize=REMEMBERED)
+def _has_number_word(text: str) -> bool:
+    text = _plain(text).lower()
+    return _SPELLED.search(text) is not None or any(map(_powers_of, _WORD.findall(text)))
 
 
-def _calendar(first: int, last: int, gregorian: Callable[[int], Iterable[int]]) -> dict[int, set[int]]:
-    """Years of a calendar with those of ours, both ways."""
-    years: dict[int, set[int]] = defaultdict(set)
-    for year in range(first, last):
-        for ours in gregorian(year):
-            years[year].add(ours)
-            years[ours].add(year)
-    return dict(years)
+def _digits(value: Decimal) -> int:
+    """Return how many significant digits a number has."""
+    return len(value.normalize().as_tuple().digits)
 
 
-# Buddhist (Thai), Solar Hijri (Persian) and, as 33 of its years are 32 of ours, lunar Hijri.
-_CALENDARS = (
-    _calendar(2300, 2620, lambda year: (year - 543,)),
-    _calendar(1250, 1440, lambda year: (year + 621, year + 622)),
-    _calendar(1250, 1480, lambda year: (int(year * 0.970224 + 621.577), int(year * 0.970224 + 622.577))),
-)
+def _readings(number: Number) -> tuple[Decimal, ...]:
+    """Return the other values of a number: those that its notation and context allow, and years."""
+    return (*number.also, *_years(number)) if 0 <= number.value < 6000 and not number.value % 1 else number.also
 
 
-def _whole(number: Quantity) -> int:
-    """The number if it is whole and below a million, else -1."""
-    return number.digits * 10**number.power if 0 <= number.power <= 6 and number.digits < 10**6 else -1
+def _other_hour(hour: Decimal) -> tuple[Decimal, ...]:
+    return tuple(other for other in (hour - 12, hour + 12) if 0 <= other <= 24)
 
 
-def _plain(number: Quantity) -> str:
-    return str(_whole(number)) if _whole(number) >= 0 else f"{number.digits}e{number.power}"
+def _years(number: Number) -> tuple[Decimal, ...]:
+    """Return a year with other digits, or in another calendar: Buddhist, Persian, Islamic or Hebrew."""
+    year = int(number.value)
+    same = [century + year for century in range(1000, 2100, 100)] if len(number.written) == 2 else []
+    if 2300 <= year < 2620:
+        same.append(year - 543)
+    if 1250 <= year < 1480:
+        same += [year + 621, year + 622, *(int(year * 0.970224 + 621.577) + late for late in (0, 1))]
+    if 5500 <= year < 5900:
+        same += [year - 3761, year - 3760]
+    return tuple(map(Decimal, same))

@@ -1,7 +1,7 @@
 """Sentences with numbers in many languages, each with its translation and with a sentence that contradicts it.
 
-A line has the language, the sentence, ``=`` and a translation, ``≠`` and a contradiction; some have several of these.
-All are written for this table.
+A line has the language (- for several), the sentence, ``=`` and a translation, ``≠`` and a contradiction; some have
+several of these. All are written for this table.
 """
 
 _TABLE = """
@@ -413,6 +413,200 @@ es mil personas = 1,000 people ≠ 1,492 people in 1999
 sw Watu ishirini na watano = 25 people ≠ 25 people in 1999
 fi sata ihmistä = 100 people ≠ 100 people in 1999
 id dua puluh lima orang = 25 people ≠ 25 people in 1999
+# plain
+- Ich habe 3 Bücher. = I have three books. ≠ I have 4 books.
+- 12亿 = 1.2 billion
+- 在2006年，约1亿5千万移民汇去3千亿美元 = In 2006, 150 million migrants sent $300 billion
+- Um 20.15 Uhr = At 8:15 pm
+- um 19.30 Uhr = at 19:30
+- Ende der 98er Saison = at the end of the 1998 season
+- 12.03.2004 = March 12, 2004
+- في عام ٢٠٠٤ = in 2004
+- ५० % = 50 %
+- Am 5. Mai = on May 5th
+- no digits = gar keine
+- 3000 Leute = three thousand people
+- 1998年 ≠ in 1988
+- 50 % ≠ 15 %
+- Er wog ٩٠ kg ≠ He weighed 80 kg
+- 10 oder 20 ≠ 10 or 30
+- 10 und 10 und 12 ≠ 10 and 12 and 12
+- 198 Leute ≠ many people
+# sums
+- 2억 5천만 원 = 250 million won ≠ 25 million won and 5
+- 200多万人 = over 2 million people
+- 200余万元 = more than 2 million yuan
+- 4 млрд. 500 млн. рублей = 4.5 billion rubles
+- 3億5000万円 = 350 million yen ≠ 3.6億円
+- 1兆2千億円 = 1.2 trillion yen
+- 5만 2000여 명 = 52,000 people
+- 10수만 명 = over 100,000 people
+- 2억 5천3백만 = 253 million
+- 1 लाख 50 हज़ार रुपये = 150,000 rupees
+- 2 करोड़ 50 लाख = 25 million
+- 2 crore 50 lakh rupees = 25 million rupees
+- ১ কোটি ২০ লাখ = 12 million
+- 1 கோடியே 20 லட்சம் = 12 million
+- 3 ملايين و500 ألف نسمة = 3.5 million people
+- ۲ میلیون و ۳۰۰ هزار نفر = 2.3 million people
+- 2 Millionen 500 Tausend = 2.5 million
+- 2 millones 300 mil habitantes = 2.3 million inhabitants
+- 4 mil millones = 4 billion
+- 1 million 200 thousand = 1,2 Millionen
+- 1 milyon 500 bin kişi = 1.5 million people
+- 2 milyar 300 milyon = 2.3 billion
+- 3 juta 400 ribu = 3.4 million
+- 5 หมื่นคน = 50,000 people
+- 1 ล้าน 2 แสนคน = 1.2 million people
+- 1 แสน 5 หมื่นล้าน = 150 billion
+- 5 vạn quân = 50,000 troops
+- 2 tỷ 300 triệu = 2.3 billion
+- 1 εκατομμύριο 500 χιλιάδες = 1.5 million
+- 2 מיליון 500 אלף = 2.5 million
+- 1 млн 250 тыс. человек = 1.25 million people
+- 2 мільйони 300 тисяч = 2.3 million
+- 3 miliony 200 tysięcy = 3.2 million
+- 2 miljoonaa 300 tuhatta = 2.3 million
+- 5千3百人 = 5,300 people
+- 4万5千多人 = more than 45,000
+- 約3万2千人 = about 32,000
+- 2 से 3 लाख लोग = 200,000 to 300,000 people
+- 2万至3万人 = 20,000 to 30,000 people
+- 2万5000人 = 25.000 Menschen
+- 12억 3456만 7890원 = 1,234,567,890 won
+- 1 million and 300 thousand = 1 300 000
+- 2 Billionen 500 Milliarden Euro = 2.5 trillion euros
+- 3 ພັນ = 3,000
+- ១ លាន ៥ សែន = 1.5 million
+- ၅ သိန်း = 500,000
+- 5 ລ້ານ 2 ແສນ = 5.2 million
+- 5 hundred = 500
+- 5 trăm nghìn = 500,000
+- 四万五千六百七十八人 = 45,678 people
+- 十二万三千 = 123,000
+- 一亿三千万 = 130 million
+- 1 000 тысяч = 1 million
+- 5 lakh ≠ 5 crore
+- 5 lakh ≠ 50,000
+- 3 ملايين و500 ألف ≠ 3.6 million
+- 2 million 500 thousand ≠ 2.6 million
+- 四万五千六百七十八 ≠ 45,679 people
+- 5만 2000 ≠ 50,000 people
+- 12억 3456만 ≠ 1,234,570,000
+- 四万五千人 ≠ 54,000
+# years
+- 一九八四年 = 1984 ≠ 1985
+- 二○一○年五月 = May 2010
+- 二零零八年 = 2008
+- 一九九〇年代 = the 1990s
+- 千九百八十四年 = 1984
+- 二千零九年 = 2009
+- ２００９年 = 2009
+- 平成3年 ≠ 1992
+- 昭和63年 ≠ 1989
+- سال ۱۳۹۹ ≠ 2010
+- 民國98年 ≠ 2008
+# separators
+- ９．５％ = 9.5%
+- １２，３４５円 = 12,345 yen
+- ٩٫٥ = 9.5 ≠ 8.5
+- ١٢٬٣٤٥٫٦٧ = 12,345.67
+- 12,34,567 रुपये = 1,234,567 rupees
+- 12,34,567.50 = 1234567.5
+- 1'000'000 Franken = 1,000,000 francs
+- 1’234.50 = 1,234.50
+- 1\u202f234\u202f567,8 = 1,234,567.8
+- 12\u00a0345 = 12,345
+- 12\u2009345 = 12.345
+- 1\u2007234 = 1234
+- ۱۲٬۳۴۵ = 12,345
+- 1ʼ234 = 1,234
+- 9·5 = 9.5
+- 1_000_000 = 1 000 000
+- 12&nbsp;345 = 12,345
+- 12,34,567 ≠ 1,234,568
+- 1'000'500 ≠ 1,000,600
+- 12\u202f345 ≠ 12,346
+# references
+- a &#x2015; 5 Häuser = 5 houses
+- &#8211; 3 Bücher = 3 books ≠ 4 books
+- Il a dit : &#171; 3 &#187; = He said: 3
+- it&#39;s 4 = es ist 4
+- it&amp;#39;s 4 = es ist 4
+- & #45; 7 = 7
+- & amp ; # 8211 ; 7 = 7
+- &#X27;7 = 7
+- &#8212 7 = 7
+- &#x2015; 50 ≠ 60
+- 8211 Bücher ≠ three books
+- &#49;0 ≠ 20
+# dates
+- 5.9. kello kymmenen = at 10 on 5 September
+- 31.12. um zwölf = on December 31 at 12
+- 12.03.2004 um acht = at 8 on 12 March 2004
+- 9月5日十点 = at 10 on 5 September
+- 9월 5일 열 시 = at 10 on 5 September
+- ngày 5 tháng 9, mười giờ = 10 o'clock on 5 September
+- le 5/9 à dix heures = at 10 on 5 September
+- 2004-09-05 um zehn = at 10 on 5 September 2004
+- 05/09/2004 à dix heures = 10 o'clock, 5 September 2004
+- 12/25/2004 at ten = am 25. Dezember 2004 um 10
+- １２月２５日、十人 = 10 people on 25 December
+- 9.2004 = September 2004
+- 5.9.2004 = 5 September 2004
+- Um 9.05 Uhr = at 9:05
+- am 5.9. um 10 ≠ on 6 September at 10
+- 9月5日 ≠ 10 September
+- 9月5日 ≠ ngày 5 tháng 10
+- 12.03.2004 ≠ 12 March 2005
+- 2004-09-05 ≠ 2004-10-05
+# ranges
+- 2005–06 season = Saison 2005/2006
+- 1914-18 = 1914～1918
+- 2010-12年 = 2010–2012
+- ٢٠٠٠-٠٢ = 2000-2002
+- pp. 1234-38 = S. 1234–1238
+# centuries
+- 1800-talet = 19th century ≠ 20th century
+- 1700s = 18. Jahrhundert ≠ the 1800s
+- the 1600's = 17 век
+- 1800-х годов = 19th century
+- 1600年代 = 17世紀
+- 1700-an = 18th century
+- 1800er Jahre = 19. Jahrhundert
+- XVIII siècle, cinq livres = 18th century, five books
+- В XIX веке 5 книг = 5 books in the 19th century
+- XX век, 5 книг = 20th century, five books
+- 1700-luvulla 5 kirjaa = 5 books in the 18th century
+- Ludwig XIV. hatte 3 Hunde = Louis 14 had three dogs
+- 1700 Leute ≠ 18 people
+# calendars
+- ปี 2553 = in 2010
+- 平成3年 = 1991
+- 昭和63年 = 1988
+- 令和2年 = 2020
+- 平成三年 = 1991
+- 昭和六十三年 = 1988
+- 平成元年 = 1989
+- 民國98年 = 2009
+- سال ۱۳۹۹ = 2020
+- 1442 هـ = 2020
+- عام ١٤٤٢ = 2021
+- 단기 4343년 = 2010
+- Heisei 3 = 1991
+- 平成3年 = Heisei 3
+# numerals
+- 九千九百九十九に一を足す = Nine thousand nine hundred plus one
+- 六十万一千百三十人 = six hundred one thousand
+- 17百分比 = 17%
+- 三十个人买了5本书 = 30 people bought five books
+- 六十万一千百三十人 = 601,130
+- 第二十三条，5年 = Article 23, five years
+- 第二次大战，9月5日 = World War II, 5 September
+- 七八千人 = 7000 people
+- 一起去5次 = went together 5 times
+- 万一有5个 = if 5
+# conversions
 """
 
 
