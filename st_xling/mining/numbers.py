@@ -116,9 +116,10 @@ _NUMBER = re.compile(
     r"|\d*(?:[.,'_·]\d+)*)"
 )
 _DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
-# A character reference, with the spaces that tokenizers insert; addresses, whose digits are no numbers.
+# A character reference, with the spaces that tokenizers insert; digits that are no numbers of the sentence: addresses,
+# and the verse that a line of a Bible begins with.
 _REFERENCE = re.compile(r"&\s?(?:amp\s?;\s?)*#\s?([xX]?[0-9a-fA-F]+)\s?;")
-_ADDRESS = re.compile(r"(?:https?://|www\.|@)\S+")
+_ADDRESS = re.compile(r"(?:https?://|www\.|@)\S+|^\([A-Z]?\s?\d+:\d+\)")
 # Between the parts of a sum ("2 million and 500 thousand"), and between the ends of a range.
 _AND = re.compile(r"[.,]?\s?(?:(?:and|und|et|e|y|i|en|og|och|ja|ve|dan|na|và|и|і|й|και|और|এবং|اور|و|ו)[\s-]?)?")
 _RANGE = re.compile(r"\s?(?:[-‐-―~〜/至到或]|から|または|에서|내지)\s?|\s[^\s\d,.;:]{1,7}\s")

@@ -46,6 +46,7 @@ READING: list[tuple[str, list[float]]] = [
     ("in 1984 300 people", [1984, 300]),
     ("COVID-19, A380", [19, 380]),
     ("a &#8212; b, https://example.org/12", []),
+    ("(H 39:38) 7 Brote", [7]),
     ("0", [0]),
     ("0.0", [0]),
 ]
