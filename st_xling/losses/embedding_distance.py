@@ -8,7 +8,8 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs, check_choice
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs
+from st_xling.utils.checks import check_choice
 
 Distance = Literal["squared", "cosine"]
 

@@ -8,13 +8,15 @@ too: :meth:`GatheredBatch.gather` brings back, and adds up, the gradient that it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from sentence_transformers.util.distributed import all_gather, get_rank, get_world_size
 from torch import Tensor, nn
+
+from st_xling.utils.checks import check_choice
 
 Similarity = Literal["cosine", "dot"]
 
@@ -113,12 +115,6 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
         if similarity == "cosine":
             source, target = F.normalize(source, dim=1), F.normalize(target, dim=1)
         return source @ target.T
-
-
-def check_choice(name: str, value: str, kind: Any) -> None:
-    """Raise ``ValueError`` unless ``value`` is one of the choices of ``kind``, a ``Literal``."""
-    if value not in get_args(kind):
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, get_args(kind)))}: got {value!r}.")
 
 
 def sum_over_processes(own: Tensor) -> Tensor:

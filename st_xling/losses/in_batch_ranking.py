@@ -50,6 +50,8 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = True) -> None:
         super().__init__(model)
+        if not scale > 0:
+            raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
         self.scale, self.gather_across_devices = scale, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:

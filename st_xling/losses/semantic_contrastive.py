@@ -84,6 +84,7 @@ class SemanticContrastiveLoss(CrossLingualLoss):
 
     def __init__(self, model: nn.Module, *, temperature: float = 0.05, gather_across_devices: bool = True) -> None:
         super().__init__(model)
+        semantic_contrastive(torch.eye(2), torch.eye(2), temperature=temperature)  # reject a bad temperature now
         self.temperature, self.gather_across_devices = temperature, gather_across_devices
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:

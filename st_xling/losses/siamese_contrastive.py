@@ -10,7 +10,8 @@ from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, S
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs, check_choice, similarity_matrix
+from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
+from st_xling.utils.checks import check_choice
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
@@ -166,6 +167,8 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
+        one = torch.ones(1, 1)
+        siamese_contrastive(one, one, margin=margin, distance=distance, negatives=negatives)  # reject bad values now
         self.margin, self.distance, self.negatives = margin, distance, negatives
         self.gather_across_devices = gather_across_devices
         # In a list, so that it is no child module: only its arithmetic is used.
