@@ -18,7 +18,7 @@ REMEMBERED = 1 << 14
 _SCALE_WORDS = """
 1: 十 십 สิบ puluh chục 割 成?
 2: 百 백 ร้อย ຮ້ອຍ រយ hundred hundert honderd सौ ratus trăm مئة مائة سو
-3: 千 천 พัน ພັນ ពាន់ ထောင် thousand tausend tsd tusen tusind duizend mille mil? mila mii mie tuhat* tuhan* tūkst*
+3: 千 천 พัน ພັນ ពាន់ ထောင် thousand tausend tsd tusen tusind duizend mille milles mil? mila mii mie tuhat* tuhan* tūkst*
 3: tys tysi* tis tisíc* tisuć* tisoč* hiljad* ezer* bin? ming ribu rb? nghìn ngàn <elfu <dubu elf libo* þúsund*
 3: тыс тысяч* тис тисяч* хиляд* хил хиљад* илјад* мың миң минг мянга ҳазор χιλιάδ* χιλ k? hezar
 3: ألف ألفا ألفاً ألفًا آلاف الاف هزار ہزار زره אלף אלפים हज़ार* हजार* হাজার* હજાર* ਹਜ਼ਾਰ* ஆயிர* వేల* ಸಾವಿರ* ആയിര* දහස*
@@ -430,16 +430,23 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
 
 def _contradict(left: tuple[Numbers, Numbers], numbers: tuple[Numbers, Numbers], texts: tuple[str, str]) -> bool:
     """Return whether numbers without a partner, on both sides or on one, make it a wrong pair."""
+    # A year that a side repeats ("from May 2019 to June 2019") is no other number.
+    values = [{number.value for number in side} for side in numbers]
+    source, target = (
+        [number for number in side if _digits(number.value) < 4 or number.value not in others]
+        for side, others in zip(left, values[::-1])
+    )
+    left = source, target
     certain, months = (
         all(any(number.role in roles for number in side) for side in left) for roles in (("", "optional"), ("month",))
     )
     if certain or months:
         return True
-    for side, others, text in zip(left, numbers[::-1], texts[::-1]):
-        values = {other.value for other in others} if side else set()
-        if any(_is_missing(number, values, text) for number in side):
-            return True
-    return False
+    return any(
+        _is_missing(number, others, text)
+        for side, others, text in zip(left, values[::-1], texts[::-1])
+        for number in side
+    )
 
 
 def leftovers(source: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:
