@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     from st_xling.models.normalization import Center
 
-CENTERS: dict[str, Center] = {"none": "none", "joint": "joint", "language": "per_language"}
+#: Values of ``--center``.
+CenterBy = Literal["none", "joint", "language"]
+CENTERS: dict[CenterBy, Center] = {"none": "none", "joint": "joint", "language": "per_language"}
 
 PANEL = "Model (what differs from the saved model is named in signatures)"
 

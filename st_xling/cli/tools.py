@@ -179,7 +179,7 @@ def postprocess(
         "--data", metavar="SPEC", default=..., help="Parallel text; 2 % to a fifth of it is held out (repeatable)."
     ),
     out: str = NEW_FOLDER,
-    center: Literal["none", "joint", "language"] | None = option(
+    center: model_opts.CenterBy | None = option(
         "--center",
         help="Subtract one mean of all languages, or each language's own, which encode(texts, task='de') takes "
         "(default: as the model has).",

@@ -18,6 +18,7 @@ from st_xling.evaluation.ranking import (
 )
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
+from st_xling.utils.choices import Autocast
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_table
 
@@ -205,7 +206,7 @@ class RerankingEvaluator(SignedEvaluator):
         samples: int = 1000,
         seed: int = 0,
         token_budget: int | None = None,
-        autocast: str | None = None,
+        autocast: Autocast | None = None,
         examples: int = 0,
         name: str = "",
         **options: Any,

@@ -167,8 +167,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        one = torch.ones(1, 1)
-        siamese_contrastive(one, one, margin=margin, distance=distance, negatives=negatives)  # reject bad values now
+        check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
         self.gather_across_devices = gather_across_devices
         # In a list, so that it is no child module: only its arithmetic is used.

@@ -154,7 +154,8 @@ class TranslationRankingLoss(CrossLingualLoss):
         gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        translation_ranking(torch.ones(1, 1), torch.ones(1, 1), margin=margin, scale=scale)  # reject bad values now
+        one = torch.ones(1, 1)
+        translation_ranking(one, one, margin=margin, scale=scale, similarity=similarity)  # reject bad values now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.hard_negatives = hard_negatives

@@ -19,6 +19,8 @@ import torch
 from torch import Tensor
 
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import Autocast
 from st_xling.utils.console import progress_bar
 from st_xling.utils.devices import warn_of_slow_bfloat16
 
@@ -39,9 +41,6 @@ _TEXTS_AT_ONCE = 1024
 
 #: What becomes of a pair whose query leaves the model no room for a passage.
 LONG_QUERIES = ("error", "lowest")
-
-#: Types that ``autocast`` may name.
-AUTOCAST = ("bfloat16", "float16")
 
 #: How ST cuts the passage of a pair alone.
 ONLY_PASSAGES = {"truncation": "only_second"}
@@ -93,7 +92,7 @@ class PairScorer:
         *,
         token_budget: int | None = None,
         activation: Activation | None = None,
-        autocast: str | None = None,
+        autocast: Autocast | None = None,
         long_queries: str = "error",
         progress: bool = False,
     ) -> None:
@@ -102,12 +101,9 @@ class PairScorer:
                 f"expected a cross-encoder of one label, a score: got {model.num_labels}; which of them ranks is "
                 "unknown, use the model's own predict."
             )
-        for name, value, choices in (
-            ("autocast", autocast, (None, *AUTOCAST)),
-            ("long_queries", long_queries, LONG_QUERIES),
-        ):
-            if value not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(map(str, choices))}: got {value!r}.")
+        if autocast is not None:
+            check_choice("autocast", autocast, Autocast)
+        check_choice("long_queries", long_queries, LONG_QUERIES)
         if token_budget is not None and token_budget < 1:
             raise ValueError(f"token_budget must be 1 or more: got {token_budget}.")
         if autocast == "bfloat16":

@@ -17,6 +17,7 @@ from st_xling.mining.store import model_identity
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.reranking.records import FirstStage, TextRecords
+from st_xling.utils.choices import Autocast
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.loaded import name_of
@@ -40,7 +41,7 @@ def rerank_texts(
     candidates: str | Path | None = None,
     top_k: int | None = None,
     token_budget: int | None = None,
-    autocast: str | None = None,
+    autocast: Autocast | None = None,
     device: str | None = None,
     work: str | Path | None = None,
     progress: bool = False,

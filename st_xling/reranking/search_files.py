@@ -19,6 +19,7 @@ from st_xling.mining.vectors import PrecomputedEmbeddings
 from st_xling.models.encode import Role, encode
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
+from st_xling.utils.choices import Autocast
 from st_xling.utils.identify import likeliest_language
 
 
@@ -59,7 +60,7 @@ def search_texts(
     candidates: int = 100,
     prompt: str | None = None,
     token_budget: int | None = None,
-    autocast: str | None = None,
+    autocast: Autocast | None = None,
     device: str | None = None,
     memory_mib: int = 256,
     progress: bool = False,

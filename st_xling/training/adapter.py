@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -66,8 +66,7 @@ _IN = "sentence_embedding"
 
 def check_network(network: str, dropout: float) -> None:
     """Raise ``ValueError`` for options that :class:`Adapter` does not know."""
-    if network not in get_args(Network):
-        raise ValueError(f"network must be one of {get_args(Network)}: got {network!r}.")
+    check_choice("network", network, Network)
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be in [0, 1): got {dropout}; the paper's is 0.2.")
 
@@ -152,8 +151,7 @@ class AdapterRecipe(BaseRecipe):
         check_network(self.adapter.network, self.adapter.dropout)
         check_choice("adapter.center", self.adapter.center, Center)
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
-        if self.model.pooling not in get_args(Pooling):
-            raise ValueError(f"model.pooling must be one of {get_args(Pooling)}: got {self.model.pooling!r}.")
+        check_choice("model.pooling", self.model.pooling, Pooling)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; of the training options those that count here."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
+from st_xling.utils.checks import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -42,8 +43,7 @@ def check_leaks(
         LeakError: Something is shared, and ``on_leak`` is ``"fail"``.
         ValueError: Dropping would leave a data set empty, or there is nothing to check against though asked for.
     """
-    if on_leak not in get_args(OnLeak):
-        raise ValueError(f"on_leak must be one of {get_args(OnLeak)}: got {on_leak!r}.")
+    check_choice("on_leak", on_leak, OnLeak)
     texts = {**evaluation_texts(evaluator), **(evaluation or {})}
     if not texts:
         if on_leak != "report":

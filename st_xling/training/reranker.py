@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, get_args
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -47,6 +47,7 @@ from st_xling.training.recipe_files import is_kind, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
 from st_xling.training.run_folder import RunFolder, save_folder
 from st_xling.training.trainer import GuardedTrainer
+from st_xling.utils.checks import check_choice
 from st_xling.utils.io import read_json_object, write_json
 
 if TYPE_CHECKING:
@@ -124,10 +125,8 @@ class CrossEncoderRecipe(BaseRecipe):
     xpi: CrossEncoderRecipe | None = None
 
     def check(self) -> None:
-        choices = {"strategy": (XPI, *STRATEGIES), "head": get_args(Head)}
-        for name, known in choices.items():
-            if (value := getattr(self, name)) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}: got {value!r}.")
+        check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
+        check_choice("head", self.head, Head)
         if self.strategy != XPI and self.sentences != SentenceOptions():
             raise ValueError(
                 f"'sentences' shapes what XPI makes of parallel text: strategy {self.strategy!r} takes none."

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
@@ -34,6 +34,7 @@ from st_xling.training.recipe import ModelOptions
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.saving import save_run
 from st_xling.utils import distributed
+from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Pooling as PoolingName
 
 if TYPE_CHECKING:
@@ -369,8 +370,7 @@ def set_shape(encoder: SentenceTransformer, **shape: Any) -> dict[str, Any]:
     """
     before = shape_of(encoder)
     if (pooling := shape.get("pooling", before["pooling"])) != before["pooling"]:
-        if pooling not in get_args(PoolingName):
-            raise ValueError(f"model.pooling must be one of {get_args(PoolingName)}: got {pooling!r}.")
+        check_choice("model.pooling", pooling, PoolingName)
         set_pooling(encoder, pooling)
     if "max_length" in shape:
         limit_length(encoder, shape["max_length"])

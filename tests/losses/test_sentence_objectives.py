@@ -314,21 +314,23 @@ def test_a_batch_of_one_says_so_once(make_model, features, caplog):
 
 
 @pytest.mark.parametrize(
-    ("function", "option", "value"),
+    ("function", "loss", "option", "value"),
     [
-        (translation_ranking, "scale", 0.0),
-        (translation_ranking, "scale", float("nan")),
-        (translation_ranking, "margin", -0.1),
-        (translation_ranking, "similarity", "euclidean"),
-        (semantic_contrastive, "temperature", 0.0),
-        (siamese_contrastive, "margin", 0.0),
-        (siamese_contrastive, "distance", "hamming"),
-        (siamese_contrastive, "negatives", "best"),
+        (translation_ranking, TranslationRankingLoss, "scale", 0.0),
+        (translation_ranking, TranslationRankingLoss, "scale", float("nan")),
+        (translation_ranking, TranslationRankingLoss, "margin", -0.1),
+        (translation_ranking, TranslationRankingLoss, "similarity", "euclidean"),
+        (semantic_contrastive, SemanticContrastiveLoss, "temperature", 0.0),
+        (siamese_contrastive, SiameseContrastiveLoss, "margin", 0.0),
+        (siamese_contrastive, SiameseContrastiveLoss, "distance", "hamming"),
+        (siamese_contrastive, SiameseContrastiveLoss, "negatives", "best"),
     ],
 )
-def test_options_out_of_range(function, option, value):
-    with pytest.raises(ValueError, match=f"{option} must be .*: got {value!r}"):
-        function(*embeddings(), **{option: value})
+def test_options_out_of_range(make_model, function, loss, option, value):
+    """A loss rejects them when it is made, before data and output folder are touched."""
+    for build in (lambda: function(*embeddings(), **{option: value}), lambda: loss(make_model(), **{option: value})):
+        with pytest.raises(ValueError, match=f"{option} must be .*: got {value!r}"):
+            build()
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

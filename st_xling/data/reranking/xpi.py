@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Mapping
 from itertools import combinations
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.reranking.strategies import even_counts, require_languages, spread
 from st_xling.data.text_columns import column_texts
+from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
@@ -90,8 +91,7 @@ def xpi_pairs_from_parallel(
     """
     import datasets
 
-    if mono_positives not in get_args(MonoPositives):
-        raise ValueError(f"mono_positives must be one of {get_args(MonoPositives)}: got {mono_positives!r}.")
+    check_choice("mono_positives", mono_positives, MonoPositives)
     parts = []
     for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
         texts = dict(zip(codes, columns))
