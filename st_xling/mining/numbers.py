@@ -433,7 +433,7 @@ def _contradict(left: tuple[Numbers, Numbers], numbers: tuple[Numbers, Numbers],
     # A year that a side repeats ("from May 2019 to June 2019") is no other number.
     values = [{number.value for number in side} for side in numbers]
     source, target = (
-        [number for number in side if _digits(number.value) < 4 or number.value not in others]
+        [number for number in side if number.value < 1000 or number.value not in others]
         for side, others in zip(left, values[::-1])
     )
     left = source, target

@@ -607,6 +607,7 @@ id dua puluh lima orang = 25 people ≠ 25 people in 1999
 - 一起去5次 = went together 5 times
 - 万一有5个 = if 5
 - 由2019年9月29日至10月10日 = from September 29, 2019 to October 10, 2019 ≠ from September 29, 2018 to October 10, 2018
+- 由2010年9月29日至10月10日 = from September 29, 2010 to October 10, 2010 ≠ from September 29, 2011 to October 10, 2011
 fr Plus de 403milles titres = Over 403 thousand titles ≠ Over 430 thousand titles
 # conversions
 """
