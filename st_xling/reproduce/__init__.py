@@ -1,4 +1,4 @@
-"""The tables of five papers by one command each: what they take, running it, and what came out beside the paper."""
+"""The tables of five papers by one command each: their steps, running them, and results next to the paper's own."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
-"""Running what tables take: each command a process of its own, done once, resumed, and named where it fails."""
+"""Run the steps of tables: each command in a process of its own, once, resumed, and named where it fails."""
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import logging
 import os
 import re
@@ -11,10 +9,9 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,23 +19,22 @@ from st_xling._version import __version__
 from st_xling.reproduce.paper import Paper, Step
 from st_xling.reproduce.report import report, write_report
 from st_xling.utils.io import locked, read_json_object, write_json
+from st_xling.utils.signature import sha8
 
 logger = logging.getLogger(__name__)
 
-_MODULE = "st_xling.cli"
-_SAMPLE = 64 * 1024
 _ROOT = Path(__file__).parents[2]
 
 
 def reproduce(
     paper: Paper, out: str | Path, *, data: str | Path | None = None, jobs: int = 1, overwrite: bool = False
 ) -> dict[str, Any]:
-    """Train and evaluate what a paper's tables take, and write the tables.
+    """Train and evaluate what a paper's tables need, and write the tables.
 
     =========================================  ==========================================================
     ``PAPER-SCALE-MODEL-SEEDS.md``, ``.json``  all tables made so far, as text and with every value, signature, command
     ``pictures/``                              those of the tables
-    ``models/``                                what was trained
+    ``models/``                                the trained models
     ``results/``, ``logs/``, ``steps/``        of each step: its results, what it printed, and how long it took
     =========================================  ==========================================================
 
@@ -50,10 +46,10 @@ def reproduce(
         out: Folder, which several papers may share.
         data: Folder of the data that the commands name.
         jobs: Steps at a time, which share the processor's cores.
-        overwrite: Run again what is done; what stands is replaced step by step, once the new is there.
+        overwrite: Run again what is done.
 
     Returns:
-        What the JSON file holds of the tables asked for; ``failed`` names the steps that failed, with reasons.
+        The tables asked for, as in the JSON file; ``failed`` names the steps that failed, with reasons.
 
     Raises:
         ValueError: If data are asked for and not there, another process works in the folder, or ``jobs`` is below 1.
@@ -65,14 +61,12 @@ def reproduce(
     for name in ("models", "results", "logs", "steps", "pictures"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with locked(out):
+        failed: dict[str, str] = {}
         try:
-            failed = _run_all(paper, out, data, jobs, overwrite)
-        except KeyboardInterrupt:
-            write_report(paper, out, {})  # what there is so far
-            raise
-        result = report(paper, out, failed)
-        write_report(paper, out, failed)
-    return result
+            _run_all(paper, out, data, jobs, overwrite, failed)
+        finally:  # after Ctrl-C: the tables so far
+            write_report(paper, out, failed)
+        return report(paper, out, failed)
 
 
 def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
@@ -86,138 +80,94 @@ def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
 
 def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
     """Whether the step has finished, its result exists, and the model and data it reads have not changed since."""
-    result = out / (step.folder if step.trains else f"results/{step.id}.json")
     record = read_json_object(out / "steps" / f"{step.id}.json")
-    return bool(record) and result.exists() and record.get("inputs") == inputs_fingerprint(paper, step, data)
+    done = bool(record) and (out / step.result).exists()
+    return done and record.get("inputs") == inputs_fingerprint(paper, step, data)
 
 
-def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str | None:
-    """Hash the files that a step reads, besides those of other steps; ``None`` if there are none.
-
-    Of each file its name, its size, and 64 KiB of its start, middle and end are hashed: enough for another model of
-    same shape or another text, without reading gigabytes before each run.
-    """
+def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str:
+    """Hash name, size and time of the files that a step reads, besides those of other steps."""
     starts = Path(paper.model).is_dir() and any(paper.model in word for word in step.words)
     read = [paper.model] if starts else []
     if data is not None:
-        found = (re.findall(r"\{data\}([^\s,?=]*)", word) for word in step.words)
-        read += [f"{Path(data).resolve()}{rest}" for word in found for rest in word]
+        read += [f"{data}{rest}" for word in step.words for rest in re.findall(r"\{data\}([^\s,?=]*)", word)]
     files: set[Path] = set()
-    for name in read:
-        place = Path(name)
+    for place in map(Path, read):
         # Moses text is named by what its two files have in common.
         for match in [place] if place.exists() else place.parent.glob(f"{place.name}*"):
             files.update(path for path in ([match] if match.is_file() else match.rglob("*")) if path.is_file())
-    if not files:
-        return None
-    digest = hashlib.sha256()
-    for path in sorted(files, key=lambda path: (path.name, path)):  # wherever the folders are
-        size = path.stat().st_size
-        digest.update(f"{path.name} {size} ".encode())
-        with path.open("rb") as stream:
-            for start in (0, size // 2, max(0, size - _SAMPLE)):
-                stream.seek(start)
-                digest.update(stream.read(_SAMPLE))
-    return digest.hexdigest()[:8]
+    return sha8(sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
 
 
-def _run_all(paper: Paper, out: Path, data: str | Path | None, jobs: int, overwrite: bool) -> dict[str, str]:
-    """Run all that is not done; id → why it failed."""
+def _run_all(
+    paper: Paper, out: Path, data: str | Path | None, jobs: int, overwrite: bool, failed: dict[str, str]
+) -> None:
+    """Run all steps that are not done; ``failed`` gets id → why it failed."""
     steps = paper.steps()
     waiting: list[Step] = []
-    for step in steps:  # what stands on something that is made anew is made anew
+    for step in steps:  # what needs a step that is run is run, too
         if overwrite or not is_done(paper, step, out, data) or any(need in waiting for need in step.needs):
             waiting.append(step)
-    total, started, failed = len(waiting), 0, dict[str, str]()
-    logger.info(f"{len(steps)} steps, {len(steps) - total} of them done")
-    runner = _Runner(paper, out, data, jobs)
-    with ThreadPoolExecutor(jobs) as pool, contextlib.ExitStack() as stop:
-        stop.callback(runner.stop)
-        running: dict[Future[str | None], Step] = {}
-        while waiting or running:
-            held_up = {step.id for step in (*waiting, *running.values())}
-            for step in list(waiting):
-                lost = [need.name for need in step.needs if need.id in failed]
-                if lost:
-                    failed[step.id] = f"needs {lost[0]}, which failed"
-                    waiting.remove(step)
-                elif len(running) < jobs and held_up.isdisjoint(need.id for need in step.needs):
-                    waiting.remove(step)
-                    started += 1
-                    logger.info(f"{started}/{total} {step.name}")
-                    running[pool.submit(runner.run, step)] = step
-            done, _ = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                step, why = running.pop(future), future.result()
-                if why is not None:
+    logger.info(f"{len(steps)} steps, {len(steps) - len(waiting)} of them done")
+    futures: dict[str, Future[str | None]] = {}
+
+    def run(number: int, step: Step) -> str | None:
+        # Steps start in their order, so those that others need have started.
+        for need in step.needs:
+            if need.id in futures and futures[need.id].result() is not None:
+                return f"needs {need.name}, which failed"
+        logger.info(f"{number}/{len(waiting)} {step.name}")
+        why = _run(paper, step, out, data, jobs)
+        if why is not None:
+            logger.info(f"failed: {step.name}: {why} (logs/{step.id}.log)")
+        return why
+
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            for number, step in enumerate(waiting, 1):
+                futures[step.id] = pool.submit(run, number, step)
+            for step in waiting:
+                if (why := futures[step.id].result()) is not None:
                     failed[step.id] = why
-                    logger.info(f"failed: {step.name}: {why} (logs/{step.id}.log)")
-    return failed
+        except KeyboardInterrupt:  # a terminal's Ctrl-C reaches the running commands as well, which save what they have
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
-class _Runner:
-    """Starts the processes, and stops them with the block."""
-
-    def __init__(self, paper: Paper, out: Path, data: str | Path | None, jobs: int) -> None:
-        self._paper, self._out = paper, out
-        self._data = None if data is None else str(Path(data).resolve())
-        self._threads = str(max(1, (os.cpu_count() or 1) // jobs))
-        self._processes: set[subprocess.Popen[bytes]] = set()
-        self._lock = threading.Lock()
-        self._stopped = False
-
-    def stop(self) -> None:
-        """Interrupt what runs, as Ctrl-C does, so that it saves what it has."""
-        with self._lock:
-            self._stopped = True
-        for process in list(self._processes):
-            process.send_signal(signal.SIGINT)
-
-    def run(self, step: Step) -> str | None:
-        """Run one step; why it failed, or ``None``."""
-        words = [word.replace("{data}", self._data or "") for word in step.command()]
-        training = self._out / step.folder / "training"
-        if step.trains or step.fine_tunes:
-            words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
-        environment = {"OMP_NUM_THREADS": self._threads, **os.environ}
-        if step.is_python:
-            program = words[1:]
-            # A checkout's benchmarks are next to the package, and not installed.
-            environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-        else:
-            program = ["-m", _MODULE, *words]
-        inputs, begun = inputs_fingerprint(self._paper, step, self._data), time.monotonic()
-        with (self._out / "logs" / f"{step.id}.log").open("wb") as log:
-            with self._lock:
-                if self._stopped:
-                    return "stopped before it began"
-                process = subprocess.Popen(
-                    [sys.executable, *program],
-                    cwd=self._out,
-                    env=environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    # Ctrl-C reaches a process once, through us.
-                    start_new_session=True,
-                )
-                self._processes.add(process)
-            status = process.wait()
-            self._processes.discard(process)
-        if status:
-            return why_it_failed(self._out / "logs" / f"{step.id}.log", status)
-        seconds = round(time.monotonic() - begun, 1)
-        record = {"command": self._paper.shown(step), "seconds": seconds, "st-xling": __version__}
-        record["inputs"] = inputs
-        write_json(self._out / "steps" / f"{step.id}.json", record)
-        # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
-        for folder in [self._out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):
-            shutil.rmtree(folder)
-        return None
+def _run(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int) -> str | None:
+    """Run one step; return why it failed, or ``None``."""
+    words = [word.replace("{data}", str(Path(data or "").resolve())) for word in step.command()]
+    training = out / step.folder / "training"
+    if step.trains or step.fine_tunes:
+        words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
+    environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs)), **os.environ}
+    if step.is_python:
+        # A checkout's benchmarks are next to the package, and not installed.
+        environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
+    inputs, begun = inputs_fingerprint(paper, step, data), time.monotonic()
+    path = out / "logs" / f"{step.id}.log"
+    with path.open("wb") as log:
+        status = subprocess.run(
+            [sys.executable, *(words[1:] if step.is_python else ["-m", "st_xling.cli", *words])],
+            cwd=out,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+        ).returncode
+    if status:
+        return why_it_failed(path, status)
+    seconds = round(time.monotonic() - begun, 1)
+    record = {"command": paper.shown(step), "seconds": seconds, "st-xling": __version__, "inputs": inputs}
+    write_json(out / "steps" / f"{step.id}.json", record)
+    # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
+    for folder in [out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):
+        shutil.rmtree(folder)
+    return None
 
 
 def why_it_failed(log: Path, status: int) -> str:
-    """The reason in a line, from what a process printed and the status that it ended with."""
+    """Return the reason in a line, from what a process printed and the status that it ended with."""
     if status < 0:
         name = signal.Signals(-status).name
         return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")

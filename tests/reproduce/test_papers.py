@@ -15,16 +15,15 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.models import tiny_encoder
 from st_xling.reproduce import load_paper, paper_names, reproduce
 from st_xling.reproduce.paper import SCALES, Paper
-from st_xling.reproduce.report import markdown, report
 from tests.commands import parse
 from tests.data.reranking.insurance_files import CHINESE, ENGLISH, write_translation, write_v2
 
-#: As the papers number them; AMBER's figure 2 is in its figures 3 and 4.
+#: As the papers number them, without pictures of states; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {
     "amber": {"2", "5", "6", "7", "8", "figure 3", "figure 4"},
-    "dap": {"1", "2", "3", "4", "5", "6", "7", "8", "figure 1 (a)", "figure 1 (b)", "figure 3", "figure 4"},
+    "dap": {"1", "2", "3", "4", "5", "6", "7", "8", "figure 3", "figure 4"},
     "ir": {"2", "3", "4", "5", "6", "7", "8", "9", "10", "figure 3", "figure 4"},
-    "sf": {*map(str, range(5, 14)), "figure 6", "figure 7"},
+    "sf": {*map(str, range(5, 14)), "figure 6"},
     "xpr": {"3", "4", "5"},
 }
 
@@ -68,24 +67,10 @@ def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPat
     assert words() == half
 
 
-def test_float32_is_named(tmp_path: Path) -> None:
-    half, single = (load_paper("sf", scale="small", precision=kind) for kind in ("bf16", "fp32"))
-    assert half.file_name == "sf-small-mlm-seed-0" and single.file_name == "sf-small-mlm-fp32-seed-0"
-    assert "--precision" not in report(half, tmp_path, {})["command"]
-    page = report(single, tmp_path, {})
-    assert "--precision fp32" in page["command"] and "from <code>mlm</code>, in float32, seeds 0" in markdown(page)
-    # The smallest scale computes in float32 anyway.
-    assert load_paper("sf", precision="fp32").file_name == load_paper("sf").file_name
-    with pytest.raises(ValueError, match="precision must be one of bf16, fp32: got 'fp16'"):
-        load_paper("sf", precision="fp16")
-
-
-def test_rows_that_are_compared_are_there(paper: Paper) -> None:
+def test_tables_have_rows(paper: Paper) -> None:
     for table in paper.tables.values():
-        assert table.title and (table.copy or table.cells)
-        assert all(first in table.cells and second in table.cells for first, second in table.compare)
-        assert table.picture in ("", "bars", "lines", "gain")
-        assert table.picture != "gain" or table.compare
+        assert table.title and table.cells
+        assert table.picture in ("", "bars", "lines")
 
 
 @pytest.mark.parametrize("name", TABLES)
