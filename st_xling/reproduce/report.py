@@ -122,8 +122,8 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
         second: The same of the other row.
 
     Returns:
-        ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the seeds that both have;
-        ``None`` where no seed has both.
+        ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the ``n`` seeds of all
+        ``of`` that both have; ``None`` where no seed has both.
     """
     from scipy.stats import t, ttest_1samp
 
@@ -134,10 +134,10 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
         return None
     mean = statistics.fmean(gaps)
     if len(gaps) < 2:
-        return {"mean": mean, "low": None, "high": None, "p": None}
+        return {"mean": mean, "low": None, "high": None, "p": None, "n": len(gaps), "of": n}
     half = float(t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / math.sqrt(len(gaps))
     p = float(ttest_1samp(gaps, 0.0).pvalue) if half else float(mean == 0)
-    return {"mean": mean, "low": mean - half, "high": mean + half, "p": p}
+    return {"mean": mean, "low": mean - half, "high": mean + half, "p": p, "n": len(gaps), "of": n}
 
 
 def shown(values: Sequence[float | None] | None, decimals: int) -> str:
@@ -152,7 +152,11 @@ def shown(values: Sequence[float | None] | None, decimals: int) -> str:
         return "-"
     mean = f"{statistics.fmean(known):.{decimals}f}"
     deviation = f" ± {statistics.stdev(known):.{decimals}f}" if len(known) > 1 else ""
-    return mean + deviation + (f" (n {len(known)})" if len(known) < len(values or ()) else "")
+    return mean + deviation + _of_seeds(len(known), len(values or ()))
+
+
+def _of_seeds(known: int, all_seeds: int) -> str:
+    return f" (n {known})" if known < all_seeds else ""
 
 
 def _cells(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -177,7 +181,8 @@ def _differences(table: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
         mean, low, high = (
             "" if gap[name] is None else f"{gap[name]:+.{table['decimals']}f}" for name in ("mean", "low", "high")
         )
-        return mean if gap["p"] is None else f"{mean} [{low}, {high}], p {gap['p']:.2g}"
+        interval = "" if gap["p"] is None else f" [{low}, {high}], p {gap['p']:.2g}"
+        return mean + interval + _of_seeds(gap["n"], gap["of"])
 
     rows = [[label, *map(text, columns.values())] for label, columns in table["differences"].items()]
     return ["difference", *next(iter(table["rows"].values()))], rows

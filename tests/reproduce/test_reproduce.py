@@ -189,10 +189,11 @@ def test_differences_are_students_t_for_pairs() -> None:
     assert found["low"] == pytest.approx(mean - 4.302653 * error, rel=1e-6)
     t = mean / error
     assert found["p"] == pytest.approx(1 - t / math.sqrt(t * t + 2), rel=1e-9)
-    assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None}
+    assert difference([2.0], [1.5]) == {"mean": 0.5, "low": None, "high": None, "p": None, "n": 1, "of": 1}
     assert difference([None], [1.0]) is None and difference([None, 2.0], [1.0, None]) is None
     # Seeds that one side lacks are left out of both.
-    assert difference([1.0, None, 3.0], [0.0, 5.0, 2.0]) == difference([1.0, 3.0], [0.0, 2.0])
+    both = difference([1.0, 3.0], [0.0, 2.0])
+    assert both is not None and difference([1.0, None, 3.0], [0.0, 5.0, 2.0]) == both | {"of": 3}
     same = difference([1.0, 2.0], [1.0, 2.0])
     assert same is not None and same["p"] == 1.0
 
