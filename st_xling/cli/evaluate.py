@@ -451,8 +451,7 @@ def retrieval(
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.evaluation.results import EvaluationResult
-    from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_table
-    from st_xling.evaluation.retrieval.evaluator import retrieval_rows
+    from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
     if keep and model == BM25:
         raise ValueError("--keep saves results in a model's folder: bm25 has none; remove --keep.")

@@ -9,7 +9,8 @@
 - ``alignment``: word alignments against gold: error rate by layer
 - ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
-- ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, BM25, mixed pools and their language bias
+- ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, mixed pools and their language bias
+- ``retrieval_search``: passages for queries, by an encoder or BM25
 - ``results``: :class:`EvaluationResult`: metrics, rows and signature; saved in a model's folder
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores

@@ -1,24 +1,104 @@
-"""Retrieval by language, as an evaluator of sentence-transformers; its table, and the language bias of a mixed pool."""
+"""Retrieval by language as an evaluator of sentence-transformers, next to BM25; the language bias of a mixed pool."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.retrieval.measures import MEASURES, Measures, Rankings
-from st_xling.evaluation.retrieval.pool import PoolQuery, RetrievalPool, mixed_pool, separate_pools
-from st_xling.evaluation.retrieval.search import Bm25, dense_search
-from st_xling.utils.checks import check_choice
+from st_xling.evaluation.retrieval_search import (
+    Bm25,
+    PoolQuery,
+    Rankings,
+    RetrievalPool,
+    dense_search,
+    mixed_pool,
+    separate_pools,
+)
+from st_xling.utils.checks import check_choice, require
+from st_xling.utils.io import write_atomic
 from st_xling.utils.tables import Column, Row, format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+__all__ = [
+    "Bm25",
+    "LanguageBias",
+    "PoolQuery",
+    "Rankings",
+    "RetrievalEvaluator",
+    "RetrievalPool",
+    "RetrievalReport",
+    "language_bias",
+    "mixed_pool",
+    "retrieval_table",
+    "separate_pools",
+    "write_run",
+]
+
 POOLS = ("separate", "mixed")
+#: Measures that the papers of dense multilingual retrieval print.
+MEASURES = ("MRR@100", "Recall@100")
+
+_PRINTED = {"RR": "MRR", "R": "Recall", "AP": "MAP", "P": "Precision"}
+
+
+class Measures:
+    """Measures by name.
+
+    Args:
+        names: As ir_measures types them (``nDCG@10``, ``R@20``), or as papers do (``MRR@100``, ``Recall@100``).
+    Raises:
+        ValueError: If ir_measures is not installed or knows no such measure, or one is named twice.
+
+    Attributes:
+        names: As papers print them.
+        cutoff: The deepest rank that a measure looks at; at least 100.
+    """
+
+    def __init__(self, names: Sequence[str] = MEASURES) -> None:
+        self.library: Any = require("ir_measures", "evaluating retrieval")
+        plain = {printed: typed for typed, printed in _PRINTED.items()}
+        self.measures = []
+        for name in names:
+            head, at, rest = name.partition("@")
+            try:
+                self.measures.append(self.library.parse_measure(plain.get(head, head) + at + rest))
+            except (NameError, ValueError, SyntaxError) as error:
+                raise ValueError(
+                    f"no measure is called {name!r}: {error}; MRR@100, R@20 or nDCG@10 are some."
+                ) from error
+        self.names = [_printed(measure) for measure in self.measures]
+        if not self.names or len(set(self.names)) < len(self.names):
+            raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
+        self.cutoff = max([100, *(measure.params.get("cutoff", 100) for measure in self.measures)])
+
+    def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
+        """Compute measure → query id → value in [0, 1]; a query without hits has 0.
+
+        Args:
+            queries: Queries with their relevant passages.
+            rankings: Their rankings, whose order counts and not their scores, which ir_measures would sort again.
+        """
+        relevant = {query.id: query.relevant for query in queries}
+        ranked = {
+            query.id: {name: -float(rank) for rank, (name, _) in enumerate(rankings.get(query.id, ()))}
+            for query in queries
+        }
+        values: dict[str, dict[str, float]] = {name: {} for name in self.names}
+        for value in self.library.iter_calc(self.measures, relevant, ranked):
+            values[_printed(value.measure)][value.query_id] = float(value.value)
+        return values
+
+
+def _printed(measure: Any) -> str:
+    head, at, rest = str(measure).partition("@")
+    return _PRINTED.get(head, head) + at + rest
 
 
 @dataclass(frozen=True)
@@ -259,3 +339,22 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
                 f"{bias.n_queries:,} queries, {bias.n_not_found:,} without a relevant hit)",
             ]
     return "\n".join(lines)
+
+
+def write_run(path: str | Path, rankings: Rankings, *, tag: str, names: Mapping[str, str] | None = None) -> None:
+    """Write a TREC run: ``query Q0 passage rank score tag`` lines.
+
+    Args:
+        path: File to write, in a folder that is created if it is missing.
+        rankings: Query id → hits, best first.
+        tag: Name of the system.
+        names: Other ids for the queries.
+    """
+    lines = []
+    for query, hits in rankings.items():
+        shown = query if names is None else names[query]
+        for rank, (name, score) in enumerate(hits, 1):
+            lines.append(f"{shown} Q0 {name} {rank} {score:.9g} {tag}\n")
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, "".join(lines).encode("utf-8"))
