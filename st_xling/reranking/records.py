@@ -93,26 +93,19 @@ class TextRecords(IndexedLines[TextRecord]):
 
 def _json_record(line: str) -> TextRecord:
     value = json_object(line)
-    name, text, title, language = (value.get(key) for key in ("id", "text", "title", "language"))
-    name = value.get("_id") if name is None else name
+    name, text = value.get("id", value.get("_id")), value.get("text")
+    title, language = value.get("title") or "", value.get("language")
     if not is_id(name) or not isinstance(text, str):
         raise ValueError('expected a string or whole number "id" and a string "text"')
-    if not isinstance(language, (str, type(None))) or not isinstance(title, (str, type(None))):
-        raise ValueError('expected strings where "language" or "title" are given')
-    whole = f"{title.strip()} {text}" if title and title.strip() else text
-    try:
-        f"{name}{whole}{language}".encode()
-    except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair, which UTF-8 cannot hold") from None
-    return TextRecord(str(name), whole, language or None)
+    return TextRecord(str(name), f"{title.strip()} {text}" if str(title).strip() else text, language or None)
 
 
 class FirstStage:
     """Passages of each query, in a first stage's order; without a first stage, every passage for every query.
 
-    A line is one of: TREC's run format, ``query Q0 passage rank score tag``, taken in the order of the lines; JSON of
-    one passage, ``{"query_id": …, "passage_id": …}``, as ``st-xling rerank`` writes; JSON of all passages of a query,
-    ``{"query_id": …, "passage_ids": […]}``. A query may come again later; a passage twice for a query counts once.
+    A line is one of: TREC's run format, ``query Q0 passage rank score tag``, taken in the order of the lines; or JSON,
+    ``{"query_id": …, "passage_id": …}``, as ``st-xling rerank`` writes. A query may come again later; a passage twice
+    for a query counts once.
 
     Args:
         path: UTF-8, plain or packed; ``None`` for every passage.
@@ -137,8 +130,8 @@ class FirstStage:
         for number, raw in enumerate(raw_lines(path), 1):
             digest.update(raw + b"\n")
             try:
-                query, names = _candidates(raw.decode("utf-8"))
-                places.setdefault(queries.place_of(query), []).extend(map(passages.place_of, names))
+                query, passage = _candidate(raw.decode("utf-8"))
+                places.setdefault(queries.place_of(query), []).append(passages.place_of(passage))
             except ValueError as error:
                 faults.add(path, number, "bad line", str(error))
         faults.finalize()
@@ -162,15 +155,14 @@ class FirstStage:
             yield range(start, self._queries)
 
 
-def _candidates(line: str) -> tuple[str, list[str]]:
-    """Ids of a query and of passages."""
+def _candidate(line: str) -> tuple[str, str]:
+    """Return the ids of a query and of a passage."""
     if not line.lstrip().startswith("{"):
         cells = line.split()
         if len(cells) != 6:
             raise ValueError(f"expected JSON or the six columns of a TREC run, got {len(cells)} columns")
-        return cells[0], [cells[2]]
+        return cells[0], cells[2]
     value = json_object(line)
-    names = value.get("passage_ids", [value.get("passage_id")])
-    if not isinstance(names, list) or not all(map(is_id, [value.get("query_id"), *names])):
-        raise ValueError('expected a "query_id" and a "passage_id" or a list "passage_ids"')
-    return str(value["query_id"]), list(map(str, names))
+    if not all(map(is_id, ids := (value.get("query_id"), value.get("passage_id")))):
+        raise ValueError('expected a "query_id" and a "passage_id"')
+    return str(ids[0]), str(ids[1])

@@ -1,12 +1,10 @@
-"""Files of queries and passages in, ranked passages out; killed at any moment, the same call goes on."""
+"""Rank the passages of files for the queries of a file; the same call resumes a killed one."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +20,7 @@ from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder, work_path
+from st_xling.utils.resumable import Output, deliver, work_folder, work_path
 from st_xling.utils.signature import sign
 
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
@@ -97,8 +95,22 @@ def rerank_texts(
             "activation": str(scorer.activation),
         }
         folder = stack.enter_context(work_folder(out, work, task))
-        rank = partial(_rank, scorer, *texts, first_stage, top_k)
-        counts = _rank_all(rank, first_stage, len(texts[0]), folder, progress=progress)
+        counts, finished = dict.fromkeys(_COUNTS, 0), folder.steps
+        with (
+            atomic_writer(folder.path / _RANKED) as stream,
+            progress_bar(total=len(texts[0]), unit="queries", desc="re-ranking", show=progress) as bar,
+        ):
+            # Each group of queries is a step of the folder, with its counts.
+            for group in first_stage.groups(_PAIRS):
+                step = f"queries-{group.start}"
+                if step not in finished:
+                    own, lines = _rank(scorer, *texts, first_stage, top_k, group)
+                    with folder.writing(step, f"{step}.jsonl", counts=own) as path:
+                        path.write_bytes(lines)
+                own = folder.listed[step]["counts"]
+                counts = {name: counts[name] + own[name] for name in _COUNTS}
+                stream.write((folder.path / f"{step}.jsonl").read_bytes())
+                bar.update(len(group))
         deliver(folder.path / _RANKED, out)
         if work is None:
             folder.remove()
@@ -145,34 +157,6 @@ class RerankReport:
             "passages cut to the model's length": self.cut_passages,
         }
         return [f"{count:,} {what}" for what, count in counts.items() if count]
-
-
-def _rank_all(
-    rank: Callable[[range], tuple[dict[str, int], bytes]],
-    first_stage: FirstStage,
-    queries: int,
-    folder: ResumableFolder,
-    *,
-    progress: bool,
-) -> dict[str, int]:
-    """Write what is ranked, group by group; each group is a step of the folder, with its counts."""
-    totals, finished = dict.fromkeys(_COUNTS, 0), folder.steps
-    with (
-        atomic_writer(folder.path / _RANKED) as stream,
-        progress_bar(total=queries, unit="queries", desc="re-ranking", show=progress) as bar,
-    ):
-        for group in first_stage.groups(_PAIRS):
-            step = f"queries-{group.start}"
-            file = f"{step}.jsonl"
-            if step not in finished:
-                counts, lines = rank(group)
-                with folder.writing(step, file, counts=counts) as path:
-                    path.write_bytes(lines)
-            counts = folder.listed[step]["counts"]
-            totals = {name: totals[name] + counts[name] for name in _COUNTS}
-            stream.write((folder.path / file).read_bytes())
-            bar.update(len(group))
-    return totals
 
 
 def _rank(

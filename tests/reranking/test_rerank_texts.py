@@ -47,10 +47,6 @@ def test_the_order_is_that_of_sentence_transformers(model: Any, queries: Path, p
 FIRST_STAGES = {
     "trec": ["q1 Q0 p3 1 9.5 bm25", "q1 Q0 p0 2 9.1 bm25", "q5 Q0 p5 1 3 bm25", "q1 Q0 p3 3 1 bm25"],
     "one a line": [json.dumps({"query_id": q, "passage_id": p}) for q, p in (("q1", "p3"), ("q1", "p0"), ("q5", "p5"))],
-    "one a query": [
-        json.dumps({"query_id": "q1", "passage_ids": ["p3", "p0"]}),
-        '{"query_id": "q5", "passage_ids": ["p5"]}',
-    ],
 }
 
 
