@@ -238,14 +238,13 @@ def bucc(
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
-    histograms = {pair: histogram.as_dict() for pair, histogram in evaluator.histograms.items()}  # for the card
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
     if keep:
         thresholds, left_out = publishable_thresholds(evaluator, result)
         for pair, why in left_out.items():
             logger.warning("the threshold of %s is not published: %s", pair, why)
         publish_thresholds(Path(model), thresholds)
-    keep_results(context, "bucc", replace(result, metrics={**metrics, "histograms": histograms}))
+    keep_results(context, "bucc", replace(result, metrics={**metrics, "histograms": evaluator.histograms}))
 
 
 @tasks.command("xsim", cls=Command)

@@ -11,7 +11,7 @@ import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
-from st_xling.evaluation.pictures import ScoreHistogram
+from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
@@ -106,8 +106,8 @@ class BuccEvaluator(SignedEvaluator):
         self.k, self.margin, self.retrieval = k, margin, retrieval
         self._check_options()
         self.split = split
-        #: Of the last call: language pair → how its candidate pairs scored.
-        self.histograms: dict[str, ScoreHistogram] = {}
+        #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
+        self.histograms: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def from_folder(
@@ -246,9 +246,7 @@ class BuccEvaluator(SignedEvaluator):
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The scores of each language pair, without storing them anywhere."""
         mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
-        histograms = {pair: ScoreHistogram.of(pairs) for pair, pairs in mined.items()}
-        # Without candidates there is nothing to draw.
-        self.histograms = {pair: histogram for pair, histogram in histograms.items() if histogram is not None}
+        self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
         train = None
         if self.train is not None:
             train = [self._mine(model, corpus, pair, f"{pair} (train)") for pair, corpus in self.train.items()]

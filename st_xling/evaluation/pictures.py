@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -241,35 +240,18 @@ def _label(text: str) -> str:
     return shown.replace("$", r"\$") if can else "…"
 
 
-@dataclass(frozen=True)
-class ScoreHistogram:
-    """Counts of candidate pairs by score: few enough numbers to be saved with a model.
+def score_histogram(pairs: EvaluatedPairs, *, bins: int = BINS) -> dict[str, Any]:
+    """Count mined pairs by score: few enough numbers to be saved with a model.
 
-    Attributes:
-        low: Score at which the first bin begins.
-        high: Score at which the last one ends; it is part of it.
-        correct: Pairs in the gold, a bin each.
-        wrong: The others.
+    Returns:
+        ``low``: score at which the first bin begins; ``high``: score at which the last one ends, and which is part of
+        it; ``correct``: pairs in the gold, a bin each; ``wrong``: the others. Empty without pairs.
     """
-
-    low: float
-    high: float
-    correct: tuple[int, ...]
-    wrong: tuple[int, ...]
-
-    @classmethod
-    def of(cls, pairs: EvaluatedPairs, *, bins: int = BINS) -> ScoreHistogram | None:
-        """Of mined pairs compared with gold; ``None`` if there are none."""
-        if not len(pairs.scores):
-            return None
-        low, high = float(pairs.scores.min()), float(pairs.scores.max())
-        edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
-        correct, wrong = (
-            tuple(np.histogram(pairs.scores[rows], bins=edges)[0].tolist())
-            for rows in (pairs.is_correct, ~pairs.is_correct)
-        )
-        return cls(float(edges[0]), float(edges[-1]), correct, wrong)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {"low": self.low, "high": self.high, "correct": list(self.correct), "wrong": list(self.wrong)}
+    if not len(pairs.scores):
+        return {}
+    low, high = float(pairs.scores.min()), float(pairs.scores.max())
+    edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
+    correct, wrong = (
+        np.histogram(pairs.scores[rows], bins=edges)[0].tolist() for rows in (pairs.is_correct, ~pairs.is_correct)
+    )
+    return {"low": float(edges[0]), "high": float(edges[-1]), "correct": correct, "wrong": wrong}

@@ -8,7 +8,7 @@ from datasets import Dataset
 from safetensors.torch import load_file
 
 from st_xling.evaluation.mining_scores import EvaluatedPairs
-from st_xling.evaluation.pictures import ScoreHistogram, TrainingPicture
+from st_xling.evaluation.pictures import TrainingPicture, score_histogram
 from st_xling.models.normalization import center_by_text
 
 
@@ -69,29 +69,14 @@ def judged(scores: list[float], correct: list[bool]) -> EvaluatedPairs:
 def test_counts_are_those_of_a_plain_loop():
     scores = [0.0, 0.1, 0.25, 0.5, 0.5, 0.74, 0.75, 1.0]
     correct = [False, False, True, False, True, True, False, True]
-    found = ScoreHistogram.of(judged(scores, correct), bins=4)
     counts = {True: [0] * 4, False: [0] * 4}
     for score, hit in zip(scores, correct):
         counts[hit][min(int(score / 0.25), 3)] += 1
-    assert (list(found.correct), list(found.wrong)) == (counts[True], counts[False])
-    assert (found.low, found.high) == (0.0, 1.0)
-    assert found.as_dict() == {"low": 0.0, "high": 1.0, "correct": counts[True], "wrong": counts[False]}
+    expected = {"low": 0.0, "high": 1.0, "correct": counts[True], "wrong": counts[False]}
+    assert score_histogram(judged(scores, correct), bins=4) == expected
 
 
 def test_equal_scores_and_none_at_all():
-    found = ScoreHistogram.of(judged([1.5, 1.5, 1.5], [True, False, False]))
-    assert sum(found.correct) == 1 and sum(found.wrong) == 2 and found.low < found.high
-    assert ScoreHistogram.of(judged([], [])) is None
-
-
-def test_an_evaluator_has_them_after_a_call(make_model, pairs):
-    from st_xling.evaluation import BuccEvaluator
-
-    sides = [[text for text in column] for column in zip(*pairs)]
-    gold = [(row, row) for row in range(len(pairs))]
-    evaluator = BuccEvaluator({"xx-en": (*sides, gold)}, threshold=1.0, k=2)
-    assert evaluator.histograms == {}
-    evaluator(make_model())
-    [found] = evaluator.histograms.values()
-    assert len(pairs) >= sum(found.correct) + sum(found.wrong) >= 1
-    assert found.high > found.low
+    found = score_histogram(judged([1.5, 1.5, 1.5], [True, False, False]))
+    assert sum(found["correct"]) == 1 and sum(found["wrong"]) == 2 and found["low"] < found["high"]
+    assert score_histogram(judged([], [])) == {}
