@@ -14,9 +14,7 @@ from st_xling.utils.checks import check_choice
 #: Draws held in memory at a time.
 AT_ONCE = 2**22
 
-#: How equal scores are put in order.
-TIES = ("pessimistic", "index")
-#: What becomes of a query none of whose candidates is relevant.
+#: How queries without a relevant candidate count.
 NO_RELEVANT = ("skip", "zero")
 
 
@@ -52,41 +50,32 @@ class RankingScores:
         }
 
 
-def relevant_ranks(scores: ArrayLike, labels: ArrayLike, *, ties: str = "pessimistic") -> np.ndarray:
-    """Ranks of the relevant candidates of one query when candidates are sorted by score, best first.
+def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
+    """Return the ranks of the relevant candidates of one query when candidates are sorted by score, best first.
+
+    Among equal scores, irrelevant candidates come first, so that a model that scores all alike gets the worst result.
 
     Args:
         scores: Higher is better; infinities are allowed. *Shape:* ``(candidates,)``
         labels: 1 for relevant, 0 for not. *Shape:* ``(candidates,)``
-        ties: Among equal scores, ``"pessimistic"`` puts irrelevant candidates first, so that a model that scores all
-            alike gets the worst result; ``"index"`` keeps the order given.
     Returns:
         Ranks from 1, ascending, int64. *Shape:* ``(relevant candidates,)``
     Raises:
-        ValueError: On unequal lengths, NaN scores, labels other than 0 and 1, or an unknown ``ties``.
+        ValueError: On unequal lengths, NaN scores, or labels other than 0 and 1.
     Example:
         >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0]).tolist()
         [3]
-        >>> relevant_ranks([0.5, 0.9, 0.5], [1, 0, 0], ties="index").tolist()
-        [2]
     """
-    check_choice("ties", ties, TIES)
     values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
     if values.ndim != 1 or values.shape != relevant.shape:
         raise ValueError(
-            f"scores and labels must be two lists of one length: got shapes {values.shape} and {relevant.shape}; "
-            "pass one of each per candidate."
+            f"scores and labels must be two lists of one length: got shapes {values.shape} and {relevant.shape}."
         )
-    if np.isnan(values).any():
-        raise ValueError(f"scores must be numbers: got NaN at {np.flatnonzero(np.isnan(values))[:5].tolist()}.")
-    if not np.isin(relevant, (0, 1)).all():
-        wrong = relevant[~np.isin(relevant, (0, 1))][:3].tolist()
-        raise ValueError(f"labels must be 0 or 1: got {wrong}; these measures know no degrees of relevance.")
+    if np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
+        raise ValueError(f"scores must be numbers and labels 0 or 1: got {values.tolist()} and {relevant.tolist()}.")
     relevant = relevant.astype(bool)
-    within_ties = relevant if ties == "pessimistic" else np.arange(len(values))
-    # lexsort goes by its last key first: by score, then irrelevant before relevant, or by place.
-    order = np.lexsort((within_ties, -values))
-    return np.flatnonzero(relevant[order]) + 1
+    # lexsort goes by its last key first: by score, then irrelevant before relevant.
+    return np.flatnonzero(relevant[np.lexsort((relevant, -values))]) + 1
 
 
 def reciprocal_rank(ranks: np.ndarray) -> float:
@@ -114,7 +103,6 @@ def ranking_scores(
     *,
     ks: Sequence[int] = (1, 10),
     cutoff: int | None = None,
-    ties: str = "pessimistic",
     no_relevant: str = "skip",
 ) -> RankingScores:
     r"""acc@k, MRR and MAP of queries that each have their own candidates.
@@ -129,7 +117,6 @@ def ranking_scores(
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         ks: The k of acc@k.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        ties: ``"pessimistic"`` or ``"index"``, see :func:`relevant_ranks`.
         no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them as
             0; either way they are counted in ``n_without_relevant``.
     Returns:
@@ -139,7 +126,6 @@ def ranking_scores(
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    check_choice("ties", ties, TIES)
     check_choice("no_relevant", no_relevant, NO_RELEVANT)
     if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
         raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
@@ -150,7 +136,7 @@ def ranking_scores(
     ranks = []
     for query, (row_scores, row_labels) in enumerate(zip(scores, labels)):
         try:
-            ranks.append(relevant_ranks(row_scores, row_labels, ties=ties))
+            ranks.append(relevant_ranks(row_scores, row_labels))
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
     counted = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
@@ -181,7 +167,7 @@ def ranking_matrix(
     passage_languages: Sequence[str | Sequence[str]],
     **options: Any,
 ) -> dict[str, dict[str, RankingScores]]:
-    """:func:`~st_xling.evaluation.ranking_scores` of each query language against the candidates of each language.
+    """Compute :func:`~st_xling.evaluation.ranking_scores` by query language and passage language.
 
     A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
     query with candidates in two languages counts once in each, and may lack a relevant candidate in one of them:
@@ -214,18 +200,14 @@ def ranking_matrix(
                 f"query {query}: expected a language and a label for each of {len(row_scores)} candidates: got "
                 f"{len(each)} languages and {len(row_labels)} labels."
             )
-        for passage_language in sorted(set(each.tolist())):
+        for passage_language in set(each.tolist()):
             there = each == passage_language
             cell = cells.setdefault((language, passage_language), ([], []))
             cell[0].append(row_scores[there])
             cell[1].append(row_labels[there])
     matrix: dict[str, dict[str, RankingScores]] = {}
-    for (language, passage_language), (cell_scores, cell_labels) in sorted(cells.items()):
-        try:
-            result = ranking_scores(cell_scores, cell_labels, **options)
-        except ValueError as error:
-            raise ValueError(f"{language} queries, {passage_language} candidates: {error}") from error
-        matrix.setdefault(language, {})[passage_language] = result
+    for (language, passage_language), cell in sorted(cells.items()):
+        matrix.setdefault(language, {})[passage_language] = ranking_scores(*cell, **options)
     return matrix
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -30,68 +30,41 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class RankingWithInterval:
-    """Ranking measures and how far they might have come out otherwise.
-
-    Attributes:
-        scores: Means over queries.
-        means: Measure → mean.
-        low: Measure → lower end of its interval.
-        high: Measure → upper end.
-    """
-
-    scores: RankingScores
-    means: dict[str, float]
-    low: dict[str, float]
-    high: dict[str, float]
-
-    @classmethod
-    def of(cls, scores: RankingScores, **options: Any) -> RankingWithInterval:
-        """With the percentile bootstrap of :func:`~st_xling.evaluation.bootstrap_interval`, whose options these are."""
-        means = {key: value for key, value in scores.as_dict().items() if not key.startswith("n_")}
-        low, high = (dict(zip(means, end.tolist())) for end in bootstrap_interval(scores.per_query, **options))
-        return cls(scores, means, low, high)
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON; a measure is its mean, low and high."""
-        measures = {
-            key: {"mean": mean, "low": self.low[key], "high": self.high[key]} for key, mean in self.means.items()
-        }
-        counts = {"n_queries": self.scores.n_queries, "n_without_relevant": self.scores.n_without_relevant}
-        return {**measures, **counts}
-
-
-@dataclass(frozen=True)
 class RerankingReport:
     """Measures of all queries, and of each query language by each passage language.
 
     Attributes:
-        overall: All candidates of a query ranked together.
+        overall: Measure → ``mean``, ``low`` and ``high`` end of its interval, with all candidates of a query ranked
+            together; and ``n_queries``, ``n_without_relevant``.
         matrix: Query language → passage language → the same with only that language's candidates ranked.
         counts: What the measures leave out or count as failed, by name: see
             :class:`~st_xling.evaluation.RerankingEvaluator`.
         examples: Queries with their best passages, numbered from 1, as :func:`examples_text` takes them.
     """
 
-    overall: RankingWithInterval
-    matrix: Mapping[str, Mapping[str, RankingWithInterval]]
-    counts: Mapping[str, int]
-    examples: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    overall: dict[str, Any]
+    matrix: dict[str, dict[str, dict[str, Any]]]
+    counts: dict[str, int]
+    examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the measures."""
+        return [name for name in self.overall if not name.startswith("n_")]
 
     def metrics(self) -> dict[str, float]:
-        """Flat: the measures, ``{measure}_low`` and ``_high``, the counts, then ``{query}-{passage}_{measure}``."""
-        flat: dict[str, float] = dict(self.overall.means)
-        for name in self.overall.means:
-            flat |= {f"{name}_low": self.overall.low[name], f"{name}_high": self.overall.high[name]}
+        """Return all flat: ``{measure}``, ``_low`` and ``_high``, the counts, ``{query}-{passage}_{measure}``."""
+        flat = {name: self.overall[name]["mean"] for name in self.names}
+        flat |= {f"{name}_{end}": self.overall[name][end] for name in self.names for end in ("low", "high")}
         flat |= self.counts
         for language, row in self.matrix.items():
             for other, cell in row.items():
-                flat |= {f"{language}-{other}_{name}": value for name, value in cell.means.items()}
+                flat |= {f"{language}-{other}_{name}": cell[name]["mean"] for name in self.names}
         return flat
 
     def rows(self) -> tuple[list[Column], list[Row]]:
         """Return a column for each measure, and rows: all queries with intervals, then each pair of languages."""
-        names = list(self.overall.means)
+        names = self.names
         columns = [
             Column(
                 name if name.startswith("acc") else name.upper(),
@@ -100,40 +73,45 @@ class RerankingReport:
             )
             for name in names
         ]
-
-        ends = [[self.overall.low[name], self.overall.high[name]] for name in names]
-        rows = [Row("all", [*self.overall.means.values()], average=True, intervals=ends)]
-        for query, own in self.matrix.items():
-            rows += [Row(f"{query} → {other}", [*cell.means.values()]) for other, cell in own.items()]
+        own = [self.overall[name] for name in names]
+        ends = [[each["low"], each["high"]] for each in own]
+        rows = [Row("all", [each["mean"] for each in own], average=True, intervals=ends)]
+        for query, cells in self.matrix.items():
+            rows += [Row(f"{query} → {other}", [cell[name]["mean"] for name in names]) for other, cell in cells.items()]
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
-        """Everything, for JSON: ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any."""
-        matrix = {
-            language: {other: cell.as_dict() for other, cell in row.items()} for language, row in self.matrix.items()
-        }
-        examples = {"examples": dict(self.examples)} if self.examples else {}
-        return {"overall": self.overall.as_dict(), "matrix": matrix, "counts": dict(self.counts), **examples}
+        """Return ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any, for JSON."""
+        examples = {"examples": self.examples} if self.examples else {}
+        return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
 
     def table(self) -> str:
-        """The measures in percent with their intervals, a line each; a matrix of acc@1 and one of MRR; examples."""
-        overall = self.overall
-        width = max(map(len, overall.means))
-        lines = [
-            f"{name:<{width}}  {100 * mean:5.1f}  ({100 * overall.low[name]:.1f} to {100 * overall.high[name]:.1f})"
-            for name, mean in overall.means.items()
-        ]
+        """Format the measures in percent with their intervals; a matrix of acc@1 and one of MRR; examples."""
+        width = max(map(len, self.names))
+        lines = []
+        for name in self.names:
+            mean, low, high = (100 * self.overall[name][key] for key in ("mean", "low", "high"))
+            lines.append(f"{name:<{width}}  {mean:5.1f}  ({low:.1f} to {high:.1f})")
         lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
         columns = sorted({other for row in self.matrix.values() for other in row})
         for name in ("acc@1", "mrr"):
-            if name in overall.means and self.matrix:
+            if name in self.overall and self.matrix:
                 rows = [
-                    [language, *(100 * row[other].means[name] if other in row else None for other in columns)]
+                    [language, *(100 * row[other][name]["mean"] if other in row else None for other in columns)]
                     for language, row in self.matrix.items()
                 ]
                 lines += ["", f"{name} by language of query (down) and passages (across)"]
                 lines.append(format_table(["", *columns], rows))
         return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
+
+
+def with_intervals(scores: RankingScores, *, samples: int = 1000, seed: int = 0) -> dict[str, Any]:
+    """Return the measures, each with the ends of its bootstrap interval, and the counts, for JSON."""
+    low, high = bootstrap_interval(scores.per_query, samples=samples, seed=seed)
+    content = scores.as_dict()
+    names = [name for name in content if not name.startswith("n_")]
+    ends = zip(names, low.tolist(), high.tolist())
+    return {**content, **{name: {"mean": content[name], "low": least, "high": most} for name, least, most in ends}}
 
 
 def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, width: int = 100) -> str:
@@ -168,7 +146,6 @@ class RerankingEvaluator(SignedEvaluator):
             :class:`~st_xling.data.reranking.pools.CandidatePools`.
         ks: The k of acc@k; the first one's is the primary metric.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        ties: ``"pessimistic"`` or ``"index"``, see :func:`~st_xling.evaluation.relevant_ranks`.
         no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them 0.
         samples: Bootstrap samples for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         seed: Seed of the draw.
@@ -201,7 +178,6 @@ class RerankingEvaluator(SignedEvaluator):
         *,
         ks: Sequence[int] = (1, 10),
         cutoff: int | None = None,
-        ties: str = "pessimistic",
         no_relevant: str = "skip",
         samples: int = 1000,
         seed: int = 0,
@@ -211,11 +187,9 @@ class RerankingEvaluator(SignedEvaluator):
         name: str = "",
         **options: Any,
     ) -> None:
-        if examples < 0:
-            raise ValueError(f"examples must be 0 or more: got {examples}.")
-        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
+        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "no_relevant": no_relevant}
         self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
-        # What cannot be should not wait for the model.
+        # Check the options before the model is loaded.
         bootstrap_interval(ranking_scores([[1.0]], [[1]], **self.ranking).per_query, **self.bootstrap)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
@@ -239,7 +213,9 @@ class RerankingEvaluator(SignedEvaluator):
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
-            **{key: value or "none" for key, value in self.ranking.items() if key != "ks"},
+            cutoff=self.ranking["cutoff"] or "none",
+            ties="pessimistic",
+            no_relevant=self.ranking["no_relevant"],
             interval="95%,samples={samples},seed={seed}".format(**self.bootstrap),
             autocast=self.scoring["autocast"],
             data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
@@ -251,12 +227,13 @@ class RerankingEvaluator(SignedEvaluator):
         return Measured(report.metrics(), *report.rows())
 
     def report(self, model: CrossEncoder) -> RerankingReport:
-        """The measures with all their intervals, without storing them anywhere."""
+        """Compute the measures with all their intervals, without storing them anywhere."""
         self.model_options = model_options(model)
         scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
         # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
-        scores = np.split(scorer.score(_Pairs(self.pools), raw=True), ends[:-1])
+        pairs = [(pool.query, passage) for pool in self.pools for passage in pool.passages]
+        scores = np.split(scorer.score(pairs, raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
         overall = ranking_scores(scores, labels, **self.ranking)
         languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
@@ -271,19 +248,19 @@ class RerankingEvaluator(SignedEvaluator):
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
         cells = {
-            language: {other: RankingWithInterval.of(cell, **self.bootstrap) for other, cell in row.items()}
+            language: {other: with_intervals(cell, **self.bootstrap) for other, cell in row.items()}
             for language, row in matrix.items()
         }
         drawn = np.random.default_rng(self.bootstrap["seed"]).permutation(len(self.pools))[: self.n_examples]
         examples = {
             str(n): self._example(self.pools[place], scores[place]) for n, place in enumerate(drawn.tolist(), 1)
         }
-        return RerankingReport(RankingWithInterval.of(overall, **self.bootstrap), cells, counts, examples)
+        return RerankingReport(with_intervals(overall, **self.bootstrap), cells, counts, examples)
 
     def _example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
         """The best passages of a query, equal ones in the order in which they are ranked."""
         labels = np.asarray(pool.labels)
-        order = np.lexsort((labels if self.ranking["ties"] == "pessimistic" else np.zeros_like(labels), -scores))
+        order = np.lexsort((labels, -scores))
         relevant = np.flatnonzero(labels[order])
         return {
             "query": pool.query,
@@ -298,19 +275,6 @@ class RerankingEvaluator(SignedEvaluator):
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
         return {**self.ranking, "ks": list(self.ranking["ks"]), **super().get_config_dict()}
-
-
-class _Pairs:
-    """All pairs of all pools, one after another, never in memory together."""
-
-    def __init__(self, pools: Sequence[CandidatePool]) -> None:
-        self._pools = pools
-
-    def __len__(self) -> int:
-        return sum(len(pool.passages) for pool in self._pools)
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return ((pool.query, passage) for pool in self._pools for passage in pool.passages)
 
 
 def _content(pools: Sequence[CandidatePool]) -> list[Any]:

@@ -18,7 +18,7 @@ from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -93,8 +93,6 @@ def xsim_plus_plus(
             f"each hard near-translation needs its index and category: got {len(hard)} vectors, {len(hard_index)} "
             f"indices and {len(categories)} categories."
         )
-    if len(hard) and not 0 <= min(hard_index) <= max(hard_index) < total:
-        raise ValueError(f"hard_index must be rows of the {total} targets: got {min(hard_index)} to {max(hard_index)}.")
     targets = np.concatenate([_array(target), hard]) if len(hard) else target
     winners = [MISALIGNED] * total
     for row, best in enumerate(best_targets(source, targets, k=k, margin=margin).tolist()):
@@ -127,67 +125,46 @@ class XsimReport:
     plus_plus: dict[str, XsimPlusPlus] = field(default_factory=dict)
     repeats: dict[str, int] = field(default_factory=dict)
 
-    @property
-    def mean(self) -> tuple[float, float]:
-        """Macro averages of both directions."""
-        count = len(self.errors)
-        return sum(to for to, _ in self.errors.values()) / count, sum(back for _, back in self.errors.values()) / count
-
-    def table(self) -> str:
-        """One row a language, then the average; percent with two decimals."""
-        head, hard = ["language", "to en %", "from en %"], self._hard()
-        if hard:
-            head += ["xsim++ to en %", *(f"{name} %" for name in hard["all"]["categories"])]
-        rows = []
-        for name, (to, back) in {**self.errors, "all": self.mean}.items():
-            more = [hard[name]["error"], *hard[name]["categories"].values()] if hard else []
-            rows.append([name, *(None if value is None else 100 * value for value in (to, back, *more))])
-        return format_table(head, rows, decimals=2, summary=1)
+    def as_dict(self) -> dict[str, Any]:
+        """Return the error rates of each language and their macro averages, for JSON."""
+        rates: dict[str, dict[str, Any]] = {
+            name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in self.errors.items()
+        }
+        rates["all"] = {key: _mean([own[key] for own in rates.values()]) for key in ("to_en_error", "from_en_error")}
+        names = (*HARD_CATEGORIES, MISALIGNED)
+        for language, result in self.plus_plus.items():
+            categories = {name: result.by_category.get(name) for name in names}
+            rates[language]["to_en_plus_plus"] = {"error": result.error_rate, "categories": categories}
+        if hard := [rates[language]["to_en_plus_plus"] for language in self.plus_plus]:
+            categories = {name: _mean([own["categories"][name] for own in hard]) for name in names}
+            rates["all"]["to_en_plus_plus"] = {"error": _mean([own["error"] for own in hard]), "categories": categories}
+        for name, count in self.repeats.items():
+            rates[name]["repeats"] = count
+        return {"xsim": rates, "signature": self.signature}
 
     def result(self) -> EvaluationResult:
-        """Return the error rates of all languages and their average."""
+        """Return the error rates of all languages and their average; of xsim++ also by category."""
+        rates = self.as_dict()["xsim"]
         columns = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
-        hard = self._hard()
-        if hard:
+        if self.plus_plus:
             columns.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
-        counts = {name: {"repeats": count} for name, count in self.repeats.items()}
-        rows = [
-            Row(
-                name,
-                [*both, *([hard[name]["error"]] if hard else [])],
-                average=name == "all",
-                arguments=counts.get(name, {}),
-            )
-            for name, both in {**self.errors, "all": self.mean}.items()
-        ]
-        return EvaluationResult(self.as_dict()["xsim"], columns, rows, self.signature)
+            columns += [Column(name, decimals=2) for name in rates["all"]["to_en_plus_plus"]["categories"]]
+        rows = []
+        for name, own in rates.items():
+            hard = own.get("to_en_plus_plus")
+            more = [hard["error"], *hard["categories"].values()] if hard else []
+            values = [own["to_en_error"], own["from_en_error"], *more]
+            counts = {"repeats": own["repeats"]} if "repeats" in own else {}
+            rows.append(Row(name, values, average=name == "all", arguments=counts))
+        return EvaluationResult(rates, columns, rows, self.signature)
 
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        errors, hard = {**self.errors, "all": self.mean}, self._hard()
-        result: dict[str, dict[str, Any]] = {
-            name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in errors.items()
-        }
-        for name, rates in hard.items():
-            result[name]["to_en_plus_plus"] = rates
-        for name, count in self.repeats.items():
-            result[name]["repeats"] = count
-        return {"xsim": result, "signature": self.signature}
-
-    def _hard(self) -> dict[str, dict[str, Any]]:
-        """Language → the error of xsim++ and that of each category; ``None`` where no sentence has one."""
-        names = (*HARD_CATEGORIES, MISALIGNED)
-        rates: dict[str, dict[str, Any]] = {
-            language: {"error": result.error_rate, "categories": {name: result.by_category.get(name) for name in names}}
-            for language, result in self.plus_plus.items()
-        }
-        if rates:
-            by_name = {name: _mean([rate["categories"][name] for rate in rates.values()]) for name in names}
-            rates["all"] = {"error": _mean([rate["error"] for rate in rates.values()]), "categories": by_name}
-        return rates
+    def table(self) -> str:
+        """Format one row for each language, then the average; percent with two decimals."""
+        return self.result().table()
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; ``None`` where no sentence has any."""
     known = [value for value in values if value is not None]
     return sum(known) / len(known) if known else None
 

@@ -23,14 +23,11 @@ queries = st.lists(
 )
 
 
-def by_definition(rows, ks, cutoff, ties, no_relevant):
+def by_definition(rows, ks, cutoff, no_relevant):
     """Equations 5 to 11 of XPR, candidate by candidate."""
     totals, judged = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0}, 0
     for row in rows:
-        if ties == "pessimistic":
-            ranked = sorted(row, key=lambda candidate: (-candidate[0], candidate[1]))
-        else:
-            ranked = sorted(row, key=lambda candidate: -candidate[0])
+        ranked = sorted(row, key=lambda candidate: (-candidate[0], candidate[1]))
         relevant = [label for _, label in ranked]
         if not sum(relevant):
             judged += no_relevant == "zero"
@@ -49,14 +46,13 @@ def by_definition(rows, ks, cutoff, ties, no_relevant):
 @given(
     queries,
     st.sampled_from([None, 1, 3]),
-    st.sampled_from(["pessimistic", "index"]),
     st.sampled_from(["skip", "zero"]),
 )
-def test_equals_loops(rows, cutoff, ties, no_relevant):
+def test_equals_loops(rows, cutoff, no_relevant):
     scores, labels = [[s for s, _ in row] for row in rows], [[label for _, label in row] for row in rows]
-    results = ranking_scores(scores, labels, ks=(1, 2, 10), cutoff=cutoff, ties=ties, no_relevant=no_relevant)
+    results = ranking_scores(scores, labels, ks=(1, 2, 10), cutoff=cutoff, no_relevant=no_relevant)
     flat = results.as_dict()
-    expected = by_definition(rows, (1, 2, 10), cutoff, ties, no_relevant)
+    expected = by_definition(rows, (1, 2, 10), cutoff, no_relevant)
     assert {key: flat[key] for key in expected} == pytest.approx(expected, rel=1e-9)
     assert flat["n_queries"] == len(rows)
     assert flat["n_without_relevant"] == sum(not sum(row) for row in labels)
@@ -75,16 +71,14 @@ def test_edges():
 @pytest.mark.parametrize(
     "scores, labels, options, message",
     [
-        ([], [], {}, "at least one: got 0 and 0"),
+        ([], [], {}, "got 0 and 0"),
         ([[1.0]], [[1], [0]], {}, "got 1 and 2"),
-        ([[1.0], [1.0]], [[1], [1, 0]], {}, r"query 1: .*got shapes \(1,\) and \(2,\)"),
-        ([[1.0, np.nan]], [[1, 0]], {}, r"query 0: scores must be numbers: got NaN at \[1\]"),
-        ([[1.0, 2.0]], [[1, 2]], {}, r"labels must be 0 or 1: got \[2\]"),
-        ([[1.0]], [[1]], {"ks": (0,)}, r"ranks from 1: got ks=\[0\]"),
-        ([[1.0]], [[1]], {"ks": ()}, r"ranks from 1: got ks=\[\]"),
-        ([[1.0]], [[1]], {"cutoff": 0}, "cutoff=0"),
-        ([[1.0]], [[1]], {"ties": "average"}, "pessimistic, index: got 'average'"),
-        ([[1.0]], [[1]], {"no_relevant": "drop"}, "skip, zero: got 'drop'"),
+        ([[1.0], [1.0]], [[1], [1, 0]], {}, r"query 1: .*\(1,\) and \(2,\)"),
+        ([[1.0, np.nan]], [[1, 0]], {}, "query 0: .*nan"),
+        ([[1.0, 2.0]], [[1, 2]], {}, "labels .*2"),
+        ([[1.0]], [[1]], {"ks": (0,)}, "ks"),
+        ([[1.0]], [[1]], {"cutoff": 0}, "cutoff"),
+        ([[1.0]], [[1]], {"no_relevant": "drop"}, "no_relevant .*drop"),
     ],
 )
 def test_errors(scores, labels, options, message):
@@ -147,14 +141,6 @@ def test_plain_loops() -> None:
             below = int(place)
             expected = column[below] + (place - below) * (column[below + 1] - column[below])
             assert end[measure] == pytest.approx(expected, rel=1e-9)
-
-
-def test_width_falls_with_queries() -> None:
-    """A mean of n coins is off by 1.96 * sqrt(0.25 / n) nineteen times in twenty."""
-    for queries in (400, 6400):
-        low, high = bootstrap_interval(np.arange(queries)[:, None] % 2)
-        assert (high - low)[0] == pytest.approx(2 * 1.96 * (0.25 / queries) ** 0.5, rel=0.15)
-        assert low[0] < 0.5 < high[0]
 
 
 def test_edges_of_intervals() -> None:

@@ -31,7 +31,6 @@ class XprRanking(evaluate.Metric):
         references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
         ks: The k of acc@k.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        ties: Among equal scores, "pessimistic" puts irrelevant candidates first; "index" keeps the order given.
         no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
         query_languages: One for each query; with passage_languages adds the matrix.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
@@ -65,12 +64,11 @@ class XprRanking(evaluate.Metric):
         *,
         ks=(1, 10),
         cutoff=None,
-        ties="pessimistic",
         no_relevant="skip",
         query_languages=None,
         passage_languages=None,
     ):
-        options = {"ks": ks, "cutoff": cutoff, "ties": ties, "no_relevant": no_relevant}
+        options = {"ks": ks, "cutoff": cutoff, "no_relevant": no_relevant}
         results = ranking_scores(predictions, references, **options).as_dict()
         if (query_languages is None) != (passage_languages is None):
             raise ValueError("query_languages and passage_languages go together: got one of them; pass both.")
@@ -80,5 +78,7 @@ class XprRanking(evaluate.Metric):
                 language: {other: cell.as_dict() for other, cell in row.items()} for language, row in matrix.items()
             }
         cut = "none" if cutoff is None else cutoff
-        signature = sign("xpr_ranking", queries=len(predictions), cutoff=cut, ties=ties, no_relevant=no_relevant)
+        signature = sign(
+            "xpr_ranking", queries=len(predictions), cutoff=cut, ties="pessimistic", no_relevant=no_relevant
+        )
         return {**results, "signature": signature}
