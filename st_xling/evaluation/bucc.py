@@ -7,8 +7,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import numpy as np
-
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
@@ -55,7 +53,7 @@ class BuccEvaluator(SignedEvaluator):
             sentences and gold pairs of their indices.
         train: Corpora of the same language pairs for the threshold.
         train_split: Name of the part that ``train`` is, for the signature.
-        threshold: One number, one for each language pair, or ``"tune"``. Instead of ``train``.
+        threshold: A number, or ``"tune"``. Instead of ``train``.
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
@@ -86,7 +84,7 @@ class BuccEvaluator(SignedEvaluator):
         *,
         train: Corpora | None = None,
         train_split: str = "train",
-        threshold: float | Mapping[str, float] | str | None = None,
+        threshold: float | str | None = None,
         k: int = 4,
         margin: Margin = "ratio",
         retrieval: Retrieval = "max",
@@ -96,7 +94,9 @@ class BuccEvaluator(SignedEvaluator):
         super().__init__("f1", **options)
         self.corpora = indexed_corpora(corpora, "corpora")
         self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
-        self.threshold = _one_a_pair(threshold, list(self.corpora)) if isinstance(threshold, Mapping) else threshold
+        self.threshold = threshold
+        if isinstance(threshold, str) and threshold != "tune":
+            raise ValueError(f"threshold must be a number or 'tune': got {threshold!r}.")
         if (train is None) == (threshold is None):
             raise ValueError(
                 f"expected either train corpora or a threshold: got {'neither' if train is None else 'both'}; "
@@ -104,7 +104,12 @@ class BuccEvaluator(SignedEvaluator):
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
-        self._check_options()
+        for pair, corpus in self.corpora.items():
+            if not 1 <= k <= min(len(corpus.source), len(corpus.target)):
+                raise ValueError(
+                    f"k must lie between 1 and the number of sentences of either corpus: got k={k} for "
+                    f"{len(corpus.source)} and {len(corpus.target)} sentences of {pair}; 4 is the usual choice."
+                )
         self.split = split
         #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
         self.histograms: dict[str, dict[str, Any]] = {}
@@ -172,9 +177,8 @@ class BuccEvaluator(SignedEvaluator):
         from st_xling.data.spec import parse_spec
 
         book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
-        parts = [split] if options.get("threshold") is not None else [split, train_split]
         if book.listed and pairs is not None:
-            raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; leave one out.")
+            raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; remove one.")
         wanted = [f"{code}-en" for code in paired_languages(book)] if pairs is None else list(dict.fromkeys(pairs))
         sizes = {**PHRASEBOOK, **book.options}
 
@@ -182,26 +186,14 @@ class BuccEvaluator(SignedEvaluator):
             texts = {pair: mining_phrases(*_codes(pair), split=part, **sizes) for pair in wanted}
             return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
 
-        test, *train = map(corpora, parts)
-        if parts[1:] == [split]:
-            raise ValueError(
-                f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
-            )
+        if options.get("threshold") is None:
+            if train_split == split:
+                raise ValueError(
+                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
+                )
+            options["train"] = corpora(train_split)
         options.setdefault("data_name", "phrasebook-{size}x{gold}-seed{seed}".format(**sizes))
-        return cls(test, train=train[0] if train else None, train_split=train_split, split=split, **options)
-
-    def _check_options(self) -> None:
-        # What cannot be should not wait for the encoder.
-        if isinstance(self.threshold, str) and self.threshold != "tune":
-            raise ValueError(f"threshold must be a number, one a pair, or 'tune': got {self.threshold!r}.")
-        mine(np.eye(2), np.eye(2), k=1, margin=self.margin, retrieval=self.retrieval)
-        for part in (self.corpora, self.train or {}):
-            for pair, corpus in part.items():
-                if not 1 <= self.k <= min(len(corpus.source), len(corpus.target)):
-                    raise ValueError(
-                        f"k must lie between 1 and the number of sentences of either corpus: got k={self.k} for "
-                        f"{len(corpus.source)} and {len(corpus.target)} sentences of {pair}; 4 is the usual choice."
-                    )
+        return cls(corpora(split), train_split=train_split, split=split, **options)
 
     @property
     def threshold_source(self) -> str:
@@ -293,39 +285,33 @@ def mining_rows(
 
 
 def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
-    """Corpora by language pair, in the order given, or in that of ``like``; all faults in one error."""
-    faults = [] if corpora else ["got none; pass e.g. {'de-en': (german, english, [(0, 3)])}."]
-    indexed = {}
-    for pair, corpus in corpora.items():
-        try:
-            indexed[pair] = _indexed(corpus)
-        except ValueError as error:
-            faults.append(f"{pair} {error}")
-    if like is not None and set(like) != set(corpora):
-        faults.append(f"expected {', '.join(like)}, got {', '.join(corpora)}.")
-    if faults:
-        raise ValueError(f"{name} must hold sentences and gold for at least one language pair: {' '.join(faults)}")
-    return {pair: indexed[pair] for pair in (like or indexed)}
+    """Return corpora by language pair, in the order given, or in that of ``like``."""
+    if not corpora or set(like or corpora) != set(corpora):
+        wanted = ", ".join(like or ()) or "at least one, such as {'de-en': (german, english, [(0, 3)])}"
+        raise ValueError(f"{name} must hold language pairs: expected {wanted}, got {', '.join(corpora) or 'none'}.")
+    return {pair: _indexed(corpora[pair], f"{name}, {pair}") for pair in (like or corpora)}
 
 
-def _indexed(corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]) -> IndexedCorpus:
+def _indexed(
+    corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]], name: str
+) -> IndexedCorpus:
     if isinstance(corpus, tuple):
         source, target, gold = corpus
         pairs = [(int(first), int(second)) for first, second in gold]
     else:
-        if corpus.gold is None:
-            raise ValueError("has no gold; only corpora with gold can be evaluated.")
         source, target = corpus.source, corpus.target
         source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
         target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
-        pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold]
+        pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold or ()]
     if not source or not target or not pairs:
-        raise ValueError(f"has {len(source)} and {len(target)} sentences and {len(pairs)} gold pairs; each needs one.")
-    beyond = [pair for pair in pairs if not (0 <= pair[0] < len(source) and 0 <= pair[1] < len(target))]
-    if beyond:
-        raise ValueError(f"has gold {beyond[0]} for {len(source)} and {len(target)} sentences; count rows from 0.")
+        raise ValueError(
+            f"{name}: expected sentences and gold pairs, got {len(source)} and {len(target)} sentences and "
+            f"{len(pairs)} gold pairs."
+        )
+    if not all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs):
+        raise ValueError(f"{name}: gold pairs must be rows, from 0, of {len(source)} and {len(target)} sentences.")
     if len(set(pairs)) < len(pairs):
-        raise ValueError(f"has {len(pairs) - len(set(pairs))} gold pairs twice; remove the repeats.")
+        raise ValueError(f"{name}: {len(pairs) - len(set(pairs))} gold pairs come twice; remove the repeats.")
     return IndexedCorpus(list(source), list(target), pairs)
 
 
@@ -334,12 +320,6 @@ def _codes(pair: str) -> tuple[str, str]:
     if source is None or target is None:
         raise ValueError(f"expected language pairs such as de-en: got {pair!r}.")
     return source, target
-
-
-def _one_a_pair(thresholds: Mapping[str, float], pairs: list[str]) -> list[float]:
-    if set(thresholds) != set(pairs):
-        raise ValueError(f"threshold must name each of {', '.join(pairs)}: got {', '.join(map(str, thresholds))}.")
-    return [thresholds[pair] for pair in pairs]
 
 
 def publishable_thresholds(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
-from st_xling.utils.checks import check_choice
 
 #: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
 THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
-#: What to do when a pair of ids comes twice among the mined or the gold pairs.
-DUPLICATES = ("error", "merge")
 
 
 @dataclass(frozen=True)
@@ -61,7 +59,6 @@ class EvaluatedPairs:
 
     def at(self, threshold: float, source: str) -> MiningScores:
         """Scores of the pairs that score at least ``threshold``, which comes from ``source``."""
-        check_choice("source", source, THRESHOLD_SOURCES)
         if np.isnan(threshold):
             raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
         selected = self.scores >= threshold
@@ -70,58 +67,38 @@ class EvaluatedPairs:
         return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
 
     def curve(self) -> list[Threshold]:
-        """Precision, recall and F1 with each distinct score as threshold, highest first."""
+        """Compute precision, recall and F1 with each distinct score as threshold, highest first."""
         order = np.argsort(-self.scores, kind="stable")
         values, hits = self.scores[order], np.cumsum(self.is_correct[order])
         # Equal scores pass a threshold together, so only the last of them is a point of the curve.
-        last = np.flatnonzero(values[1:] != values[:-1]).tolist() + ([len(values) - 1] if len(values) else [])
+        last = np.flatnonzero(np.diff(values, append=-np.inf)).tolist()
         return [
             Threshold(float(values[row]), *precision_recall_f1(int(hits[row]), row + 1, self.n_gold)) for row in last
         ]
 
 
 def judge_pairs(
-    pairs: Iterable[tuple[Hashable, Hashable, float]],
-    gold: Iterable[tuple[Hashable, Hashable]],
-    *,
-    duplicates: str = "error",
+    pairs: Iterable[tuple[Hashable, Hashable, float]], gold: Iterable[tuple[Hashable, Hashable]]
 ) -> EvaluatedPairs:
     """Compare scored pairs of ids with gold pairs of ids.
 
     Args:
         pairs: (source id, target id, score).
         gold: All gold pairs as (source id, target id).
-        duplicates: When a pair of ids occurs twice, ``"error"`` refuses it and ``"merge"`` counts it once, a mined one
-            with its best score. Distinct ids with equal sentences are distinct pairs either way.
     Raises:
         ValueError: On repeated pairs, scores that are not finite, or no gold.
     """
-    check_choice("duplicates", duplicates, DUPLICATES)
-    best: dict[tuple[Hashable, Hashable], float] = {}
-    for source, target, score in pairs:
-        if not np.isfinite(score):
-            raise ValueError(f"scores must be finite: got {score} for ({source}, {target}); drop this pair first.")
-        _refuse_repeat(best, (source, target), "predictions", duplicates)
-        # Scores count once a pair: with its best one, where repeats are merged.
-        best[source, target] = max(float(score), best.get((source, target), -np.inf))
-    wanted: set[tuple[Hashable, Hashable]] = set()
-    for source, target in gold:
-        _refuse_repeat(wanted, (source, target), "gold", duplicates)
-        wanted.add((source, target))
+    scored, wanted = list(pairs), list(gold)
+    for name, listed in (("predictions", [pair[:2] for pair in scored]), ("gold", wanted)):
+        if twice := [pair for pair, count in Counter(listed).items() if count > 1]:
+            raise ValueError(f"{name} must hold each pair once: got {twice[0]} twice; remove the repeats.")
+    scores = np.array([score for *_, score in scored], dtype=np.float64)
+    if not np.isfinite(scores).all():
+        raise ValueError(f"scores must be finite: got {scores[~np.isfinite(scores)][0]}; drop this pair first.")
     if not wanted:
         raise ValueError("gold must hold at least one pair: got none; recall needs gold pairs.")
-    correct = np.fromiter((pair in wanted for pair in best), dtype=bool, count=len(best))
-    return EvaluatedPairs(np.fromiter(best.values(), dtype=np.float64, count=len(best)), correct, len(wanted))
-
-
-def _refuse_repeat(
-    seen: Collection[tuple[Hashable, Hashable]], pair: tuple[Hashable, Hashable], name: str, duplicates: str
-) -> None:
-    if duplicates == "error" and pair in seen:
-        raise ValueError(
-            f"{name} must hold each pair once: got ({pair[0]}, {pair[1]}) twice; remove the repeats, or pass "
-            "duplicates='merge' to count each pair once."
-        )
+    known = set(wanted)
+    return EvaluatedPairs(scores, np.array([pair[:2] in known for pair in scored], dtype=bool), len(wanted))
 
 
 def row_thresholds(

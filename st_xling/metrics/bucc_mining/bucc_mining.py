@@ -42,8 +42,6 @@ class BuccMining(evaluate.Metric):
         train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
             them is applied. Instead of threshold.
         train_references: Their gold.
-        duplicates: When a pair of ids comes twice in a row, "error" refuses it and "merge" counts it once, with its
-            best score. Nothing is known of sentences here: two ids with one text are two sentences.
         language_pairs: Names of the rows, such as ["de-en", "fr-en"].
         curve: Whether to add precision, recall and F1 at every distinct score.
     Returns:
@@ -81,17 +79,14 @@ class BuccMining(evaluate.Metric):
         threshold=None,
         train_predictions=None,
         train_references=None,
-        duplicates="error",
         language_pairs=None,
         curve=False,
     ):
         names = _row_names(language_pairs, len(predictions))
-        compared = _compared(predictions, references, names, duplicates)
+        compared = _compared(predictions, references, names)
         train = None
         if train_predictions is not None or train_references is not None:
-            train = _compared(
-                train_predictions or [], train_references or [], [f"train {n}" for n in names], duplicates
-            )
+            train = _compared(train_predictions or [], train_references or [], [f"train {n}" for n in names])
         thresholds, source = row_thresholds(compared, threshold=threshold, train=train)
         rows = []
         for name, pairs, limit in zip(names, compared, thresholds):
@@ -108,7 +103,7 @@ class BuccMining(evaluate.Metric):
             "threshold_source": source,
             "rows": rows,
             "signature": sign(
-                "bucc_mining", pairs=names, threshold=source, duplicates=duplicates, average="macro", data=data
+                "bucc_mining", pairs=names, threshold=source, duplicates="error", average="macro", data=data
             ),
         }
 
@@ -120,7 +115,7 @@ def _row_names(language_pairs, count):
     return names
 
 
-def _compared(predictions, references, names, duplicates):
+def _compared(predictions, references, names):
     if not len(predictions) == len(references) == len(names):
         raise ValueError(
             f"expected predictions and references for {len(names)} rows ({', '.join(names)}): got {len(predictions)} "
@@ -130,7 +125,7 @@ def _compared(predictions, references, names, duplicates):
     for name, row, gold in zip(names, predictions, references):
         try:
             scored = ((*_ids(pair), pair["score"]) for pair in row)
-            compared.append(judge_pairs(scored, map(_ids, gold), duplicates=duplicates))
+            compared.append(judge_pairs(scored, map(_ids, gold)))
         except ValueError as error:
             raise ValueError(f"row {name}: {error}") from error
     return compared
