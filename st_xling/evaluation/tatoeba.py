@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
@@ -13,8 +11,6 @@ from st_xling.evaluation.tatoeba_data import (
     aligned_pairs,
     count_repeats,
     english_columns,
-    resolve_languages,
-    whole_groups,
 )
 from st_xling.utils.nearest import retrieval_accuracy
 from st_xling.utils.signature import sha8
@@ -33,15 +29,14 @@ class TatoebaEvaluator(SignedEvaluator):
     Args:
         pairs: Language code to aligned texts, the language first and English second: two lists, or a ``Dataset`` with
             columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
-        groups: Names from :data:`~st_xling.evaluation.TATOEBA_GROUPS`, or own groups as a mapping of name to languages.
-            All named groups by default. A group of which a language is missing gets no average, and a log line says so.
         options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
-        whole group and, without a label, for all languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
+        of :data:`~st_xling.evaluation.TATOEBA_GROUPS` of which all languages are there and, without a label, for all
+        languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
         primary metric. Where sentences repeat others of their side, ``{name}_{language}_repeats`` counts them.
     Raises:
-        ValueError: On empty or misaligned pairs (all faults at once), unknown groups, or embeddings that are zero or
+        ValueError: On empty or misaligned pairs (all faults at once), or embeddings that are zero or
             not finite.
     Source:
         Artetxe and Schwenk 2019, "Massively Multilingual Sentence Embeddings"; groups: see
@@ -54,30 +49,12 @@ class TatoebaEvaluator(SignedEvaluator):
 
     task = "tatoeba"
 
-    def __init__(
-        self, pairs: Pairs, *, groups: Iterable[str] | Mapping[str, Sequence[str]] | None = None, **options: Any
-    ) -> None:
+    def __init__(self, pairs: Pairs, **options: Any) -> None:
         super().__init__("mean_accuracy", **options)
         self.pairs = aligned_pairs(pairs)
         #: Language → sentences that repeat an earlier one, which no search can find.
         self.repeats = count_repeats(self.pairs, self.data_name)
-        self.groups = whole_groups(groups, self.pairs)
-
-    @classmethod
-    def from_folder(
-        cls, folder: str | Path, languages: str | Iterable[str] | None = None, **options: Any
-    ) -> TatoebaEvaluator:
-        """Evaluator over a folder of ``tatoeba.{lang}-eng.{lang,eng}`` files.
-
-        Args:
-            folder: Where the files lie.
-            languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; by default all.
-            options: Passed to the constructor.
-        """
-        from st_xling.data import read_tatoeba
-
-        wanted = None if languages is None else resolve_languages(languages)
-        return cls(read_tatoeba(folder, wanted), **options)
+        self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}
 
     @property
     def languages(self) -> tuple[str, ...]:

@@ -7,16 +7,15 @@ Source:
 
 from __future__ import annotations
 
-import difflib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import parse_spec, split_spec
-from st_xling.utils.languages import ALIASES, UNKNOWN, canonical_code, canonical_language, distinct_codes
+from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -54,8 +53,7 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     Returns:
         Codes in the order given, each once.
     Raises:
-        ValueError: On an empty list, English (the other side of every pair) or unknown names; all of them at once, each
-            with the nearest known names.
+        ValueError: On an empty list, English (the other side of every pair) or unknown names.
     Example:
         >>> resolve_languages("de,sw,deu")
         ('deu', 'swh')
@@ -64,50 +62,33 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     names = [part.strip() for part in parts if part.strip()]
     if not names:
         raise ValueError("languages must name at least one language or group: got none; pass e.g. 'de' or 'xtreme36'.")
-    known = [*TATOEBA_GROUPS, *TATOEBA_GROUPS["laser112"], *ALIASES]
     codes: dict[str, None] = {}
-    faults = []
     for name in names:
         members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name),))
-        if set(members) <= set(TATOEBA_GROUPS["laser112"]):
-            codes.update(dict.fromkeys(members))
-        else:
-            close = difflib.get_close_matches(name.lower(), known, n=3, cutoff=0.5)
-            advice = f"did you mean {' or '.join(map(repr, close))}?" if close else "see TATOEBA_GROUPS['laser112']."
-            if name.lower() in ENGLISH:
-                advice = "English is the other side of every pair: leave it out."
-            faults.append(f"got {name!r}; {advice}")
-    if faults:
-        raise ValueError(
-            "languages must be Tatoeba codes such as 'deu' or 'de', or groups (" + ", ".join(TATOEBA_GROUPS) + "): "
-            f"{' '.join(faults)}"
-        )
+        if name.lower() in ENGLISH:
+            raise ValueError(f"English is the other side of every pair: got {name!r}; remove it.")
+        if not {*members} <= {*TATOEBA_GROUPS["laser112"]}:
+            raise ValueError(
+                f"languages must be Tatoeba codes such as 'deu' or 'de', or groups ({', '.join(TATOEBA_GROUPS)}): "
+                f"got {name!r}; see TATOEBA_GROUPS['laser112']."
+            )
+        codes.update(dict.fromkeys(members))
     return tuple(codes)
 
 
 def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
-    """Canonical code to two lists of equal length, in alphabetical order; all faults in one error."""
+    """Return canonical code → two lists of equal length, in alphabetical order; all faults in one error."""
     aligned: dict[str, tuple[list[str], list[str]]] = {}
-    faults = []
-    languages = distinct_codes(pairs)
+    languages, faults = distinct_codes(pairs), []
     for code, sides in pairs.items():
-        language = languages[code]
-        if language in aligned:
-            faults.append(f"{code} and another code both mean {language}; keep one.")
-        columns = getattr(sides, "column_names", None)
-        if columns is not None and not {"source", "target"} <= set(columns):
-            faults.append(f"{code} has columns {', '.join(columns)}; name them source and target.")
-            continue
-        source, target = (sides["source"], sides["target"]) if columns is not None else sides  # type: ignore[call-overload]
-        aligned[language] = (list(source), list(target))
-        if len(source) != len(target):
+        if languages[code] in aligned:
+            faults.append(f"{code} and another code both mean {languages[code]}; keep one.")
+        source, target = sides if isinstance(sides, (tuple, list)) else (sides["source"], sides["target"])
+        aligned[languages[code]] = (list(source), list(target))
+        if not len(source) == len(target) > 0:
             faults.append(f"{code} has {len(source)} and {len(target)} texts; align them line by line.")
-        elif not len(source):
-            faults.append(f"{code} has no texts; leave it out.")
-    if not pairs:
-        faults.append("got none; pass e.g. {'deu': (german, english)}.")
-    if faults:
-        raise ValueError(f"pairs must hold aligned texts for at least one language: {' '.join(faults)}")
+    if faults or not pairs:
+        raise ValueError(f"pairs must hold aligned texts of at least one language: {' '.join(faults) or 'got none.'}")
     return dict(sorted(aligned.items()))
 
 
@@ -137,41 +118,6 @@ def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[l
     """The texts of each language and their English, one after the other, and the language of each of these columns."""
     texts = [column for columns in pairs.values() for column in columns]
     return texts, [code for language in pairs for code in (language, "eng")]
-
-
-def whole_groups(
-    groups: Iterable[str] | Mapping[str, Sequence[str]] | None, pairs: Mapping[str, Any]
-) -> dict[str, tuple[str, ...]]:
-    """Groups of which every language is there; a log line names those that lack some."""
-    if groups is None or isinstance(groups, Mapping):
-        named = {
-            group: tuple(map(canonical_language, members)) for group, members in (groups or TATOEBA_GROUPS).items()
-        }
-    else:
-        names = [groups] if isinstance(groups, str) else list(groups)
-        if unknown := [group for group in names if group not in TATOEBA_GROUPS]:
-            raise ValueError(
-                f"groups must be among {', '.join(TATOEBA_GROUPS)}: got {', '.join(unknown)}; pass a mapping of name "
-                "to languages for your own."
-            )
-        named = {group: TATOEBA_GROUPS[group] for group in names}
-    if clashes := [group for group, members in named.items() if not group or group in pairs or not members]:
-        raise ValueError(
-            f"groups must have languages and a name that is no language's: got {', '.join(map(repr, clashes))}; "
-            "rename or drop them."
-        )
-    absent = {group: [member for member in members if member not in pairs] for group, members in named.items()}
-    for group, missing in absent.items():
-        if missing and (groups is not None or len(missing) < len(named[group])):
-            logger.log(
-                logging.DEBUG if groups is None else logging.WARNING,
-                "no average for %s: %d of %d languages missing (%s)",
-                group,
-                len(missing),
-                len(named[group]),
-                ", ".join(missing[:5]) + (", …" if len(missing) > 5 else ""),
-            )
-    return {group: members for group, members in named.items() if not absent[group]}
 
 
 class EnglishPairs(NamedTuple):
