@@ -25,6 +25,7 @@ TASKS = (
 )
 
 _LIST = "evaluations"
+_TABLE = {"columns": Column, "rows": Row}
 
 
 @dataclass(frozen=True)
@@ -99,27 +100,18 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     Returns:
         The file.
     Raises:
-        ValueError: If there is no such folder, the file that is there is broken, or metrics are not JSON's.
+        ValueError: If there is no such folder, or the file that is there is broken.
         OSError: When it cannot be written; what was there then stands.
     """
     path = Path(folder) / RESULTS_FILE
     if not path.parent.is_dir():
         raise ValueError(f"results are saved in a model's folder: there is no folder {folder}.")
-    try:
-        new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
-    except TypeError as error:
-        raise ValueError(f"metrics must be what JSON can write: {error}.") from error
+    new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
-        _parsed(content, path)  # a broken file is not written over
-        entries = list(content.get(_LIST, []))
-        for place, entry in enumerate(entries):
-            if (entry["task"], entry["signature"]) == (saved.task, saved.signature):
-                entries[place] = new
-                break
-        else:
-            entries.append(new)
-        return {**content, _LIST: entries}
+        _parsed(content, path)  # a broken file is not overwritten
+        entries = {(entry["task"], entry["signature"]): entry for entry in content.get(_LIST, [])}
+        return {**content, _LIST: [*{**entries, (saved.task, saved.signature): new}.values()]}
 
     update_json_object(path, added)
     return path
@@ -136,30 +128,16 @@ def read_saved_results(folder: str | Path) -> list[SavedResults]:
 
 
 def _parsed(content: dict[str, Any], path: Path) -> list[SavedResults]:
-    """The entries of the file; all faults in one error."""
-    entries, results = content.get(_LIST, []), []
-    faults = [] if isinstance(entries, list) else [f"{_LIST!r} must be a list, got {type(entries).__name__}"]
-    for number, entry in enumerate(entries if not faults else [], 1):
-        try:
-            results.append(_entry(entry))
-        except (ValueError, TypeError, AttributeError, KeyError) as error:
-            faults.append(f"number {number}: {f'{error} is missing' if isinstance(error, KeyError) else error}")
-    if faults:
-        raise ValueError(f"{path}: expected results of evaluations: {'; '.join(faults)}. Mend or remove the file.")
-    return results
-
-
-def _entry(entry: Any) -> SavedResults:
-    """One evaluation."""
-    if not isinstance(entry, dict):
-        raise ValueError(f"expected an object, got {entry!r}")
-    words = {name: entry[name] for name in ("task", "figures", "signature", "command", "version")}
-    table: dict[str, Any] = {
-        name: [_known(kind, part) for part in entry[name]] for name, kind in (("columns", Column), ("rows", Row))
-    }
-    return SavedResults(**words, **table)
+    """Return the entries of the file; keys of a later version are ignored."""
+    try:
+        results = []
+        for entry in content.get(_LIST, []):
+            columns, rows = ([_known(kind, part) for part in entry[name]] for name, kind in _TABLE.items())
+            results.append(_known(SavedResults, {**entry, "columns": columns, "rows": rows}))
+        return results
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        raise ValueError(f"{path}: expected results of evaluations: {error}. Fix or remove the file.") from error
 
 
 def _known(kind: Any, entry: dict[str, Any]) -> Any:
-    """Keys that are not known here, of a later version, are left out."""
     return kind(**{part.name: entry[part.name] for part in fields(kind) if part.name in entry})
