@@ -11,9 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import sys
-import tempfile
 from pathlib import Path
 
 from st_xling._version import __version__
@@ -27,8 +25,16 @@ def write_shims() -> None:
     affected, and importing ``st_xling`` must never fail for it.
     """
     for name in NAMES:
+        folder = modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}"
+        # One place for all versions, so that the shim of another version is replaced.
+        shim = folder / hashlib.sha256(f"st-xling/{name}".encode()).hexdigest() / f"{name}.py"
+        text = shim_text(name).encode()
         with contextlib.suppress(OSError):
-            _write(modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}", name)
+            if not shim.is_file() or shim.read_bytes() != text:
+                shim.parent.mkdir(parents=True, exist_ok=True)
+                beside = shim.with_name(f".{os.getpid()}.tmp")
+                beside.write_bytes(text)
+                beside.replace(shim)
 
 
 def modules_cache() -> Path:
@@ -43,7 +49,7 @@ def modules_cache() -> Path:
 
 
 def shim_text(name: str) -> str:
-    """What stands in the cache, and may outlive the package there."""
+    """Return the content of a shim, which may outlive the package in the cache."""
     class_name = "".join(word.capitalize() for word in name.split("_"))
     return f'''"""Written by st-xling {__version__}: the metric itself is in the installed package."""
 try:
@@ -56,24 +62,3 @@ except ModuleNotFoundError as error:
         f"pip install st-xling, or remove {{__file__}}"
     ) from error
 '''
-
-
-def _write(folder: Path, name: str) -> None:
-    # One place for all versions, so that the shim of another version is replaced and never competes with this one.
-    shim = folder / hashlib.sha256(f"st-xling/{name}".encode()).hexdigest() / f"{name}.py"
-    text = shim_text(name)
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        if shim.read_text(encoding="utf-8") == text:
-            return
-    folder.mkdir(parents=True, exist_ok=True)
-    # The folder appears with the file in it: evaluate fails over one that has no file yet.
-    beside = Path(tempfile.mkdtemp(prefix=".st-xling-", dir=folder))
-    try:
-        beside.chmod(0o755)
-        (beside / shim.name).write_text(text, encoding="utf-8")
-        try:
-            beside.rename(shim.parent)
-        except OSError:  # it is there already, with an older shim or that of a process that was faster
-            (beside / shim.name).replace(shim)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
