@@ -1,6 +1,6 @@
 """A model's way to others: its card, and the Hub.
 
-- ``card``: writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``, ``model_kind``),
+- ``card``: writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``),
   with ``pictures``, as safe ``markdown``
 - ``files``: which files of a folder are published, and what each is
 - ``push``: a model's folder to the Hub, in one commit, and what goes wrong on the way

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import logging
-import os
 import re
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from st_xling.utils.io import LOCK, read_json_object
+from st_xling.utils.io import read_json_object
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +16,7 @@ logger = logging.getLogger(__name__)
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
 _WORK_FOLDERS = {"training", "eval"}
-_OF_HUBS = {".gitattributes", ".gitignore", ".DS_Store", LOCK}
+_STOCK_PACKAGE = "sentence_transformers."
 _STOCK = {
     *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
     *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
@@ -75,55 +73,29 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"expected the folder of a model: {folder} is none; give what st-xling train wrote.")
-    paths = sorted(_walk(folder), key=lambda path: (path != "README.md", "/" in path, path))
+    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    paths.sort(key=lambda path: (path != "README.md", "/" in path, path))
     known = [path for path in paths if is_published(path)]
     if read_json_object(folder / "training" / "run.json").get("finished") is False:
         raise ValueError(f"the training in {folder} has not ended; resume it: st-xling train … --resume.")
-    _check_weights(folder, paths, known)
+    unknown = [
+        path
+        for path in paths
+        if not (path in known or path.partition("/")[0] in _WORK_FOLDERS or path.startswith("."))
+        and not ("/" not in path and path.endswith("_results.csv"))
+    ]
+    _check_weights(folder, known, unknown)
     _check_stock(folder, known)
-    ours = [path for path in paths if path in _OF_HUBS or ("/" not in path and path.endswith("_results.csv"))]
-    if unknown := [path for path in paths if path not in known and path not in ours]:
+    if unknown:
         logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
     return [PublishedFile(path, (folder / path).stat().st_size) for path in known]
 
 
-def _walk(folder: Path) -> Iterator[str]:
-    """Yield the paths below ``folder`` with forward slashes; of work folders, only files that may be published."""
-    for place, folders, names in os.walk(folder):
-        relative = Path(place).relative_to(folder)
-        top = relative.parts[0] if relative.parts else ""
-        inside_work = top in _WORK_FOLDERS or top.startswith(".")
-        if inside_work:
-            folders.clear()
-        for name in names:
-            path = (relative / name).as_posix()
-            if not inside_work or is_published(path):
-                yield path
-
-
-def check_links(folder: Path, files: Iterable[PublishedFile]) -> None:
-    """Raise ``ValueError`` for links out of ``folder``, except into the Hub's cache, whose snapshots are all links."""
-    from huggingface_hub import constants
-
-    allowed = [folder.resolve(), Path(constants.HF_HUB_CACHE).resolve()]
-    if folder.parent.name == "snapshots":  # of a cache in another place
-        allowed.append(folder.resolve().parent.parent)
-    linked = [
-        file.path for file in files if not any((folder / file.path).resolve().is_relative_to(at) for at in allowed)
-    ]
-    if linked:
+def _check_weights(folder: Path, known: list[str], unknown: list[str]) -> None:
+    if unsafe := [path for path in unknown if path.endswith(UNSAFE_SUFFIXES)]:
         raise ValueError(
-            f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
-            "by copies."
-        )
-
-
-def _check_weights(folder: Path, paths: list[str], known: list[str]) -> None:
-    unsafe = [path for path in paths if path.endswith(UNSAFE_SUFFIXES)]
-    if unsafe:
-        raise ValueError(
-            f"only safetensors weights are published: {folder} holds {', '.join(unsafe)}; load the model and save it "
-            "again with save_pretrained, into another folder, or remove what is not needed."
+            f"only safetensors weights are published: {folder} contains {', '.join(unsafe)}; load the model and save "
+            "it again with save_pretrained, into another folder, or remove what is not needed."
         )
     weights = [path for path in known if path.endswith(".safetensors")]
     if not weights or not {"modules.json", "config.json"}.intersection(known):
@@ -141,41 +113,22 @@ def _check_weights(folder: Path, paths: list[str], known: list[str]) -> None:
             raise ValueError(f"{folder / path} is no whole safetensors file ({error}); save it again.") from error
 
 
-def _check_stock(folder: Path, known: Iterable[str]) -> None:
-    """Raise ``ValueError`` for what sentence-transformers alone would not load: modules or code of others, missing
-    modules, a base model that nobody else has."""
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
-
+def _check_stock(folder: Path, known: list[str]) -> None:
+    """Raise ``ValueError`` for what others could not load: modules or code of others, a base model on this machine."""
     path = folder / "modules.json"
     try:
-        listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-        modules = {str(module.get("path") or ""): str(module["type"]) for module in listed}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        modules = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        foreign = [kind for kind in (module["type"] for module in modules) if not kind.startswith(_STOCK_PACKAGE)]
+    except (ValueError, TypeError, KeyError) as error:
         raise ValueError(f"{path} is not a list of modules with types ({error!r}); save the model again.") from error
-    if lacking := [
-        f"{name} ({kind.rpartition('.')[2]})"
-        for name, kind in modules.items()
-        if name and not kind.endswith(".Normalize") and not any(path.startswith(f"{name}/") for path in known)
-    ]:
+    foreign += [
+        name for name in known if name.endswith("config.json") and "auto_map" in read_json_object(folder / name)
+    ]
+    if foreign:
         raise ValueError(
-            f"{folder} lacks modules that modules.json names: {', '.join(lacking)}; save the model again, with folders "
-            "in place of links."
+            f"a published model needs sentence-transformers alone: {folder} needs the code of {', '.join(foreign)}, "
+            "which others could load with trust_remote_code only."
         )
-    alone = "a published model needs sentence-transformers alone"
-    if foreign := [kind for kind in modules.values() if not kind.startswith("sentence_transformers.")]:
-        raise ValueError(
-            f"{alone}: {path} names {', '.join(foreign)}, which others could load with trust_remote_code only; rebuild "
-            "the model from the modules of sentence-transformers."
-        )
-    for path in (folder / name for name in known if name.endswith("config.json")):
-        settings = read_json_object(path)
-        kind = settings.get("model_type")
-        unknown = path.name == "config.json" and isinstance(kind, str) and kind not in CONFIG_MAPPING_NAMES
-        if settings.get("auto_map") or unknown:
-            raise ValueError(
-                f"{alone}: {path} has {'auto_map' if settings.get('auto_map') else f'model_type {kind!r}'}, for which "
-                "others would need code that is not published; save the model with a class of transformers."
-            )
     base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
     if base and (base.count("/") > 1 or base.startswith((".", "/", "~")) or Path(base).exists()):
         raise ValueError(

@@ -6,17 +6,14 @@ import contextlib
 import logging
 import shutil
 import tempfile
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
 from st_xling.hub.card_facts import CARD, CardOptions, has_card_of_others
-from st_xling.hub.files import PublishedFile, check_links, published_files
+from st_xling.hub.files import PublishedFile, published_files
 from st_xling.models.sidecar import RECORDS
 from st_xling.utils.paths import shared_json
 
@@ -25,9 +22,6 @@ logger = logging.getLogger(__name__)
 OTHERS_CARD = "README.before.md"
 #: Files of an earlier push that may no longer belong to the model.
 REPLACED = ("pictures/*", "model*.safetensors", "*/model*.safetensors", "*.index.json")
-#: Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
-PATIENCE_S = 120.0
-SLOWEST = 32 * 1024
 
 _NO_LOGIN = "no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write."
 _ADVICE = {
@@ -36,11 +30,10 @@ _ADVICE = {
     404: "check the name and the revision, or `hf auth login`",
     429: "wait some minutes and try again: files that have arrived are kept",
 }
-_Result = TypeVar("_Result")
 
 
 class HubError(OSError):
-    """The Hub could not be reached, refused a request, or took too long."""
+    """The Hub could not be reached or refused a request."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +65,6 @@ def push_model(
     create_pr: bool = False,
     message: str | None = None,
     token: str | None = None,
-    endpoint: str | None = None,
-    time_limit_s: float | None = None,
     dry_run: bool = False,
 ) -> PushReport:
     """Publish a model: write its card anew and upload all its files in one commit.
@@ -89,13 +80,11 @@ def push_model(
         create_pr: Open a pull request against ``main`` instead of committing to a branch.
         message: First line of the commit.
         token: Token with write permission; by default that of ``hf auth login`` or ``HF_TOKEN``.
-        endpoint: Address of the Hub; by default ``HF_ENDPOINT``, or the public one.
-        time_limit_s: Give up after this many seconds; by default 120, and a second for each 32 KiB.
         dry_run: Only report what would be published, without asking the Hub.
     Raises:
         ValueError: If the folder cannot be published (see :func:`published_files`), or a private repository is asked
             for and the existing one is public.
-        HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
+        HubError: If the Hub cannot be reached or refuses a request.
     """
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils import validate_repo_id
@@ -107,7 +96,6 @@ def push_model(
         raise ValueError(f"a pull request is opened against main: got revision {revision!r}; leave it out.")
     folder = Path(folder)
     published = published_files(folder)  # check the folder before pictures are drawn
-    check_links(folder, published)
     card_text(folder)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
         copy = _copy(folder, published, Path(beside) / folder.resolve().name)
@@ -121,10 +109,8 @@ def push_model(
         if not (token or get_token()):
             raise HubError(_NO_LOGIN)
         message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
-        limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
-        api = HfApi(endpoint=endpoint, token=token, library_name="st-xling", library_version=__version__)
-
-        def upload() -> str:
+        api = HfApi(token=token, library_name="st-xling", library_version=__version__)
+        with hub_errors("pushing to", repo_id):
             api.create_repo(repo_id, private=private, exist_ok=True)
             if private and not api.repo_info(repo_id).private:
                 raise ValueError(
@@ -142,15 +128,11 @@ def push_model(
                 revision=revision,
                 create_pr=create_pr,
             )
-            return done.pr_url or done.commit_url
-
-        with hub_errors("pushing to", repo_id):
-            url = _within(limit, upload, f"pushing to {repo_id!r}")
     if has_card_of_others(folder):
         shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
         logger.warning("the card in %s was replaced; the earlier one is in %s", folder, OTHERS_CARD)
     write_card(folder, options=CardOptions(repo_id=repo_id))
-    return PushReport(repo_id, files, url)
+    return PushReport(repo_id, files, done.pr_url or done.commit_url)
 
 
 def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
@@ -165,43 +147,14 @@ def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
     return goal
 
 
-def _within(seconds: float, call: Callable[[], _Result], doing: str) -> _Result:
-    """Return what ``call`` returns, or raise :class:`HubError` after ``seconds``.
-
-    The client limits single requests at most, so a server that answers byte by byte would hold it for hours. The thread
-    is a daemon: it does not keep the process alive.
-    """
-    future: Future[_Result] = Future()
-
-    def run() -> None:
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    wait([future], timeout=seconds)
-    if not future.done():
-        raise HubError(f"{doing} was given up after {seconds:g} s: check the network, or raise time_limit_s.")
-    return future.result()
-
-
 @contextlib.contextmanager
 def hub_errors(doing: str, name: str) -> Iterator[None]:
     """Raise :class:`HubError` with advice for what the Hub's client raises while ``doing`` something with ``name``."""
-    from huggingface_hub.errors import (
-        HfHubHTTPError,
-        HFValidationError,
-        LocalEntryNotFoundError,
-        LocalTokenNotFoundError,
-        OfflineModeIsEnabled,
-    )
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
 
     where = f"while {doing} {name!r}"
     try:
         yield
-    except (HFValidationError, LocalEntryNotFoundError, HubError):
-        raise
     except OfflineModeIsEnabled as error:
         raise HubError(f"HF_HUB_OFFLINE is set, which forbids {doing} {name!r}: unset it and try again.") from error
     except LocalTokenNotFoundError as error:
@@ -211,7 +164,7 @@ def hub_errors(doing: str, name: str) -> Iterator[None]:
         advice = _ADVICE.get(status, "try again later" if status >= 500 else "see the message")
         said = error.server_message or error.response.reason_phrase
         raise HubError(f"the Hub refused {where} ({status} {said}): {advice}.") from error
-    except ValueError:
+    except (ValueError, FileNotFoundError):  # a wrong name, or nothing in the cache
         raise
     except Exception as error:  # connections break as errors of httpx, of hf_xet (RuntimeError), or of the system
         reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(". ")

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import re
-import select
 import socket
 import sys
 import threading
@@ -39,13 +38,11 @@ class Fault:
         route: Name of the route.
         status: The answer; ``None``: the connection is cut, of uploads in the middle of the body.
         calls: Which calls, counted from 1; ``None``: all.
-        silent: Never answer a request without a body.
     """
 
     route: str
     status: int | None
     calls: tuple[int, ...] | None = None
-    silent: bool = False
 
 
 @dataclass
@@ -216,10 +213,6 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.calls.append((route, split.path))
         self.hub.tokens.append(bearer)
         fault = self.hub.fault(route)
-        if fault is not None and fault.silent:
-            self.close_connection = True
-            select.select([self.connection], [], [], 300)  # until the client goes away
-            return
         if fault is not None and fault.status is None:
             self._cut()
             return

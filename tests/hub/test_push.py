@@ -140,38 +140,6 @@ def test_no_published_file_names_a_place_on_this_machine(
     assert command in card and command in record and "<code>de-en=pairs.tsv</code>" in card
 
 
-def test_a_failed_push_changes_nothing(my_encoder: Path, hub: Hub, client: Run) -> None:
-    """Whichever kind of request fails: no file here, and no commit, branch or file there."""
-
-    def everything() -> Any:
-        files = {path: path.read_bytes() for path in my_encoder.rglob("*") if path.is_file()}
-        return files, {key: (dict(repo.commits), dict(repo.refs)) for key, repo in hub.repos.items()}
-
-    assert client("push", my_encoder, "tester/mine").status == 0
-    (my_encoder / "card.json").unlink()
-    (my_encoder / "README.md").write_text("another card", encoding="utf-8")
-    (my_encoder / "pictures" / "token_states.png").unlink()
-    before, blobs = everything(), set(hub.blobs.iterdir())
-    hub.reset()
-    for blob in blobs:
-        blob.unlink()
-    assert client("push", my_encoder, "tester/other").status == 0  # what it asks of a repository that is not there
-    routes = {route for route, _ in hub.calls}
-    assert {"create", "preupload", "lfs_batch", "lfs_put", "commit"} <= routes
-    del hub.repos["model", "tester/other"]
-    for path in everything()[0].keys() - before[0].keys():
-        path.unlink()
-    for path, content in before[0].items():
-        path.write_bytes(content)
-    for route in routes:
-        hub.reset()
-        for blob in hub.blobs.iterdir():
-            blob.unlink()
-        hub.faults = [Fault(route, 400)]
-        assert client("push", my_encoder, "tester/mine").status == 2, route
-        assert everything() == before, route
-
-
 def test_old_files_of_the_model_go_and_what_others_put_there_stays(my_encoder: Path, hub: Hub, client: Run) -> None:
     first = client("push", my_encoder, "tester/mine")
     again = client("push", my_encoder, "tester/mine")
@@ -209,14 +177,6 @@ def write(path: Path, text: str | bytes) -> None:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
-def link(path: Path) -> None:
-    """Move a file or folder out of the model, and leave a link to it."""
-    elsewhere = path.parent.with_name(f"{path.parent.name}-elsewhere")
-    elsewhere.mkdir()
-    path.rename(elsewhere / path.name)
-    path.symlink_to(elsewhere / path.name)
-
-
 # Fault → what spoils the folder, and what is said of it.
 SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pickle": (lambda at: write(at / "pytorch_model.bin", "x"), "pytorch_model.bin"),
@@ -226,13 +186,11 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "not JSON": (lambda at: write(at / "modules.json", "[{"), "modules.json"),
     "code": (lambda at: write(at / "modules.json", '[{"type": "mine.Head"}]'), "mine.Head"),
     "a module of no type": (lambda at: write(at / "modules.json", '[{"idx": 0}]'), "modules.json .*'type'"),
-    "code of transformers": (lambda at: change(at / "config.json", auto_map={"AutoModel": "auto_map"}), "auto_map"),
-    "an unknown model": (lambda at: change(at / "config.json", model_type="my-net"), "my-net"),
+    "code of transformers": (lambda at: change(at / "config.json", auto_map={"AutoModel": "x"}), "config.json"),
     "adapters of a folder": (
         lambda at: write(at / "adapter_config.json", '{"base_model_name_or_path": "./base"}'),
         "adapters .* ./base",
     ),
-    "a linked module": (lambda at: link(at / "1_Pooling"), r"lacks modules .* 1_Pooling \(Pooling\)"),
     "a file": (lambda at: shutil.rmtree(at), "expected the folder of a model"),
 }
 
@@ -250,8 +208,6 @@ def test_such_a_folder_is_refused_before_anybody_is_asked(my_encoder: Path, hub:
     assert "pytorch_model.bin" in client("push", my_encoder, "tester/mine").error
     (my_encoder / "pytorch_model.bin").unlink()
     assert "user/name: got 'mine'" in client("push", my_encoder, "mine").error
-    link(my_encoder / "results.json")
-    assert "results.json link to files elsewhere" in client("push", my_encoder, "tester/mine").error
     assert hub.calls == []
 
 
@@ -266,19 +222,15 @@ def test_a_card_of_others_is_saved_beside(my_encoder: Path, hub: Hub, client: Ru
 
 
 def test_what_files_are(my_encoder: Path) -> None:
-    """Sharded weights, vocabularies, links into a cache;"""
     weights = load_file(my_encoder / "model.safetensors")
     for number, keys in enumerate((list(weights)[:3], list(weights)[3:]), start=1):
         save_file({key: weights[key] for key in keys}, my_encoder / f"model-0000{number}-of-00002.safetensors")
     write(my_encoder / "model.safetensors.index.json", "{}")
     write(my_encoder / "sentencepiece.bpe.model", b"\0")
     write(my_encoder / "query_1_Pooling" / "config.json", "{}")
-    (my_encoder / "blob").write_text("{}")
-    (my_encoder / "special_tokens_map.json").symlink_to(my_encoder / "blob")
     files = {file.path: file for file in published_files(my_encoder)}
     named = {"model-00002-of-00002.safetensors", "sentencepiece.bpe.model", "pictures/token_states.png"}
     assert named | {"1_Pooling/config.json", "query_1_Pooling/config.json"} <= set(files)
-    assert files["special_tokens_map.json"].size == 2 and "blob" not in files
     assert next(iter(files)) == "README.md"
     assert not any(path.startswith("training/checkpoint") or path.endswith(".csv") for path in files)
     assert {path for path in files if path.endswith(LFS_SUFFIXES)} >= {"model.safetensors"}
@@ -311,13 +263,6 @@ def test_a_clear_line_then_success(name: str, my_encoder: Path, hub: Hub, client
     assert len(hub.model("tester/mine").commits) == 2
 
 
-def test_a_time_limit(my_encoder: Path, hub: Hub, process: Client) -> None:
-    code = "from st_xling.hub import push_model; push_model(words[0], 'tester/mine', time_limit_s=0.5)"
-    hub.faults = [Fault("tree", None, silent=True)]
-    done = process.python(code, my_encoder)
-    assert done.status == 1 and "HubError: pushing to 'tester/mine' was given up after 0.5 s" in done.stderr
-
-
 @pytest.mark.parametrize(
     ("token", "repo", "said"),
     [
@@ -337,14 +282,7 @@ def test_who_may_not(token: str, repo: str, said: str, my_encoder: Path, hub: Hu
         assert not token or token.encode() not in path.read_bytes()
 
 
-def test_no_hub_at_all_and_offline(
-    my_encoder: Path, process: Client, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code = "from st_xling.hub import push_model; push_model(words[0], 'tester/mine', endpoint='http://127.0.0.1:9')"
-    done = process.python(code, my_encoder)
-    assert done.status == 1 and "check the network" in done.stderr
-    assert "HubError: the connection to the Hub failed while pushing to 'tester/mine'" in done.stderr
+def test_offline(my_encoder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     assert main(["push", str(my_encoder), "tester/mine"]) == 2  # these tests are offline themselves
-    error = capsys.readouterr().err
-    assert "HF_HUB_OFFLINE is set" in error
+    assert "HF_HUB_OFFLINE is set" in capsys.readouterr().err
