@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,6 @@ logger = logging.getLogger(__name__)
 UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
 # The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
 _WORK_FOLDERS = {"training", "eval"}
-_STOCK_PACKAGE = "sentence_transformers."
 _STOCK = {
     *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
     *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
@@ -91,6 +91,21 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
     return [PublishedFile(path, (folder / path).stat().st_size) for path in known]
 
 
+def check_links(folder: Path, files: Iterable[PublishedFile]) -> None:
+    """Raise ``ValueError`` for links out of ``folder``, except into the Hub's cache, whose snapshots are all links."""
+    from huggingface_hub import constants
+
+    allowed = [folder.resolve(), Path(constants.HF_HUB_CACHE).resolve()]
+    if folder.parent.name == "snapshots":  # of a cache in another place
+        allowed.append(folder.resolve().parent.parent)
+    places = {file.path: (folder / file.path).resolve() for file in files}
+    if linked := [name for name, place in places.items() if not any(place.is_relative_to(at) for at in allowed)]:
+        raise ValueError(
+            f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
+            "by copies."
+        )
+
+
 def _check_weights(folder: Path, known: list[str], unknown: list[str]) -> None:
     if unsafe := [path for path in unknown if path.endswith(UNSAFE_SUFFIXES)]:
         raise ValueError(
@@ -114,16 +129,26 @@ def _check_weights(folder: Path, known: list[str], unknown: list[str]) -> None:
 
 
 def _check_stock(folder: Path, known: list[str]) -> None:
-    """Raise ``ValueError`` for what others could not load: modules or code of others, a base model on this machine."""
+    """Raise ``ValueError`` for what others could not load: modules that are missing or of others, a base model that is
+    only on this machine."""
     path = folder / "modules.json"
     try:
-        modules = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-        foreign = [kind for kind in (module["type"] for module in modules) if not kind.startswith(_STOCK_PACKAGE)]
-    except (ValueError, TypeError, KeyError) as error:
+        listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
+        modules = {str(module.get("path") or ""): str(module["type"]) for module in listed}
+    except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} is not a list of modules with types ({error!r}); save the model again.") from error
-    foreign += [
-        name for name in known if name.endswith("config.json") and "auto_map" in read_json_object(folder / name)
-    ]
+    if lacking := [
+        f"{name} ({kind.rpartition('.')[2]})"
+        for name, kind in modules.items()
+        if name and not kind.endswith(".Normalize") and not any(file.startswith(f"{name}/") for file in known)
+    ]:
+        raise ValueError(
+            f"{folder} lacks modules that modules.json names: {', '.join(lacking)}; save the model again, with folders "
+            "in place of links."
+        )
+    foreign = [kind for kind in modules.values() if not kind.startswith("sentence_transformers.")]
+    configs = [name for name in known if name.endswith("config.json")]
+    foreign += [f"{name} (auto_map)" for name in configs if read_json_object(folder / name).get("auto_map")]
     if foreign:
         raise ValueError(
             f"a published model needs sentence-transformers alone: {folder} needs the code of {', '.join(foreign)}, "

@@ -6,14 +6,16 @@ import contextlib
 import logging
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
 from st_xling.hub.card_facts import CARD, CardOptions, has_card_of_others
-from st_xling.hub.files import PublishedFile, published_files
+from st_xling.hub.files import PublishedFile, check_links, published_files
 from st_xling.models.sidecar import RECORDS
 from st_xling.utils.paths import shared_json
 
@@ -22,6 +24,9 @@ logger = logging.getLogger(__name__)
 OTHERS_CARD = "README.before.md"
 #: Files of an earlier push that may no longer belong to the model.
 REPLACED = ("pictures/*", "model*.safetensors", "*/model*.safetensors", "*.index.json")
+#: Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
+PATIENCE_S = 120.0
+SLOWEST = 32 * 1024
 
 _NO_LOGIN = "no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write."
 _ADVICE = {
@@ -33,7 +38,7 @@ _ADVICE = {
 
 
 class HubError(OSError):
-    """The Hub could not be reached or refused a request."""
+    """The Hub could not be reached, refused a request, or took too long."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +70,7 @@ def push_model(
     create_pr: bool = False,
     message: str | None = None,
     token: str | None = None,
+    time_limit_s: float | None = None,
     dry_run: bool = False,
 ) -> PushReport:
     """Publish a model: write its card anew and upload all its files in one commit.
@@ -80,11 +86,12 @@ def push_model(
         create_pr: Open a pull request against ``main`` instead of committing to a branch.
         message: First line of the commit.
         token: Token with write permission; by default that of ``hf auth login`` or ``HF_TOKEN``.
+        time_limit_s: Give up after this many seconds; by default 120, and a second for each 32 KiB.
         dry_run: Only report what would be published, without asking the Hub.
     Raises:
         ValueError: If the folder cannot be published (see :func:`published_files`), or a private repository is asked
             for and the existing one is public.
-        HubError: If the Hub cannot be reached or refuses a request.
+        HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
     """
     from huggingface_hub import HfApi, get_token
     from huggingface_hub.utils import validate_repo_id
@@ -96,6 +103,7 @@ def push_model(
         raise ValueError(f"a pull request is opened against main: got revision {revision!r}; leave it out.")
     folder = Path(folder)
     published = published_files(folder)  # check the folder before pictures are drawn
+    check_links(folder, published)
     card_text(folder)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
         copy = _copy(folder, published, Path(beside) / folder.resolve().name)
@@ -110,7 +118,10 @@ def push_model(
             raise HubError(_NO_LOGIN)
         message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
         api = HfApi(token=token, library_name="st-xling", library_version=__version__)
-        with hub_errors("pushing to", repo_id):
+        limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
+
+        @hub_errors("pushing to", repo_id)
+        def upload() -> str:
             api.create_repo(repo_id, private=private, exist_ok=True)
             if private and not api.repo_info(repo_id).private:
                 raise ValueError(
@@ -128,11 +139,14 @@ def push_model(
                 revision=revision,
                 create_pr=create_pr,
             )
+            return done.pr_url or done.commit_url
+
+        url = _within(limit, upload, f"pushing to {repo_id!r}")
     if has_card_of_others(folder):
         shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
         logger.warning("the card in %s was replaced; the earlier one is in %s", folder, OTHERS_CARD)
     write_card(folder, options=CardOptions(repo_id=repo_id))
-    return PushReport(repo_id, files, done.pr_url or done.commit_url)
+    return PushReport(repo_id, files, url)
 
 
 def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
@@ -145,6 +159,27 @@ def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
         else:
             shutil.copyfile(folder / file.path, copy)
     return goal
+
+
+def _within(seconds: float, call: Callable[[], str], doing: str) -> str:
+    """Return what ``call`` returns, or raise :class:`HubError` after ``seconds``.
+
+    The client limits single requests at most, so a server that answers byte by byte would hold it for hours. The thread
+    is a daemon: it does not keep the process alive.
+    """
+    future: Future[str] = Future()
+
+    def run() -> None:
+        try:
+            future.set_result(call())
+        except BaseException as error:
+            future.set_exception(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    wait([future], timeout=seconds)
+    if not future.done():
+        raise HubError(f"{doing} was given up after {seconds:g} s: check the network, or raise time_limit_s.")
+    return future.result()
 
 
 @contextlib.contextmanager

@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+import select
 import socket
 import sys
 import threading
@@ -38,11 +39,13 @@ class Fault:
         route: Name of the route.
         status: The answer; ``None``: the connection is cut, of uploads in the middle of the body.
         calls: Which calls, counted from 1; ``None``: all.
+        silent: Never answer a request without a body.
     """
 
     route: str
     status: int | None
     calls: tuple[int, ...] | None = None
+    silent: bool = False
 
 
 @dataclass
@@ -213,6 +216,10 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.calls.append((route, split.path))
         self.hub.tokens.append(bearer)
         fault = self.hub.fault(route)
+        if fault is not None and fault.silent:
+            self.close_connection = True
+            select.select([self.connection], [], [], 300)  # until the client goes away
+            return
         if fault is not None and fault.status is None:
             self._cut()
             return

@@ -140,6 +140,38 @@ def test_no_published_file_names_a_place_on_this_machine(
     assert command in card and command in record and "<code>de-en=pairs.tsv</code>" in card
 
 
+def test_a_failed_push_changes_nothing(my_encoder: Path, hub: Hub, client: Run) -> None:
+    """Whichever kind of request fails: no file here, and no commit, branch or file there."""
+
+    def everything() -> Any:
+        files = {path: path.read_bytes() for path in my_encoder.rglob("*") if path.is_file()}
+        return files, {key: (dict(repo.commits), dict(repo.refs)) for key, repo in hub.repos.items()}
+
+    assert client("push", my_encoder, "tester/mine").status == 0
+    (my_encoder / "card.json").unlink()
+    (my_encoder / "README.md").write_text("another card", encoding="utf-8")
+    (my_encoder / "pictures" / "token_states.png").unlink()
+    before, blobs = everything(), set(hub.blobs.iterdir())
+    hub.reset()
+    for blob in blobs:
+        blob.unlink()
+    assert client("push", my_encoder, "tester/other").status == 0  # what it asks of a repository that is not there
+    routes = {route for route, _ in hub.calls}
+    assert {"create", "preupload", "lfs_batch", "lfs_put", "commit"} <= routes
+    del hub.repos["model", "tester/other"]
+    for path in everything()[0].keys() - before[0].keys():
+        path.unlink()
+    for path, content in before[0].items():
+        path.write_bytes(content)
+    for route in routes:
+        hub.reset()
+        for blob in hub.blobs.iterdir():
+            blob.unlink()
+        hub.faults = [Fault(route, 400)]
+        assert client("push", my_encoder, "tester/mine").status == 2, route
+        assert everything() == before, route
+
+
 def test_old_files_of_the_model_go_and_what_others_put_there_stays(my_encoder: Path, hub: Hub, client: Run) -> None:
     first = client("push", my_encoder, "tester/mine")
     again = client("push", my_encoder, "tester/mine")
@@ -177,6 +209,14 @@ def write(path: Path, text: str | bytes) -> None:
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
 
 
+def link(path: Path) -> None:
+    """Move a file or folder out of the model, and leave a link to it."""
+    elsewhere = path.parent.with_name(f"{path.parent.name}-elsewhere")
+    elsewhere.mkdir()
+    path.rename(elsewhere / path.name)
+    path.symlink_to(elsewhere / path.name)
+
+
 # Fault → what spoils the folder, and what is said of it.
 SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "pickle": (lambda at: write(at / "pytorch_model.bin", "x"), "pytorch_model.bin"),
@@ -186,11 +226,12 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "not JSON": (lambda at: write(at / "modules.json", "[{"), "modules.json"),
     "code": (lambda at: write(at / "modules.json", '[{"type": "mine.Head"}]'), "mine.Head"),
     "a module of no type": (lambda at: write(at / "modules.json", '[{"idx": 0}]'), "modules.json .*'type'"),
-    "code of transformers": (lambda at: change(at / "config.json", auto_map={"AutoModel": "x"}), "config.json"),
+    "code of transformers": (lambda at: change(at / "config.json", auto_map={"AutoModel": "auto_map"}), "auto_map"),
     "adapters of a folder": (
         lambda at: write(at / "adapter_config.json", '{"base_model_name_or_path": "./base"}'),
         "adapters .* ./base",
     ),
+    "a linked module": (lambda at: link(at / "1_Pooling"), r"lacks modules .* 1_Pooling \(Pooling\)"),
     "a file": (lambda at: shutil.rmtree(at), "expected the folder of a model"),
 }
 
@@ -208,6 +249,8 @@ def test_such_a_folder_is_refused_before_anybody_is_asked(my_encoder: Path, hub:
     assert "pytorch_model.bin" in client("push", my_encoder, "tester/mine").error
     (my_encoder / "pytorch_model.bin").unlink()
     assert "user/name: got 'mine'" in client("push", my_encoder, "mine").error
+    link(my_encoder / "results.json")
+    assert "results.json link to files elsewhere" in client("push", my_encoder, "tester/mine").error
     assert hub.calls == []
 
 
@@ -228,9 +271,12 @@ def test_what_files_are(my_encoder: Path) -> None:
     write(my_encoder / "model.safetensors.index.json", "{}")
     write(my_encoder / "sentencepiece.bpe.model", b"\0")
     write(my_encoder / "query_1_Pooling" / "config.json", "{}")
+    (my_encoder / "blob").write_text("{}")
+    (my_encoder / "special_tokens_map.json").symlink_to(my_encoder / "blob")
     files = {file.path: file for file in published_files(my_encoder)}
     named = {"model-00002-of-00002.safetensors", "sentencepiece.bpe.model", "pictures/token_states.png"}
     assert named | {"1_Pooling/config.json", "query_1_Pooling/config.json"} <= set(files)
+    assert files["special_tokens_map.json"].size == 2 and "blob" not in files
     assert next(iter(files)) == "README.md"
     assert not any(path.startswith("training/checkpoint") or path.endswith(".csv") for path in files)
     assert {path for path in files if path.endswith(LFS_SUFFIXES)} >= {"model.safetensors"}
@@ -261,6 +307,13 @@ def test_a_clear_line_then_success(name: str, my_encoder: Path, hub: Hub, client
     assert done.status == 0, done.stderr
     assert "model.safetensors" in hub.files("tester/mine") and not arrived & set(hub.uploaded)
     assert len(hub.model("tester/mine").commits) == 2
+
+
+def test_a_time_limit(my_encoder: Path, hub: Hub, process: Client) -> None:
+    code = "from st_xling.hub import push_model; push_model(words[0], 'tester/mine', time_limit_s=0.5)"
+    hub.faults = [Fault("tree", None, silent=True)]
+    done = process.python(code, my_encoder)
+    assert done.status == 1 and "HubError: pushing to 'tester/mine' was given up after 0.5 s" in done.stderr
 
 
 @pytest.mark.parametrize(
