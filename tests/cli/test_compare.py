@@ -10,7 +10,7 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.evaluation import read_saved_results
-from st_xling.evaluation.compare import run
+from st_xling.evaluation.compare.tasks import TASKS
 
 DATA = ["--data", "phrasebook:de?size=20", "--samples", "20", "--tasks", "tatoeba,mining,size"]
 
@@ -39,7 +39,7 @@ def test_an_interrupted_comparison_says_how_to_resume(
     def stopped(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(run, "_run", stopped)
+    monkeypatch.setitem(TASKS, "tatoeba", TASKS["tatoeba"]._replace(run=stopped))
     assert main(["compare", str(encoder), *DATA, "--out", str(tmp_path / "out")]) == 130
     assert "Run the same command again to resume" in capsys.readouterr().err
 

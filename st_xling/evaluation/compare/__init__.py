@@ -1,7 +1,7 @@
 """Comparison of encoders: which is better, for which language, by how much, and is the difference significant?
 
-- ``data``: the texts that all models are compared by, and samples of them
-- ``tasks``: what each task records of every item, and its measures
+- ``data``: the texts that all models are compared by
+- ``tasks``: the tasks: results of each item, and measures computed from them
 - ``statistics``: intervals, paired tests, and the order that they allow
 - ``run``: :func:`compare_models`: all tasks of all models; a stopped comparison is resumed
 - ``report``: the result as a table, and as one page of HTML

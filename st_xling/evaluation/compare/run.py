@@ -18,16 +18,7 @@ from st_xling.data.spec import SpecOption, integer_at_least, read_options, split
 from st_xling.evaluation.compare.data import ComparisonData
 from st_xling.evaluation.compare.report import ComparisonReport
 from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, Measure, compare_values, holm, rank_label
-from st_xling.evaluation.compare.tasks import (
-    ALL,
-    TASKS,
-    Cells,
-    NotComparedError,
-    Session,
-    Task,
-    measure_speed,
-    training_specs,
-)
+from st_xling.evaluation.compare.tasks import ALL, TASKS, Cells, Session, Task, measure_speed
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.view import model_options
@@ -122,7 +113,13 @@ def compare_models(
     Raises:
         ValueError: No model, two of one name, unknown tasks, no task that the data allow, no samples.
     """
-    chosen = _chosen(tasks, models)
+    chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
+    unknown = sorted({*(tasks or ())} - {*TASKS})
+    if unknown or not chosen:
+        raise ValueError(f"tasks must be among {', '.join(TASKS)}: got {', '.join(unknown) or 'none'}.")
+    names = [each.name for each in models]
+    if not names or len({*names}) < len(names):
+        raise ValueError(f"expected one model or more, of different names: got {', '.join(names) or 'none'}.")
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
     folder = None if out is None else Path(out)
@@ -158,18 +155,6 @@ def compare_models(
     return report
 
 
-def _chosen(tasks: Collection[str] | None, models: Sequence[ModelSpec]) -> dict[str, Task]:
-    """Return the tasks by these names, in the order of the page."""
-    chosen = {name: task for name, task in TASKS.items() if tasks is None or name in tasks}
-    unknown = sorted({*(tasks or ())} - {*TASKS})
-    if unknown or not chosen:
-        raise ValueError(f"tasks must be among {', '.join(TASKS)}: got {', '.join(unknown) or 'none'}.")
-    names = [each.name for each in models]
-    if not names or len({*names}) < len(names):
-        raise ValueError(f"expected one model or more, of different names: got {', '.join(names) or 'none'}.")
-    return chosen
-
-
 def _results(
     name: str,
     session: Session,
@@ -181,39 +166,33 @@ def _results(
     """Run the tasks of one model, but for those that an earlier run finished; ``missing`` gets those that fail."""
     results, file_name = {}, re.sub(r"[^\w.-]+", "-", name)
     for task_name, task in tasks.items():
-        if task.run is None:
+        if task.run is None:  # measured for all models together
             continue
         part = session.data.sha8.get(task.needs) or session.data.sha8
-        model = [known["sha8"], known["options"], known["search"], training_specs(session.folder)]
+        model = [known["sha8"], known["options"], known["search"], session.trained_on]
         fingerprint = sha8([model, task_name, part, session.data.seed, task.parts, __version__])
         path = folder / "results" / f"{file_name}.{task_name}.json" if folder else None
         stored = _read(path) if path else {}
         if stored.get("fingerprint") != fingerprint:
             try:
-                stored = {"fingerprint": fingerprint, **_run(task_name, name, session)}
+                start = time.perf_counter()
+                cells = task.run(session)
             except ValueError as error:
                 missing.append({"what": f"{task.title}: {name}", "why": str(error).rstrip(".")})
-                if not isinstance(error, NotComparedError):
-                    logger.warning("%s: %s failed: %s", name, task_name, error)
+                logger.info("%s: %s failed: %s", name, task_name, error)
                 continue
+            logger.info("%s: %s, %s", name, task_name, duration(time.perf_counter() - start))
+            stored = finite({"fingerprint": fingerprint, "cells": {label: _plain(own) for label, own in cells.items()}})
             if path:
                 write_atomic(path, json.dumps(stored).encode("utf-8"))
         results[task_name] = {label: Cell(**cell) for label, cell in stored["cells"].items()}
     return results
 
 
-def _run(task: str, name: str, session: Session) -> dict[str, Any]:
-    """Run a task and return its results, for JSON."""
-    start = time.perf_counter()
-    run = TASKS[task].run
-    assert run is not None
-    cells = run(session)
-    logger.info("%s: %s, %s", name, task, duration(time.perf_counter() - start))
-    content = {}
-    for label, cell in cells.items():
-        columns = {column: np.asarray(values, np.float64).tolist() for column, values in cell.columns.items()}
-        content[label] = {"items": cell.items, "columns": columns}
-    return finite({"cells": content})
+def _plain(cell: Cell) -> dict[str, Any]:
+    """Return a cell for JSON."""
+    columns = {name: np.asarray(values, np.float64).tolist() for name, values in cell.columns.items()}
+    return {"items": cell.items, "columns": columns}
 
 
 def _read(path: Path) -> dict[str, Any]:

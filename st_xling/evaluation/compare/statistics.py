@@ -100,21 +100,9 @@ class Comparison(NamedTuple):
     p: float
 
 
-class Values(NamedTuple):
-    """A measure of all models.
-
-    Attributes:
-        values: Model → label → value, lower and upper end of its interval, number of items.
-        comparisons: A test of each two models for each label.
-    """
-
-    values: dict[str, dict[str, tuple[float, float, float, int]]]
-    comparisons: list[Comparison]
-
-
 def compare_values(
     measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
-) -> Values:
+) -> tuple[dict[str, dict[str, tuple[float, float, float, int]]], list[Comparison]]:
     """Compute values with percentile bootstrap intervals over items, and paired permutation tests.
 
     A test swaps the two models' results of each item at random, and counts how often the difference is then at least as
@@ -127,6 +115,9 @@ def compare_values(
         seed: Seed of all draws.
         samples: Samples of the bootstrap.
         swaps: Random swaps of each test.
+    Returns:
+        Model → label → value, lower and upper end of its interval, number of items; and a test of each two models for
+        each label.
     Source:
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
         Methods for Testing Hypotheses", chapter 2 (approximate randomization).
@@ -162,20 +153,16 @@ def compare_values(
         both = {label: (own[one], own[other]) for label, own in tables.items()}
         p_values = _permutation_p(measure, both, languages, seed=seed, swaps=swaps)
         comparisons += [
-            Comparison(label, models[one], models[other], *(float(each) for each in numbers))
+            Comparison(label, models[one], models[other], *map(float, numbers))
             for label, *numbers in zip(labels, points[row], low[row], high[row], p_values)
         ]
     counts = [*map(len, languages.values()), sum(map(len, languages.values()))]
-    return Values(
-        {
-            model: {
-                label: (float(points[row, place]), float(low[row, place]), float(high[row, place]), counts[place])
-                for place, label in enumerate(labels)
-            }
-            for row, model in enumerate(models)
-        },
-        comparisons,
-    )
+    table = np.stack([points, low, high], axis=-1).tolist()
+    values = {
+        model: {label: (value, least, most, n) for label, (value, least, most), n in zip(labels, row, counts)}
+        for model, row in zip(models, table)
+    }
+    return values, comparisons
 
 
 def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:

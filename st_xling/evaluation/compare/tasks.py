@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -37,21 +38,18 @@ if TYPE_CHECKING:
 
     from st_xling.data.leak import Texts
 
+logger = logging.getLogger(__name__)
+
 Cells = dict[str, Cell]
 
 #: Label of what has no languages.
 ALL = "all"
 
-#: Neighbors of margins and of hubness; passages of a ranking; pairs of each language whose English gets
-#: near-translations.
-K, HUB_K, DEPTH, HARD_PAIRS = 4, 10, 100, 300
+#: Neighbors of margins and of hubness; pairs of each language whose English gets near-translations.
+K, HUB_K, HARD_PAIRS = 4, 10, 300
 
 #: Rounds of the speed measurement, and texts of each.
 ROUNDS, ROUND_TEXTS = 8, 48
-
-
-class NotComparedError(ValueError):
-    """A task cannot be done with a model; the message says why."""
 
 
 @dataclass
@@ -71,6 +69,17 @@ class Session:
     folder: str = ""
     batch_size: int | None = None
     show_progress_bar: bool = False
+
+    @cached_property
+    def trained_on(self) -> list[str]:
+        """Specs of the data that the model was trained on, by the record in its folder; none without a whole one."""
+        try:
+            record = read_json_object(Path(self.folder) / "training" / "run.json") if self.folder else {}
+            sources = record.get("sources") or ()
+            return [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            logger.warning("the record of the training data of %s cannot be read: %s", self.folder, error)
+            return []
 
     @cached_property
     def encoder(self) -> SignedEvaluator:
@@ -246,20 +255,13 @@ def _size(session: Session) -> Cells:
     return {ALL: Cell("0", {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]})}
 
 
-def training_specs(folder: str) -> list[str]:
-    """Return the specs of the data that a model was trained on, by the record in its folder; none without one."""
-    sources = read_json_object(Path(folder) / "training" / "run.json").get("sources") or () if folder else ()
-    return [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
-
-
 def _leak(session: Session) -> Cells:
-    specs = training_specs(session.folder)
-    if not specs:
-        raise NotComparedError("it has no record of its training data (training/run.json, as st-xling train writes it)")
+    if not session.trained_on:
+        raise ValueError("it has no record of its training data (training/run.json, as st-xling train writes it)")
     try:
-        train = load_data_specs(specs)
-    except (OSError, ValueError) as error:
-        raise NotComparedError(f"its training data cannot be read: {error}") from error
+        train = load_data_specs(session.trained_on)
+    except OSError as error:
+        raise ValueError(f"its training data cannot be read: {error}") from error
     evaluation: dict[str, Texts] = {f"pairs {code}": columns for code, columns in session.data.pairs.items()}
     for pair, (test, _) in session.data.mining.items():
         evaluation |= {f"mining {pair}, source": test.source, f"mining {pair}, target": test.target}
@@ -326,7 +328,7 @@ TASKS: dict[str, Task] = {
             Measure("hits in the question's language", ("own",), ("counted",), higher=False),
         ),
         _pool,
-        {"pool": "mixed", "measures": "MAP", "depth": DEPTH},
+        {"pool": "mixed", "measures": "MAP", "depth": 100},
     ),
     "hubness": Task(
         "Hubness",
