@@ -168,7 +168,7 @@ def slim(
         **model_options(context),
     )
     print(report.table())
-    write_results(context, {"slim": report.as_dict()})
+    write_results(context, {"slim": report.content})
 
 
 @app.command("postprocess", cls=Command)

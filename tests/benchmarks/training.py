@@ -60,7 +60,7 @@ def start(run: Run, folder: str | None, data: Any, layers: int | None) -> Any:
     from sentence_transformers import SentenceTransformer
 
     model: Any = SentenceTransformer(encoder_folder(folder), device="cpu")
-    return slim_encoder(model if layers is None else cut_to_layer(model, layers), texts).model
+    return slim_encoder(model if layers is None else cut_to_layer(model, layers), texts)
 
 
 def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, bf16: bool, clock: Any) -> float:

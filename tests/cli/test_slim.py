@@ -63,7 +63,7 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     assert counted["same_tokens_share"] == counted["same_share"] == 1
     assert other["texts"] > 50 and set(other["retrieval"]) == {"de-en"}
     assert set(other["retrieval"]["de-en"]["back"]) == {"before", "after"}
-    for label in ("vocabulary", "retrieval de to en, other text, %", "unknown tokens, counted text, %", "other text"):
+    for label in ("tokens", "retrieval de to en, other text, %", "unknown tokens, counted text, %", "other text"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -20,30 +19,6 @@ SAME = 0.9999
 """Cosine from which two embeddings count as the same."""
 
 
-@dataclass(frozen=True)
-class Parity:
-    """Agreement of two encoders on some text.
-
-    Attributes:
-        texts: Number of distinct texts.
-        cosine_mean: Mean cosine of a text's two embeddings; of separate encoders, over both.
-        cosine_min: Lowest of them.
-        same_share: Share of cosines of at least 0.9999.
-        same_tokens_share: Share of texts with the same tokens.
-        unknown_share: Share of unknown tokens, ``before`` and ``after``.
-        retrieval: Pair of languages → accuracies (P@1) of finding the target (``forward``) and the source (``back``),
-            ``before`` and ``after``.
-    """
-
-    texts: int
-    cosine_mean: float
-    cosine_min: float
-    same_share: float
-    same_tokens_share: float
-    unknown_share: dict[str, float]
-    retrieval: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)
-
-
 def parity(
     before: SentenceTransformer,
     after: SentenceTransformer,
@@ -52,7 +27,7 @@ def parity(
     pairs: Pairs | None = None,
     batch_size: int | None = None,
     show_progress_bar: bool = False,
-) -> Parity:
+) -> dict[str, Any]:
     """Compare an encoder with the one that it was made from.
 
     Args:
@@ -62,6 +37,12 @@ def parity(
         pairs: Name → translations, row by row, which are also evaluated by translation retrieval.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Show a bar while encoding.
+    Returns:
+        ``texts``: number of distinct ones. ``cosine_mean``, ``cosine_min``: of a text's two embeddings; of separate
+        encoders, over both. ``same_share``: share of cosines of at least 0.9999. ``same_tokens_share``: share of texts
+        with the same tokens. ``unknown_share``: share of unknown tokens, ``before`` and ``after``. ``retrieval``: pair
+        of languages → accuracies (P@1) of finding the target (``forward``) and the source (``back``), ``before`` and
+        ``after``.
     Raises:
         ValueError: If there is no text, or the embeddings have different widths.
     """
@@ -91,22 +72,20 @@ def parity(
         if old.shape != new.shape:
             raise ValueError(f"embeddings of one width are needed: got {old.shape[1]} and {new.shape[1]}.")
         cosines.append((old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1)))
-    place = {text: number for number, text in enumerate(distinct)}
+    rows_of = {text: row for row, text in enumerate(distinct)}
     retrieval: dict[str, dict[str, dict[str, float]]] = {}
     for name, columns in pairs.items():
-        chosen = [[place[text] for text in side] for side in columns]
-        found = {when: retrieval_accuracy(*(each[numbers] for numbers in chosen)) for when, each in vectors.items()}
-        retrieval[name] = {
-            way: {when: values[number] for when, values in found.items()}
-            for number, way in enumerate(("forward", "back"))
-        }
+        chosen = [[rows_of[text] for text in side] for side in columns]
+        found = {when: retrieval_accuracy(*(each[own] for own in chosen)) for when, each in vectors.items()}
+        ways = enumerate(("forward", "back"))
+        retrieval[name] = {way: {when: values[place] for when, values in found.items()} for place, way in ways}
     whole = np.stack(cosines)
-    return Parity(
-        texts=len(distinct),
-        cosine_mean=float(whole.mean()),
-        cosine_min=float(whole.min()),
-        same_share=float((whole >= SAME).mean()),
-        same_tokens_share=float(same_tokens.mean()),
-        unknown_share=unknown,
-        retrieval=retrieval,
-    )
+    return {
+        "texts": len(distinct),
+        "cosine_mean": float(whole.mean()),
+        "cosine_min": float(whole.min()),
+        "same_share": float((whole >= SAME).mean()),
+        "same_tokens_share": float(same_tokens.mean()),
+        "unknown_share": unknown,
+        "retrieval": retrieval,
+    }

@@ -8,7 +8,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -17,53 +16,25 @@ from tokenizers import Tokenizer
 from torch import nn
 
 from st_xling.models.lora import has_adapters
-from st_xling.models.slim.vocabulary import Vocabulary, as_pair, count_tokens, kept_tokens, processors, token_ids
+from st_xling.models.slim.vocabulary import Vocabulary, count_tokens, kept_tokens, processors, token_ids
 
 
-@dataclass(frozen=True)
-class ModelSize:
-    """Sizes of a model.
+def model_size(model: SentenceTransformer) -> dict[str, int]:
+    """Compute sizes of an encoder on a transformer; of separate encoders, both together.
 
-    Attributes:
-        tokens: Of its vocabulary.
-        parameters: Each counted once.
-        bytes: Of the weights and of the tokenizer, as they are saved; settings of a few kilobytes come on top.
+    Returns:
+        ``tokens`` of the vocabulary; ``parameters``, each counted once; ``bytes`` of weights and tokenizer, as they are
+        saved: settings of a few kilobytes come on top.
     """
-
-    tokens: int
-    parameters: int
-    bytes: int
-
-
-def model_size(model: SentenceTransformer) -> ModelSize:
-    """Sizes of an encoder on a transformer; of separate encoders, both."""
     encoders = [module for module in model.modules() if isinstance(module, Transformer)]
     tokenizers = [encoder.tokenizer for encoder in encoders if encoder.tokenizer is not None]
     weights = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values()}
     written = [tokenizer.backend_tokenizer.to_str(pretty=True).encode("utf-8") for tokenizer in tokenizers]
-    return ModelSize(
-        tokens=len(tokenizers[0]),
-        parameters=sum(parameter.numel() for parameter in model.parameters()),
-        bytes=sum(tensor.numel() * tensor.element_size() for tensor in weights.values()) + sum(map(len, written)),
-    )
-
-
-@dataclass(frozen=True)
-class SlimResult:
-    """A slim encoder, and what became of its vocabulary.
-
-    Attributes:
-        model: Of ST's own modules. All weights but the word embeddings are the very ones of the source: train one of
-            the two only after saving and loading it.
-        texts: Texts that were counted.
-        before: Size of the model.
-        after: Size of what is left of it.
-    """
-
-    model: SentenceTransformer
-    texts: int
-    before: ModelSize
-    after: ModelSize
+    return {
+        "tokens": len(tokenizers[0]),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "bytes": sum(tensor.numel() * tensor.element_size() for tensor in weights.values()) + sum(map(len, written)),
+    }
 
 
 def slim_encoder(
@@ -73,8 +44,7 @@ def slim_encoder(
     min_count: int = 1,
     keep: Iterable[str] = (),
     progress: bool = False,
-    total: int | None = None,
-) -> SlimResult:
+) -> SentenceTransformer:
     """Cut the vocabulary of an encoder to the tokens of some text.
 
     Args:
@@ -84,8 +54,10 @@ def slim_encoder(
         min_count: Tokens that come less often go. With 1, the text itself gets exactly the embeddings it had.
         keep: Tokens, or words and texts, whose tokens stay in any case. The model's prompts always do.
         progress: Show a bar on stderr.
-        total: How many texts there are, for the bar.
 
+    Returns:
+        An encoder of ST's own modules. All weights but the word embeddings are the very ones of ``model``: train one of
+        the two only after saving and loading it.
     Raises:
         ValueError: A model of another kind, adapters that are not merged, tokenizers of several vocabularies or of
             another type; text without a token, or that uses the whole vocabulary; ``min_count`` below 1.
@@ -93,12 +65,10 @@ def slim_encoder(
     encoders = _encoders(model)
     tokenizer: Any = encoders[0].tokenizer
     vocabulary = Vocabulary(tokenizer)
-    for encoder in encoders:
-        check_encoder(encoder.auto_model, len(vocabulary))
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
     # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
-    counted = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress, total=total)
+    counts = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress)
     configs = [each.auto_model.config for each in encoders]
     special = set(tokenizer.all_special_ids).union(*(ids for config in configs for ids in _named(config).values()))
     known = set(vocabulary.pieces) | set(vocabulary.added)
@@ -106,7 +76,7 @@ def slim_encoder(
     words = [*keep, *prompts]
     requested = {number for row in token_ids(tokenizer, words) for number in row if number != vocabulary.unknown_id}
     requested |= {vocabulary.ids[word] for word in words if word in vocabulary.ids}
-    kept = kept_tokens(vocabulary, counted, min_count=min_count, requested=requested | special & known)
+    kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested | special & known)
     if len(kept) == len(known):
         raise ValueError(f"there is nothing to prune: the text uses all {len(known):,} tokens; name fewer languages.")
     ids = new_ids(vocabulary, kept, pinned=special | vocabulary.structural_ids())
@@ -122,16 +92,13 @@ def slim_encoder(
     cut = {id(each.auto_model): each.auto_model for each in slim.modules() if isinstance(each, Transformer)}
     for transformer in cut.values():
         cut_weights(transformer, ids)
-    sizes = (model_size(model), model_size(slim))
-    return SlimResult(slim, counted.texts, *sizes)
+    return slim
 
 
 def _encoders(model: SentenceTransformer) -> list[Transformer]:
     """ST's Transformer modules, one for most models, that agree on their vocabulary."""
     if isinstance(model, CrossEncoder):
-        raise ValueError(
-            "an encoder of sentences is needed: got a cross-encoder, whose scores have no parity report yet."
-        )
+        raise ValueError("an encoder of sentences is needed: got a cross-encoder.")
     if has_adapters(model):
         raise ValueError(
             "the model has adapters that are not merged: merge them first, with "
@@ -141,6 +108,11 @@ def _encoders(model: SentenceTransformer) -> list[Transformer]:
     if not encoders or any(each.tokenizer is None for each in encoders):
         first = type(next(iter(model), None)).__name__
         raise ValueError(f"a transformer with a tokenizer is needed: the model's first module is {first}.")
+    for encoder in (each.auto_model for each in encoders):
+        if not isinstance(encoder.get_input_embeddings(), nn.Embedding) or encoder.get_output_embeddings() is not None:
+            raise ValueError(
+                f"a model that only encodes, with a table of word embeddings, is needed: got {type(encoder).__name__}."
+            )
     vocabularies = [Vocabulary(each.tokenizer) for each in encoders]
     if any(each.model != vocabularies[0].model or each.added != vocabularies[0].added for each in vocabularies):
         raise ValueError(
@@ -218,31 +190,8 @@ def _model(vocabulary: Vocabulary, ids: dict[int, int]) -> dict[str, Any]:
         model["vocab"] = {vocabulary.pieces[number]: ids[number] for number in order}
     if vocabulary.kind == "BPE":
         merges = zip(model["merges"], vocabulary.merges())
-        model["merges"] = [list(as_pair(merge)) for merge, parts in merges if all(part in ids for part in parts)]
+        model["merges"] = [merge for merge, parts in merges if all(part in ids for part in parts)]
     return model
-
-
-def check_encoder(encoder: Any, tokens: int) -> None:
-    """Raise ``ValueError`` unless the word embeddings of ``encoder`` can be cut.
-
-    Args:
-        encoder: A transformers model.
-        tokens: Ids of its tokenizer.
-    """
-    name = type(encoder).__name__
-    table = encoder.get_input_embeddings()
-    if not isinstance(table, nn.Embedding):
-        raise ValueError(f"word embeddings that are a table are needed: {name} has {type(table).__name__}.")
-    if len(table.weight) < tokens:
-        raise ValueError(
-            f"every token needs a row of the word embeddings: the tokenizer has {tokens:,} ids and {name} "
-            f"{len(table.weight):,} rows; take the tokenizer that belongs to it."
-        )
-    head = encoder.get_output_embeddings()
-    if head is not None:
-        raise ValueError(
-            f"{name} predicts tokens, too, and would have to be cut at both ends; take a model that only encodes."
-        )
 
 
 def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:

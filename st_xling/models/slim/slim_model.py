@@ -9,7 +9,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import OF_THE_WEIGHTS, card_terms
-from st_xling.models.slim.parity import Parity, parity
-from st_xling.models.slim.prune import SlimResult, slim_encoder
+from st_xling.models.slim.parity import parity
+from st_xling.models.slim.prune import model_size, slim_encoder
 from st_xling.models.view import model_options
 from st_xling.utils.io import naming_full_disk, read_json_object, temporary_path, write_json
 from st_xling.utils.languages import canonical_code, match_language
@@ -44,74 +44,38 @@ class SlimReport:
     """Result of :func:`slim_model`.
 
     Attributes:
-        source: Hub id, or name of the folder.
-        fingerprint: Eight hex digits of the source: weights, settings and vocabulary.
-        card: License and base model in the source's own card.
-        languages: Languages that the text covered.
-        texts: Number of counted texts of each language.
-        result: The slim encoder, and both sizes.
-        parity: Agreement on a sample of the text that was ``counted``, and on ``other`` text, if there is any.
-        signature: What the numbers depend on besides the source.
-        command: Command that repeats it.
+        content: ``results.json["slim"]``: the source, its license and base model, the languages; in ``report`` the
+            number of counted texts, sizes, and parity on a sample of the text that was ``counted``, and on ``other``
+            text, if there is any; signature and command.
     """
 
-    source: str
-    fingerprint: str
-    card: dict[str, str]
-    languages: list[str]
-    texts: dict[str, int]
-    result: SlimResult
-    parity: dict[str, Parity]
-    signature: str
-    command: str | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return ``results.json["slim"]``."""
-        before, after = asdict(self.result.before), asdict(self.result.after)
-        return {
-            "source": self.source,
-            "source_fingerprint": self.fingerprint,
-            "source_card": self.card,
-            "relation": RELATION,
-            "langs": self.languages,
-            "report": {
-                "texts": self.texts,
-                "size": {name: {"before": before[name], "after": after[name]} for name in before},
-                "parity": {name: asdict(each) for name, each in self.parity.items()},
-            },
-            "signature": self.signature,
-            **({} if self.command is None else {"command": self.command}),
-            "version": __version__,
-        }
+    content: dict[str, Any]
 
     def table(self) -> str:
         """Format sizes and parity as plain text."""
-        before, after = self.result.before, self.result.after
-        rows = [
-            ["vocabulary", f"{before.tokens:,}", f"{after.tokens:,}", 100 * after.tokens / before.tokens],
-            [
-                "parameters",
-                f"{before.parameters:,}",
-                f"{after.parameters:,}",
-                100 * after.parameters / before.parameters,
-            ],
-            ["weights and tokenizer, MB", before.bytes / 1e6, after.bytes / 1e6, 100 * after.bytes / before.bytes],
-        ]
+        report, whens = self.content["report"], ("before", "after")
+        rows = []
+        for name, size in report["size"].items():
+            label, unit = ("weights and tokenizer, MB", 1e6) if name == "bytes" else (name, 1)
+            values = [size[when] / unit if unit > 1 else size[when] for when in whens]
+            rows.append([label, *values, 100 * size["after"] / size["before"]])
         cosines = []
-        for text, each in self.parity.items():
-            for pair, ways in each.retrieval.items():
+        for text, each in report["parity"].items():
+            for pair, ways in each["retrieval"].items():
                 source, _, target = pair.partition("-")
                 for label, way in ((f"{source} to {target}", "forward"), (f"{target} to {source}", "back")):
-                    values = [100 * ways[way][when] for when in ("before", "after")]
-                    rows.append([f"retrieval {label}, {text} text, %", *values, None])
-            unknown = [f"{100 * each.unknown_share[when]:.3f}" for when in ("before", "after")]
+                    rows.append(
+                        [f"retrieval {label}, {text} text, %", *(100 * ways[way][when] for when in whens), None]
+                    )
+            unknown = [f"{100 * each['unknown_share'][when]:.3f}" for when in whens]
             rows.append([f"unknown tokens, {text} text, %", *unknown, None])
-            shares = [100 * each.same_share, 100 * each.same_tokens_share]
-            cosines.append([f"{text} text", each.texts, f"{each.cosine_mean:.5f}", f"{each.cosine_min:.5f}", *shares])
+            values = [f"{each[name]:.5f}" for name in ("cosine_mean", "cosine_min")]
+            shares = [100 * each[name] for name in ("same_share", "same_tokens_share")]
+            cosines.append([f"{text} text", each["texts"], *values, *shares])
         head = ["cosine to the old embedding", "texts", "mean", "least", "same, %", "same tokens, %"]
-        counted = ", ".join(f"{language} {count:,}" for language, count in self.texts.items())
-        tables = [format_table(["", "before", "after", "left, %"], rows), format_table(head, cosines)]
-        return "\n".join(["\n\n".join(tables), "", f"texts counted: {counted}", self.signature])
+        counted = ", ".join(f"{language} {count:,}" for language, count in report["texts"].items())
+        tables = [format_table(["", *whens, "left, %"], rows), format_table(head, cosines)]
+        return "\n".join(["\n\n".join(tables), "", f"texts counted: {counted}", self.content["signature"]])
 
 
 def slim_model(
@@ -163,25 +127,29 @@ def slim_model(
     with model_folder(out, model, overwrite=overwrite) as folder:
         encoder = cast_to_saved_dtype(load_encoder(model, **options))
         counted = _Text(texts, languages, parity_rows, seed, skip_bad_lines)
-        result = slim_encoder(encoder, counted, min_count=min_count, keep=keep, progress=progress, total=counted.total)
+        slim = slim_encoder(encoder, counted, min_count=min_count, keep=keep, progress=progress)
         compared = {"counted": counted}
         if parity_texts:
             compared["other"] = _Text(parity_texts, languages, parity_rows, seed, skip_bad_lines, covers_all=False)
             for _ in compared["other"]:
                 pass
         is_folder = Path(model).is_dir()
-        report = SlimReport(
-            source=Path(model).resolve().name if is_folder else model,
-            fingerprint=model_fingerprint(encoder)[:8],
-            card=card_terms(model),
-            languages=counted.languages,
-            texts=dict(counted.counts),
-            result=result,
-            parity={
-                name: parity(encoder, result.model, **text.rows, batch_size=batch_size, show_progress_bar=progress)
-                for name, text in compared.items()
+        before, after = model_size(encoder), model_size(slim)
+        content: dict[str, Any] = {
+            "source": Path(model).resolve().name if is_folder else model,
+            "source_fingerprint": model_fingerprint(encoder)[:8],
+            "source_card": card_terms(model),
+            "relation": RELATION,
+            "langs": counted.languages,
+            "report": {
+                "texts": dict(counted.counts),
+                "size": {name: {"before": before[name], "after": after[name]} for name in before},
+                "parity": {
+                    name: parity(encoder, slim, **text.rows, batch_size=batch_size, show_progress_bar=progress)
+                    for name, text in compared.items()
+                },
             },
-            signature=sign(
+            "signature": sign(
                 "slim",
                 f"languages:{','.join(counted.languages)}",
                 f"min-count:{min_count}",
@@ -191,11 +159,12 @@ def slim_model(
                 model=model_options(encoder),
                 data=counted.sha8,
             ),
-            command=command,
-        )
-        result.model.model_card_data.base_model = None if is_folder else model
-        write_model(folder, result.model, model, report.as_dict(), complete)
-        return report
+            **({} if command is None else {"command": command}),
+            "version": __version__,
+        }
+        slim.model_card_data.base_model = None if is_folder else model
+        write_model(folder, slim, model, content, complete)
+        return SlimReport(content)
 
 
 class _Text:
@@ -205,7 +174,6 @@ class _Text:
         languages: Languages as the user spells them.
         counts: Number of texts of each language.
         sample: Sampled rows, of each source as many.
-        total: Number of texts, if it is known.
     """
 
     def __init__(
@@ -226,8 +194,6 @@ class _Text:
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.sample: list[Texts] = []
-        sizes = [each.rows and each.rows * (len(each.languages) or 2) for each in self._sources]
-        self.total = None if None in sizes else sum(size or 0 for size in sizes)
         if all(source.languages for source in self._sources):  # otherwise only the rows name them
             self._check({code for source in self._sources for code in source.languages})
 
@@ -256,9 +222,7 @@ class _Text:
             draw, number = random.Random(seed), 0
             sample: list[Texts] = []
             for row in source:
-                for code, _ in row:
-                    if code not in known:
-                        known[code] = match_language(code, self.languages)
+                known.update({code: match_language(code, self.languages) for code, _ in row if code not in known})
                 texts = tuple((name, text) for code, text in row if (name := known[code]) and text.strip())
                 if not texts:
                     continue

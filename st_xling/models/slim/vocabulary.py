@@ -22,7 +22,6 @@ import json
 import re
 import string
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -67,11 +66,8 @@ class Vocabulary:
         if self.kind not in KINDS:
             raise ValueError(f"a tokenizer of type {', '.join(KINDS)} is needed: got {self.kind}.")
         listed = self.model["vocab"]
-        self.pieces: dict[int, str] = (
-            {number: piece for number, (piece, _) in enumerate(listed)}
-            if isinstance(listed, list)
-            else {number: piece for piece, number in listed.items()}
-        )
+        ids = listed if isinstance(listed, dict) else {piece: number for number, (piece, _) in enumerate(listed)}
+        self.pieces: dict[int, str] = {number: piece for piece, number in ids.items()}
         self.added: dict[int, str] = {token["id"]: token["content"] for token in self.content["added_tokens"]}
         self.ids: dict[str, int] = {piece: number for number, piece in (self.pieces | self.added).items()}
 
@@ -113,8 +109,7 @@ class Vocabulary:
         if self.kind != "BPE":
             return []
         prefix, ids = self.model.get("continuing_subword_prefix") or "", self.ids
-        pairs = map(as_pair, self.model["merges"])
-        return [(ids[left], ids[right], ids[left + right.removeprefix(prefix)]) for left, right in pairs]
+        return [(ids[left], ids[right], ids[left + right.removeprefix(prefix)]) for left, right in self.model["merges"]]
 
 
 def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
@@ -126,22 +121,6 @@ def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
                 yield from processors(inner)
 
 
-@dataclass
-class TokenCounts:
-    """Counts of the tokens of some text.
-
-    Attributes:
-        counts: Occurrences by id, special tokens not counted. *Shape:* ``(ids,)``
-        texts: Number of counted texts.
-        before_unknown: WordPiece only: pieces that it takes before it gives up a word as unknown. They are not part of
-            the result, but without them it would take shorter ones, and might succeed.
-    """
-
-    counts: np.ndarray
-    texts: int = 0
-    before_unknown: set[int] = field(default_factory=set)
-
-
 def count_tokens(
     tokenizer: Any,
     vocabulary: Vocabulary,
@@ -149,9 +128,8 @@ def count_tokens(
     *,
     prompts: Iterable[str] = (),
     progress: bool = False,
-    total: int | None = None,
-) -> TokenCounts:
-    """Tokenize every text once, not truncated.
+) -> np.ndarray:
+    """Count the tokens of texts, not truncated, without special tokens. *Shape:* ``(ids,)``
 
     Args:
         tokenizer: A fast transformers tokenizer.
@@ -160,26 +138,15 @@ def count_tokens(
         prompts: Put before every text in turn, besides the text alone: a word may begin with another piece where it
             does not begin the text.
         progress: Show a bar on stderr.
-        total: Number of texts, for the bar.
     """
-    counted = TokenCounts(np.zeros(len(vocabulary), dtype=np.int64))
-    beginnings, iterator = ["", *prompts], iter(texts)
-    with progress_bar(total=total, desc="counting tokens", unit="texts", show=progress) as bar:
-        while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
-            bar.update(len(batch))
-            batch = [text for text in batch if text.strip()]
-            counted.texts += len(batch)
-            for beginning in beginnings:
-                prompted = [beginning + text for text in batch]
-                rows = token_ids(tokenizer, prompted)
-                flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
-                counted.counts += np.bincount(flat, minlength=len(counted.counts))
-                if vocabulary.kind == "WordPiece":
-                    for text, ids in zip(prompted, rows):
-                        if vocabulary.unknown_id in ids:
-                            pieces = _pieces_before_unknown(tokenizer.backend_tokenizer, vocabulary, text)
-                            counted.before_unknown.update(pieces)
-    return counted
+    counts, beginnings = np.zeros(len(vocabulary), dtype=np.int64), ["", *prompts]
+    filled = filter(str.strip, progress_bar(texts, desc="counting tokens", unit="texts", show=progress))
+    while batch := list(itertools.islice(filled, BATCH_TEXTS)):
+        for beginning in beginnings:
+            rows = token_ids(tokenizer, [beginning + text for text in batch])
+            flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
+            counts += np.bincount(flat, minlength=len(counts))
+    return counts
 
 
 def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
@@ -191,32 +158,14 @@ def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     return [each.ids for each in backend.encode_batch_fast(texts, add_special_tokens=False)]
 
 
-def _pieces_before_unknown(backend: Any, vocabulary: Vocabulary, text: str) -> Iterator[int]:
-    """Pieces of the words of ``text``, each up to the place where no piece fits."""
-    text = backend.normalizer.normalize_str(text) if backend.normalizer else text
-    words = backend.pre_tokenizer.pre_tokenize_str(text) if backend.pre_tokenizer else [(text, None)]
-    prefix = vocabulary.model["continuing_subword_prefix"]
-    for word, _ in words:
-        start = 0
-        while start < len(word) <= vocabulary.model["max_input_chars_per_word"]:
-            before = prefix if start else ""
-            # The longest piece that fits, as WordPiece takes it.
-            ends = range(len(word), start, -1)
-            end = next((end for end in ends if before + word[start:end] in vocabulary.ids), None)
-            if end is None:
-                break
-            yield vocabulary.ids[before + word[start:end]]
-            start = end
-
-
 def kept_tokens(
-    vocabulary: Vocabulary, counted: TokenCounts, *, min_count: int = 1, requested: Iterable[int] = ()
+    vocabulary: Vocabulary, counts: np.ndarray, *, min_count: int = 1, requested: Iterable[int] = ()
 ) -> list[int]:
     """Choose the tokens to keep, and return their ids, ascending.
 
     Args:
         vocabulary: Vocabulary of the tokenizer.
-        counted: Tokens of the text.
+        counts: From :func:`count_tokens`. *Shape:* ``(ids,)``
         min_count: Drop tokens that occur less often, unless another reason keeps them.
         requested: Ids to keep in any case.
     Raises:
@@ -224,10 +173,10 @@ def kept_tokens(
     """
     if min_count < 1:
         raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
-    seen = set(np.flatnonzero(counted.counts).tolist())
+    seen = set(np.flatnonzero(counts).tolist())
     if not seen:
         raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
-    often = set(np.flatnonzero(counted.counts >= min_count).tolist()) | counted.before_unknown
+    often = set(np.flatnonzero(counts >= min_count).tolist())
     kept = vocabulary.structural_ids() | set(requested) | often | _characters(vocabulary, seen)
     return sorted(kept | _parts(vocabulary, kept))
 
@@ -257,9 +206,3 @@ def _parts(vocabulary: Vocabulary, kept: Iterable[int]) -> set[int]:
                 parts.add(part)
                 waiting.append(part)
     return parts
-
-
-def as_pair(merge: str | list[str]) -> tuple[str, str]:
-    """A merge as older files have it, divided by a blank, or as newer ones do."""
-    left, right = merge.split(" ") if isinstance(merge, str) else merge
-    return left, right
