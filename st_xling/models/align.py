@@ -13,8 +13,8 @@ from torch import Tensor
 
 from st_xling.models.backbone import backbone
 from st_xling.models.corpus_alignment import Links, link_by_corpus
+from st_xling.utils.checks import check_choice
 from st_xling.utils.console import progress_bar
-from st_xling.utils.options import checked
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 
@@ -25,7 +25,6 @@ DISCOUNT = 0.9
 _UNSPACED = ("CJK UNIFIED", "CJK COMPATIBILITY", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
-@checked
 @torch.inference_mode()
 def align_words(
     model: SentenceTransformer,
@@ -75,11 +74,12 @@ def align_words(
         True
     """
     layer = default_layer(model) if layer is None else layer
-    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    return align_by_layers(model, sources, targets, [layer], method=method, **options)[layer]
+    links = align_by_layers(
+        model, sources, targets, [layer], method=method, batch_size=batch_size, show_progress_bar=show_progress_bar
+    )
+    return links[layer]
 
 
-@checked
 @torch.inference_mode()
 def align_by_layers(
     model: SentenceTransformer,
@@ -92,10 +92,10 @@ def align_by_layers(
     show_progress_bar: bool = False,
 ) -> dict[int, list[Links]]:
     """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
+    check_choice("method", method, AlignmentMethod)
     links: dict[int, list[Links]] = {layer: [[]] * len(sources) for layer in layers}
     cosines: dict[int, list[Tensor]] = {layer: [torch.empty(0, 0)] * len(sources) for layer in layers}
-    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    for row, source, target in _states_of_pairs(model, sources, targets, layers, **options):
+    for row, source, target in _states_of_pairs(model, sources, targets, layers, batch_size, show_progress_bar):
         for layer in layers:
             if method == "corpus":
                 cosines[layer][row] = _cosines(source[layer], target[layer])
@@ -107,7 +107,6 @@ def align_by_layers(
     return links
 
 
-@checked
 @torch.inference_mode()
 def word_similarities(
     model: SentenceTransformer,
@@ -134,8 +133,7 @@ def word_similarities(
     """
     layer = default_layer(model) if layer is None else layer
     found: list[Tensor] = [torch.empty(0)] * len(sources)
-    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    for row, source, target in _states_of_pairs(model, sources, targets, [layer], **options):
+    for row, source, target in _states_of_pairs(model, sources, targets, [layer], batch_size, show_progress_bar):
         found[row] = _cosines(source[layer], target[layer])
     return found
 
@@ -151,7 +149,6 @@ def _states_of_pairs(
     sources: Sequence[str | Sequence[str]],
     targets: Sequence[str | Sequence[str]],
     layers: Sequence[int],
-    *,
     batch_size: int,
     show_progress_bar: bool,
 ) -> Iterator[tuple[int, dict[int, Tensor], dict[int, Tensor]]]:

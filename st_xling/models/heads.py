@@ -79,14 +79,9 @@ class VocabularyHead(nn.Module):
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         if saved:
             own = {**self.state_dict(), "bias": bias, "weight": words}
-            unlike = [
-                f"{name} {tuple(tensor.shape)} for {tuple(own[name].shape)}"
-                for name, tensor in saved.items()
-                if tensor.shape != own[name].shape
-            ]
-            if unlike:
+            if unlike := [name for name, tensor in saved.items() if tensor.shape != own[name].shape]:
                 raise ValueError(
-                    f"the vocabulary head {self.origin} does not fit the encoder: got {', '.join(unlike)}; was its "
+                    f"the vocabulary head {self.origin} does not fit the encoder in {', '.join(unlike)}; was its "
                     "vocabulary changed? Use head='new' for a new head."
                 )
             for name, tensor in self.state_dict().items():
@@ -270,15 +265,10 @@ def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor |
     if ids is None:
         return None
     index = torch.as_tensor(ids, dtype=torch.long).cpu().flatten()
-    if len(index) == 0 or len(index.unique()) != len(index):
+    if not len(index) or len(index.unique()) != len(index) or not 0 <= int(index.min()) <= int(index.max()) < size:
         raise ValueError(
-            f"target_vocabulary must hold distinct token ids, at least one: got {len(index)} ids, "
-            f"{len(index.unique())} of them distinct."
-        )
-    if int(index.min()) < 0 or int(index.max()) >= size:
-        raise ValueError(
-            f"target_vocabulary must hold ids of this tokenizer, 0..{size - 1}: got {int(index.min())}.."
-            f"{int(index.max())}; build it with the model's own tokenizer."
+            f"target_vocabulary must contain distinct ids of this tokenizer, 0..{size - 1}, at least one: got "
+            f"{len(index)} ids, {len(index.unique())} of them distinct."
         )
     return index.sort().values
 

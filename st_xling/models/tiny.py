@@ -22,6 +22,7 @@ from transformers import (
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
+from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Pooling
 
 Architecture = Literal["bert", "xlm-roberta"]
@@ -82,18 +83,13 @@ def tiny_encoder(
         >>> model.encode(["Der Hund."]).shape
         (1, 16)
     """
-    if architecture not in _SPECIAL:
-        raise ValueError(f"architecture must be one of {tuple(_SPECIAL)}: got {architecture!r}.")
+    check_choice("architecture", architecture, Architecture)
     heads = heads if heads is not None else max(2, hidden_size // 64)
-    for name, value, least in (("layers", layers, 1), ("hidden_size", hidden_size, 1), ("heads", heads, 1)):
-        if value < least:
-            raise ValueError(f"{name} must be {least} or more: got {value}.")
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must lie in [0, 1): got {dropout}.")
-    if vocabulary > MOST_PIECES:
-        raise ValueError(f"vocabulary must be at most {MOST_PIECES:,} pieces: got {vocabulary:,}.")
-    if hidden_size % heads:
-        raise ValueError(f"hidden_size must be a multiple of heads: got {hidden_size} and {heads}.")
+    if min(layers, hidden_size, heads) < 1 or hidden_size % heads:
+        raise ValueError(
+            "layers, hidden_size and heads must be 1 or more, and hidden_size a multiple of heads: got "
+            f"{layers}, {hidden_size} and {heads}."
+        )
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)
     shape = {
         "vocab_size": len(tokenizer),
@@ -143,8 +139,8 @@ def train_tokenizer(
         ValueError: No text at all, or a vocabulary too small to hold anything.
     """
     special = _SPECIAL[architecture]
-    if vocabulary < len(special) + 10:
-        raise ValueError(f"vocabulary must be at least {len(special) + 10} pieces: got {vocabulary}.")
+    if not len(special) + 10 <= vocabulary <= MOST_PIECES:
+        raise ValueError(f"vocabulary must be {len(special) + 10} to {MOST_PIECES:,} pieces: got {vocabulary:,}.")
     core = Tokenizer(models.BPE(unk_token=special["unk_token"], fuse_unk=True))
     core.normalizer = normalizers.BertNormalizer(
         lowercase=lowercase, strip_accents=False, handle_chinese_chars=False, clean_text=True

@@ -5,10 +5,8 @@ from __future__ import annotations
 import functools
 import numbers
 import types
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
-
-F = TypeVar("F", bound=Callable[..., Any])
+from collections.abc import Callable
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 _KINDS: dict[Any, tuple[type, str]] = {
     bool: (bool, "true or false"),
@@ -17,29 +15,6 @@ _KINDS: dict[Any, tuple[type, str]] = {
     str: (str, "text"),
     type(None): (type(None), "null (None)"),
 }
-
-
-def checked(function: F) -> F:
-    """Refuse keyword options that their annotations exclude: numbers, truth values, text and ``Literal`` choices.
-
-    Options of other types are the function's own to check.
-
-    Raises:
-        ValueError: Naming the option, what it takes and what came.
-    """
-
-    @functools.wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
-        check_options(function, options)
-        return function(*args, **options)
-
-    return call  # type: ignore[return-value]
-
-
-def check_options(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for the first of the options that the function's annotations exclude."""
-    for name, value in options.items():
-        check_option(value, option_hints(function).get(name), name)
 
 
 def check_option(value: Any, hint: Any, name: str) -> None:

@@ -158,7 +158,7 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
     rows = len(model.tokenizer)
     model[0].auto_model.resize_token_embeddings(rows)
     for build in (TranslationLanguageModelingLoss, RepresentationTranslationLoss):
-        with pytest.raises(ValueError, match=rf"bias \({rows - 1},\) for \({rows},\).*head='new'"):
+        with pytest.raises(ValueError, match="bias.*head='new'"):
             build(model)
         build(model, head="new")
 
