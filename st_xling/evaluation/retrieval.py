@@ -11,29 +11,29 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.retrieval_search import (
-    Bm25,
     PoolQuery,
     Rankings,
     RetrievalPool,
+    bm25_search,
     dense_search,
     mixed_pool,
     separate_pools,
 )
 from st_xling.utils.checks import check_choice, require
 from st_xling.utils.io import write_atomic
-from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 __all__ = [
-    "Bm25",
     "LanguageBias",
     "PoolQuery",
     "Rankings",
     "RetrievalEvaluator",
     "RetrievalPool",
     "RetrievalReport",
+    "bm25_search",
     "language_bias",
     "mixed_pool",
     "retrieval_table",
@@ -63,16 +63,10 @@ class Measures:
 
     def __init__(self, names: Sequence[str] = MEASURES) -> None:
         self.library: Any = require("ir_measures", "evaluating retrieval")
-        plain = {printed: typed for typed, printed in _PRINTED.items()}
-        self.measures = []
-        for name in names:
-            head, at, rest = name.partition("@")
-            try:
-                self.measures.append(self.library.parse_measure(plain.get(head, head) + at + rest))
-            except (NameError, ValueError, SyntaxError) as error:
-                raise ValueError(
-                    f"no measure is called {name!r}: {error}; MRR@100, R@20 or nDCG@10 are some."
-                ) from error
+        try:
+            self.measures = [self.library.parse_measure(name) for name in names]
+        except (NameError, ValueError, SyntaxError) as error:
+            raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
         self.names = [_printed(measure) for measure in self.measures]
         if not self.names or len(set(self.names)) < len(self.names):
             raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
@@ -254,10 +248,10 @@ class RetrievalEvaluator(SignedEvaluator):
         self.joint_mean = False
         return self._report(lambda pool: dense_search(pool, self, model, k=self.measures.cutoff))
 
-    def bm25_report(self, **options: Any) -> RetrievalReport:
-        """Measures of BM25 over the same queries and passages; ``options`` of :class:`Bm25`."""
+    def bm25_report(self) -> RetrievalReport:
+        """Measures of BM25 over the same queries and passages."""
         cutoff, bar = self.measures.cutoff, self.show_progress_bar
-        return self._report(lambda pool: Bm25(pool, show_progress_bar=bar, **options).search(cutoff))
+        return self._report(lambda pool: bm25_search(pool, k=cutoff, show_progress_bar=bar))
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Embed, search and average."""
@@ -286,50 +280,40 @@ class RetrievalEvaluator(SignedEvaluator):
 
 
 def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column], list[Row]]:
-    """Return columns and rows of the first system; those of BM25 are next to it, and are no metrics of the model.
+    """Return columns and rows of the first system; those of others, as BM25, are next to it, and have names.
 
     Args:
         systems: Name of the system → its report, all over the same queries.
     """
-    measures = list(next(iter(systems.values())).means)
-    columns = [
-        Column(
-            f"{name} {measure}" if name == "BM25" else measure,
-            None if name == "BM25" else measure.lower().replace("@", "_at_"),
-            picture=measure == measures[0],
-        )
-        for name in systems
-        for measure in measures
-    ]
+    own, measures = next(iter(systems)), list(next(iter(systems.values())).means)
+    columns = []
+    for name in systems:
+        is_other = name != own or name == "BM25"
+        for measure in measures:
+            metric = None if is_other else measure.lower().replace("@", "_at_")
+            columns.append(Column(f"{name} {measure}" if is_other else measure, metric, picture=measure == measures[0]))
     values = [{**report.figures, "mean": report.means} for report in systems.values()]
     rows = [
-        Row(label, [own[label][measure] for own in values for measure in measures], average=label == "mean")
+        Row(label, [each[label][measure] for each in values for measure in measures], average=label == "mean")
         for label in values[0]
     ]
     return columns, rows
 
 
 def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
-    """One row a label, then the macro average; for each system a column a measure, percent with one decimal.
+    """Format the rows of :func:`retrieval_rows`, and the language bias of each system.
 
     Args:
         systems: Name of the system → its report, all over the same queries.
     Example:
         >>> report = RetrievalReport({"fi": {"MRR@100": 0.5, "Recall@100": 0.875}}, {"fi": 8})
         >>> print(retrieval_table({"BM25": report}))
-        language  queries  BM25 MRR@100  BM25 Recall@100
-        fi              8          50.0             87.5
-        ------------------------------------------------
-        mean                       50.0             87.5
+        language  BM25 MRR@100  BM25 Recall@100
+        fi                50.0             87.5
+        ---------------------------------------
+        mean              50.0             87.5
     """
-    first = next(iter(systems.values()))
-    columns = [(name, measure) for name, report in systems.items() for measure in report.means]
-    rows: list[list[Any]] = [
-        [label, count, *(100 * systems[name].figures[label][measure] for name, measure in columns)]
-        for label, count in first.n_queries.items()
-    ]
-    rows.append(["mean", "", *(100 * systems[name].means[measure] for name, measure in columns)])
-    lines = [format_table(["language", "queries", *(" ".join(column) for column in columns)], rows, summary=1)]
+    lines = [format_rows("language", *retrieval_rows(systems))]
     for name, report in systems.items():
         if (bias := report.bias) is not None:
             lines += [

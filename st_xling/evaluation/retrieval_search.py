@@ -9,7 +9,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +23,8 @@ from st_xling.utils.console import progress_bar
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
+#: Query id → ids and scores of passages, best first.
 Rankings = dict[str, list[tuple[str, float]]]
-"""Query id → ids and scores of passages, best first."""
 
 #: Scores of a chunk of passages for all queries, and passages of a chunk, held at a time.
 CHUNK_SCORES = 2**23
@@ -101,7 +101,13 @@ def separate_pools(sets: Sequence[RetrievalSet]) -> list[RetrievalPool]:
     pools = []
     for part in sets:
         queries = tuple(
-            PoolQuery(f"{code}:{name}", text, code, _label(code, part.language), part.relevant[name])
+            PoolQuery(
+                f"{code}:{name}",
+                text,
+                code,
+                code if code == part.language else f"{code}-{part.language}",
+                part.relevant[name],
+            )
             for code, named in part.queries.items()
             for name, text in named.items()
         )
@@ -132,34 +138,25 @@ def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
                 grades = {f"{part.language}:{passage}": grade for passage, grade in part.relevant[name].items()}
                 relevant.setdefault((code, name), {}).update(grades)
     if unlike:
-        shown = ", ".join(unlike[:5])
         raise ValueError(
             f"an id must mean one query in all sets of a mixed pool: {len(unlike)} differ in their text, such as "
-            f"{shown}; give them other ids, or keep the sets apart."
+            f"{', '.join(unlike[:5])}; give them other ids, or keep the sets apart."
         )
     ordered = sorted(texts, key=lambda key: key[0])
     queries = tuple(
         PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name]) for code, name in ordered
     )
-    names = [f"{part.language}:{name}" for part in sets for name in part.passages.ids]
     languages = {f"{part.language}:{name}": part.language for part in sets for name in part.passages.ids}
     digest = hashlib.sha256("\n".join(part.sha256 for part in sets).encode()).hexdigest()
     corpora = [part.passages for part in sets]
-    return RetrievalPool("+".join(part.language for part in sets), queries, corpora, names, languages, digest)
-
-
-def _label(query_language: str, passage_language: str) -> str:
-    return query_language if query_language == passage_language else f"{query_language}-{passage_language}"
+    return RetrievalPool("+".join(part.language for part in sets), queries, corpora, [*languages], languages, digest)
 
 
 def _check_languages(sets: Sequence[RetrievalSet]) -> None:
     codes = [part.language for part in sets]
-    twice = sorted({code for code in codes if codes.count(code) > 1})
-    if not sets:
-        raise ValueError("retrieval needs at least one set of queries, passages and qrels: got none.")
-    if twice:
+    if not codes or len({*codes}) < len(codes):
         raise ValueError(
-            f"sets must have passages of different languages: got {', '.join(twice)} twice; leave one out."
+            f"retrieval needs sets of different languages, at least one: got {', '.join(codes) or 'none'}."
         )
 
 
@@ -240,48 +237,39 @@ def _best(rows: np.ndarray, scores: np.ndarray, places: np.ndarray, k: int) -> t
     return rows[order], scores[order]
 
 
-class Bm25:
-    """An index of a pool's passages; the terms of all passages are in memory, their texts are not.
+def bm25_search(
+    pool: RetrievalPool, *, k: int = 100, k1: float = 0.9, b: float = 0.4, show_progress_bar: bool = False
+) -> Rankings:
+    """Find the best passages of each query that share a term with it, best first; equal scores in the order of ids.
+
+    The terms of all passages are in memory, their texts are not.
 
     Args:
         pool: Queries and passages.
+        k: Hits kept for each query.
         k1: How soon more of a term adds nothing.
         b: How much long passages are held back; with ``k1`` the defaults of Anserini, whose BM25 Mr.TyDi reports.
         show_progress_bar: Whether to show one.
     Raises:
         ValueError: If bm25s is not installed, or no passage holds a word.
     """
-
-    def __init__(
-        self, pool: RetrievalPool, *, k1: float = 0.9, b: float = 0.4, show_progress_bar: bool = False
-    ) -> None:
-        bm25s = require("bm25s", "BM25")
-        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step, whatever the level above it
-        tokenization = require("bm25s.tokenization", "BM25")
-        self.pool = pool
-        self.settings = f"bm25s,lucene,k1={k1:g},b={b:g}"
-        self.vocabulary: dict[str, int] = {}
-        number = self.vocabulary
-        passages = progress_bar(pool.passages, desc="BM25", unit="passages", show=show_progress_bar)
-        ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
-        if not number:
-            raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
-        self.index: Any = bm25s.BM25(method="lucene", k1=k1, b=b)
-        self.index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
-        self.places = _places(pool)
-
-    def search(self, k: int = 100) -> Rankings:
-        """The best passages of each query that share a term with it, best first; equal scores in the order of ids."""
-        return {query.id: self._hits(query.text, k) for query in self.pool.queries}
-
-    def _hits(self, query: str, k: int) -> list[tuple[str, float]]:
-        terms = [self.vocabulary[term] for term in words(query) if term in self.vocabulary]
-        if not terms:
-            return []
-        scores = np.asarray(self.index.get_scores_from_ids(terms))
+    bm25s, tokenization = require("bm25s", "BM25"), require("bm25s.tokenization", "BM25")
+    logging.getLogger("bm25s").setLevel(logging.WARNING)  # it logs every step, whatever the level above it
+    number: dict[str, int] = {}
+    passages = progress_bar(pool.passages, desc="BM25", unit="passages", show=show_progress_bar)
+    ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
+    if not number:
+        raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
+    index = bm25s.BM25(method="lucene", k1=k1, b=b)
+    index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
+    places, rankings = _places(pool), Rankings()
+    for query in pool.queries:
+        terms = [number[term] for term in words(query.text) if term in number]
+        scores = np.asarray(index.get_scores_from_ids(terms)) if terms else np.zeros(0)
         rows = np.flatnonzero(scores > 0)
-        best = _best(rows, scores[rows], self.places, k)
-        return [(self.pool.passage_ids[row], float(score)) for row, score in zip(*best)]
+        best = _best(rows, scores[rows], places, k)
+        rankings[query.id] = [(pool.passage_ids[row], float(score)) for row, score in zip(*best)]
+    return rankings
 
 
 def words(text: str) -> list[str]:

@@ -12,16 +12,15 @@ import pytest
 import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
-from st_xling.evaluation.retrieval import (
-    Bm25,
+from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, write_run
+from st_xling.evaluation.retrieval_search import (
     PoolQuery,
-    RetrievalEvaluator,
-    language_bias,
+    bm25_search,
+    dense_search,
     mixed_pool,
     separate_pools,
-    write_run,
+    words,
 )
-from st_xling.evaluation.retrieval_search import dense_search, words
 from st_xling.models.normalization import Centering, apply_centering
 from st_xling.reranking.records import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
@@ -142,7 +141,7 @@ def test_bm25_by_definition(tmp_path: Path) -> None:
     asked = {"q1": "Wo ist der Hund?", "q2": "三本书", "q3": "nichts davon"}
     folder = beir(tmp_path / "set", texts, {"de": asked}, [(name, "p1", 1) for name in asked])
     [pool] = separate_pools([read_retrieval_set(folder, language="de")])
-    rankings = Bm25(pool, k1=1.2, b=0.75).search(2)
+    rankings = bm25_search(pool, k=2, k1=1.2, b=0.75)
     terms = {name: words(text) for name, text in texts.items()}
     average = sum(map(len, terms.values())) / 4
     for name, query in asked.items():
@@ -216,14 +215,14 @@ def test_signature(sets: list[RetrievalSet]) -> None:
 def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
     for options, message in (
         ({"pool": "one"}, "pool must be one of separate, mixed"),
-        ({"measures": ["Foo@3"]}, "no measure is called 'Foo@3'"),
+        ({"measures": ["Foo@3"]}, "measures .*Foo"),
         ({"measures": ["MRR@10", "RR@10"]}, "one or more different ones"),
     ):
         with pytest.raises(ValueError, match=message):
             RetrievalEvaluator(sets, **options)
-    with pytest.raises(ValueError, match="at least one set"):
+    with pytest.raises(ValueError, match="at least one: got none"):
         RetrievalEvaluator([])
-    with pytest.raises(ValueError, match="different languages: got en twice"):
+    with pytest.raises(ValueError, match="different languages.*got en, en"):
         mixed_pool([sets[1], sets[1]])
     other = beir(tmp_path / "zz", {"p": "x"}, {"en": {"q1": "another question"}}, [("q1", "p", 1)])
     with pytest.raises(ValueError, match="1 differ in their text, such as en q1"):

@@ -20,7 +20,7 @@ from st_xling.data.retrieval import (
 )
 from st_xling.data.retrieval.files import read_passages
 from st_xling.data.retrieval.retrieval_set import parse_retrieval_spec
-from st_xling.evaluation.retrieval import mixed_pool
+from st_xling.evaluation.retrieval_search import mixed_pool
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
 
