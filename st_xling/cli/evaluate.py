@@ -240,10 +240,7 @@ def bucc(
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
     if keep:
-        thresholds, left_out = publishable_thresholds(evaluator, result)
-        for pair, why in left_out.items():
-            logger.warning("the threshold of %s is not published: %s", pair, why)
-        publish_thresholds(Path(model), thresholds)
+        publish_thresholds(Path(model), publishable_thresholds(evaluator, result))
     keep_results(context, "bucc", replace(result, metrics={**metrics, "histograms": evaluator.histograms}))
 
 

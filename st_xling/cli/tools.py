@@ -239,8 +239,8 @@ def postprocess(
         complete=lambda folder: update_model_card(folder, is_new=True),
         **model_options(context),
     )
-    print(report.table(), report.signature, sep="\n")
-    write_results(context, {"postprocess": report.as_dict()})
+    print(report.table())
+    write_results(context, {"postprocess": report.content})
 
 
 @app.command("reproduce", cls=Command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
     from st_xling.data import BuccCorpus
+
+logger = logging.getLogger(__name__)
 
 #: Measures of each language pair.
 MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
@@ -95,12 +98,10 @@ class BuccEvaluator(SignedEvaluator):
         self.corpora = indexed_corpora(corpora, "corpora")
         self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
         self.threshold = threshold
-        if isinstance(threshold, str) and threshold != "tune":
-            raise ValueError(f"threshold must be a number or 'tune': got {threshold!r}.")
-        if (train is None) == (threshold is None):
+        if (train is None) == (threshold is None) or (isinstance(threshold, str) and threshold != "tune"):
             raise ValueError(
-                f"expected either train corpora or a threshold: got {'neither' if train is None else 'both'}; "
-                "threshold='tune' takes the best one on the gold that is then evaluated by."
+                f"expected either train corpora or a threshold, a number or 'tune': got "
+                f"{'train' if train is not None else 'no train'} and threshold={threshold!r}."
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
@@ -227,12 +228,9 @@ class BuccEvaluator(SignedEvaluator):
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, mine, choose thresholds and compare with the gold."""
-        scores = self.scores(model)
-        metrics: dict[str, float] = {
-            f"{pair}_{key}": getattr(own, key) for pair, own in scores.items() for key in MEASURES
-        }
-        means = {key: sum(getattr(own, key) for own in scores.values()) / len(scores) for key in MEASURES[:3]}
-        values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in scores.items()}
+        values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in self.scores(model).items()}
+        metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
+        means = {key: sum(own[key] for own in values.values()) / len(values) for key in MEASURES[:3]}
         return Measured({**metrics, **means}, *mining_rows(values, means, self.threshold_source))
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
@@ -303,15 +301,12 @@ def _indexed(
         source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
         target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
         pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold or ()]
-    if not source or not target or not pairs:
+    are_rows = all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs)
+    if not pairs or not are_rows or len({*pairs}) < len(pairs):
         raise ValueError(
-            f"{name}: expected sentences and gold pairs, got {len(source)} and {len(target)} sentences and "
-            f"{len(pairs)} gold pairs."
+            f"{name}: gold must be pairs of rows, counted from 0, each once and at least one: got {len(pairs)} for "
+            f"{len(source)} and {len(target)} sentences."
         )
-    if not all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs):
-        raise ValueError(f"{name}: gold pairs must be rows, from 0, of {len(source)} and {len(target)} sentences.")
-    if len(set(pairs)) < len(pairs):
-        raise ValueError(f"{name}: {len(pairs) - len(set(pairs))} gold pairs come twice; remove the repeats.")
     return IndexedCorpus(list(source), list(target), pairs)
 
 
@@ -322,28 +317,33 @@ def _codes(pair: str) -> tuple[str, str]:
     return source, target
 
 
-def publishable_thresholds(
-    evaluator: BuccEvaluator, result: EvaluationResult
-) -> tuple[dict[str, PublishedThreshold], dict[str, str]]:
-    """Thresholds to publish with the model, and what they yielded on the split that was evaluated.
+def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -> dict[str, PublishedThreshold]:
+    """Return thresholds to publish with the model, and what they yielded on the split that was evaluated.
+
+    A warning names pairs whose threshold is not to be published: it was tuned on the gold that it was evaluated by, it
+    keeps nothing, or the pair is not two language codes.
 
     Args:
         evaluator: The evaluator.
         result: Its result.
     Returns:
-        Thresholds by pair; and for each other pair why its threshold is not to be published: it was tuned on the gold
-        that it was evaluated by, it keeps nothing, or the pair is not two language codes.
+        Thresholds by pair.
     """
-    published, left_out = {}, {}
+    published = {}
     dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
     # As mining notes it that names the languages of both sides.
     center = {"center": "language"} if evaluator.by_language else {}
-    options = {**dim, **center, **evaluator.model_options}
     rows = {row.label: row.values for row in result.rows}
-    for pair in evaluator.corpora:
+    for pair, corpus in evaluator.corpora.items():
         values: dict[str, Any] = dict(zip(MEASURES[:4], rows[pair]))
-        if (why := _why_not(evaluator, pair, values["threshold"])) is not None:
-            left_out[pair] = why
+        try:
+            if evaluator.threshold == "tune" or (evaluator.train or {}).get(pair) == corpus:
+                raise ValueError("it was tuned on the gold that it was evaluated by")
+            if not math.isfinite(values["threshold"]):
+                raise ValueError(f"it is {values['threshold']}")
+            canonical_pair(pair)
+        except ValueError as error:
+            logger.warning("the threshold of %s is not published: %s", pair, str(error).rstrip("."))
             continue
         published[pair] = PublishedThreshold(
             **values,
@@ -351,21 +351,6 @@ def publishable_thresholds(
             k=evaluator.k,
             retrieval=evaluator.retrieval,
             signature=evaluator.signature,
-            options=options,
+            options={**dim, **center, **evaluator.model_options},
         )
-    return published, left_out
-
-
-def _why_not(evaluator: BuccEvaluator, pair: str, threshold: float) -> str | None:
-    if (
-        evaluator.threshold_source == "tuned on this gold"
-        or (evaluator.train or {}).get(pair) == evaluator.corpora[pair]
-    ):
-        return "it was tuned on the gold that it was evaluated by"
-    if not math.isfinite(threshold):
-        return f"it is {threshold}"
-    try:
-        canonical_pair(pair)
-    except ValueError as error:
-        return str(error).rstrip(".")
-    return None
+    return published

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,16 @@ def save_figure(figure: Any, path: str | Path) -> Path:
     return path
 
 
+def _panels(titles: Iterable[str], size: tuple[float, float]) -> tuple[Any, list[Any]]:
+    """Make a figure with a panel for each title, side by side."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure, names = Figure(figsize=size, layout="constrained"), list(titles)
+    FigureCanvasAgg(figure)
+    return figure, [figure.add_subplot(1, len(names), place, title=name) for place, name in enumerate(names, 1)]
+
+
 def draw_token_points(
     panels: Mapping[str, tuple[Tensor, Tensor]],
     path: str | Path,
@@ -96,22 +106,16 @@ def draw_token_points(
         Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
     """
     import torch
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(4.6 * len(panels), 4.2), layout="constrained")
-    FigureCanvasAgg(figure)
-    for place, (title, points) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(1, len(panels), place)
+    figure, axes_of = _panels(panels, (4.6 * len(panels), 4.2))
+    for place, (axes, points) in enumerate(zip(axes_of, panels.values())):
         if joined:
             axes.plot(*torch.stack(points).movedim(2, 0).numpy(), color="0.75", linewidth=0.8, zorder=0)
         for name, part, marker in zip(languages, points, "o^"):
             size = 30 if joined else 9
             axes.scatter(part[:, 0], part[:, 1], s=size, alpha=0.55, marker=marker, label=name, linewidths=0)
-        axes.set_title(title)
-        axes.set_xticks([])
-        axes.set_yticks([])
-        if place == 1:
+        axes.set(xticks=[], yticks=[])
+        if place == 0:
             axes.legend(frameon=False, loc="best")
     return save_figure(figure, path)
 
@@ -129,17 +133,11 @@ def draw_cosines(
     Returns:
         ``path``.
     """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(3.4 + 3.6 * len(panels), 6.0), layout="constrained")
-    FigureCanvasAgg(figure)
-    for place, (title, cosines) in enumerate(panels.items(), start=1):
-        axes = figure.add_subplot(1, len(panels), place)
+    figure, axes_of = _panels(panels, (3.4 + 3.6 * len(panels), 6.0))
+    for place, (axes, cosines) in enumerate(zip(axes_of, panels.values())):
         image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
-        axes.set_title(title)
         axes.set_xticks(range(len(labels[1])), labels[1], rotation=90, fontsize=7)
-        axes.set_yticks(range(len(labels[0])), labels[0] if place == 1 else [], fontsize=7)
+        axes.set_yticks(range(len(labels[0])), labels[0] if place == 0 else [], fontsize=7)
         axes.tick_params(length=0)
     figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
     return save_figure(figure, path)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,42 +40,27 @@ _BEFORE, _INT8 = "as it was", "int8"
 
 @dataclass(frozen=True)
 class PostprocessReport:
-    """Result of :func:`postprocess`, as in ``results.json["postprocess"]``.
+    """Result of :func:`postprocess`.
 
     Attributes:
-        source: Hub id, or name of the folder.
-        source_fingerprint: Eight hex digits of the source.
-        source_card: License and base model in the source's own card.
-        texts: Number of texts of each language that the steps were fitted on.
-        stages: Step → ``"bytes"`` of a vector, and ``"accuracy"`` by pair of languages, from the first to the second
-            and back, fractions in [0, 1].
-        signature: What the accuracies depend on besides the source.
-        command: Command that repeats it.
-        version: Of this package.
+        content: ``results.json["postprocess"]``: the source, its license and base model; ``texts``, the number of texts
+            of each language that the steps were fitted on; ``stages``, step → ``"bytes"`` of a vector, and
+            ``"accuracy"`` by pair of languages, from the first to the second and back, fractions in [0, 1]; signature
+            and command.
     """
 
-    source: str
-    source_fingerprint: str
-    source_card: dict[str, str]
-    texts: dict[str, int]
-    stages: dict[str, dict[str, Any]]
-    signature: str
-    command: str | None = None
-    version: str = __version__
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return what is written as JSON."""
-        return {name: value for name, value in asdict(self).items() if value is not None}
+    content: dict[str, Any]
 
     def table(self) -> str:
         """Format one row for each step, which includes those before it; accuracy in percent."""
-        pairs = list(self.stages[_BEFORE]["accuracy"])
+        stages = self.content["stages"]
+        pairs = list(stages[_BEFORE]["accuracy"])
         head = ["after", *(f"{pair} {arrow}" for pair in pairs for arrow in ("->", "<-")), "mean", "bytes a vector"]
         rows: list[list[Any]] = []
-        for name, stage in self.stages.items():
+        for name, stage in stages.items():
             values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
             rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
-        return format_table(head, rows)
+        return f"{format_table(head, rows)}\n{self.content['signature']}"
 
 
 def postprocess(
@@ -175,16 +160,16 @@ def postprocess(
             last = list(stages.values())[-1]
             stages[_INT8] = [np.asarray(quantize_embeddings(side, "int8", ranges=ranges)) for side in last]
         is_folder = Path(model).is_dir()
-        report = PostprocessReport(
-            source=Path(model).resolve().name if is_folder else model,
-            source_fingerprint=model_fingerprint(encoder)[:8],
-            source_card=card_terms(model),
-            texts={code: len(own_texts) for code, own_texts in texts.items()},
-            stages={
+        content = {
+            "source": Path(model).resolve().name if is_folder else model,
+            "source_fingerprint": model_fingerprint(encoder)[:8],
+            "source_card": card_terms(model),
+            "texts": {code: len(own_texts) for code, own_texts in texts.items()},
+            "stages": {
                 name: {"bytes": int(sides[0][0].nbytes), "accuracy": _accuracy(evaluator, sides)}
                 for name, sides in stages.items()
             },
-            signature=sign(
+            "signature": sign(
                 "postprocess",
                 steps=[name.replace(", ", "-").replace(" ", "-") for name in list(stages)[1:]],
                 fitted_on=sha8(texts),
@@ -194,8 +179,9 @@ def postprocess(
                 model=model_options(encoder),
                 data=f"{','.join(held)}@{sha8(evaluator.pairs)}",
             ),
-            command=command,
-        )
+            **({} if command is None else {"command": command}),
+            "version": __version__,
+        }
         result.model_card_data.base_model = None if is_folder else model
 
         def finish(path: Path) -> None:
@@ -204,8 +190,8 @@ def postprocess(
             if complete is not None:
                 complete(path)
 
-        write_model(folder, result, model, report.as_dict(), finish)
-        return report
+        write_model(folder, result, model, content, finish)
+        return PostprocessReport(content)
 
 
 def _accuracy(evaluator: PrecisionEvaluator, sides: Sequence[np.ndarray]) -> dict[str, list[float]]:

@@ -317,7 +317,7 @@ def test_settings_of_the_model_count(run: dict[str, Any], tmp_path: Path) -> Non
     corpora = [(part.source, part.target, part.gold) for part in (dev, test)]
     evaluator = BuccEvaluator({"de-en": corpora[1]}, train={"de-en": corpora[0]})
     model = load_encoder(run["model"], device="cpu", **USED)
-    thresholds, _ = publishable_thresholds(evaluator, evaluator.evaluate(model))
+    thresholds = publishable_thresholds(evaluator, evaluator.evaluate(model))
     assert thresholds["de-en"].options == {"dim": "8", "layer": "1", "prompt": "query: ", "dtype": "bfloat16"}
     publish_thresholds(run["model"], thresholds)
     run["threshold"] = "published"

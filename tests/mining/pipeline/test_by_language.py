@@ -137,7 +137,7 @@ def test_thresholds_hold_for_the_way_to_center(
     assert again.calibration == report.calibration
     folder = shutil.copytree(model, tmp_path / "model")
     evaluator = BuccEvaluator({"de-en": (TEXTS.source, TEXTS.target, TEXTS.gold)}, threshold=1.01)
-    thresholds, _ = publishable_thresholds(evaluator, evaluator.evaluate(load_encoder(str(folder), device="cpu")))
+    thresholds = publishable_thresholds(evaluator, evaluator.evaluate(load_encoder(str(folder), device="cpu")))
     publish_thresholds(folder, thresholds)
     _, report = mined(texts, model=str(folder), filters=NAMED, threshold="published")
     assert report.threshold == 1.01
