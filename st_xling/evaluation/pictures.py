@@ -65,12 +65,12 @@ def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     return points[: len(source)], points[len(source) :]
 
 
-def save_figure(figure: Any, path: str | Path) -> Path:
+def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
     """Write a matplotlib figure as PNG, in a folder that is made where it is missing; the path."""
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_writer(path) as stream:
-        figure.savefig(stream, dpi=130, format="png", metadata={"Software": None})
+        figure.savefig(stream, dpi=dpi, format="png", metadata={"Software": None})
     return path
 
 

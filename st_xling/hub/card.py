@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import csv
-import dataclasses
 import functools
 import json
 import logging
@@ -114,15 +113,6 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
     """The YAML at the top: what sentence-transformers says of such a model, and results that leaderboards read."""
     st_data = _st_card_data(facts)
     results = [each for result in facts.evaluations for each in eval_results(result)]
-    # In a model index's order: those of one data set together, under the names that the first gives it.
-    groups: dict[tuple, list[EvalResult]] = {}
-    for result in results:
-        groups.setdefault(result.unique_identifier, []).append(result)
-    results = [
-        dataclasses.replace(result, task_name=group[0].task_name, dataset_name=group[0].dataset_name)
-        for group in groups.values()
-        for result in group
-    ]
     options, base_model = facts.options, facts.base_model
     relation = facts.slim["relation"] if facts.slim else "adapter" if facts.kind.adapters else "finetune"
     said: dict[str, Any] = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from st_xling.evaluation.pictures import save_figure
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.markdown import one_line
-from st_xling.utils.io import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,10 +37,7 @@ def draw_pictures(folder: Path, evaluations: Sequence[tuple[str, SavedResults]])
         if figure is None:
             path.unlink(missing_ok=True)
             continue
-        path.parent.mkdir(exist_ok=True)
-        stream = io.BytesIO()
-        figure.savefig(stream, dpi=_DPI, format="png", metadata={"Software": None})
-        write_atomic(path, stream.getvalue())
+        save_figure(figure, path, dpi=_DPI)
 
 
 def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Figure | None:
