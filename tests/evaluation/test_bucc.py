@@ -166,22 +166,6 @@ def test_errors(corpora, options, message):
         BuccEvaluator(corpora, **options)
 
 
-def test_bad_embeddings_name_the_pair():
-    table = {"a": [0.0, 0.0], "b": [1.0, 0.0], "x": [1.0, 0.0], "y": [0.0, 1.0]}
-    with pytest.raises(ValueError, match="de-en: .*only zeros in row 0"):
-        BuccEvaluator({"de-en": CORPORA}, threshold=1.0, k=1)(TableModel(table))
-
-
-def test_real_files(real_data, make_model):
-    """Read, not mined: the figures of real encoders are in the README."""
-    evaluator = BuccEvaluator.from_folder(real_data / "mining", ["de-en", "zh-en"])
-    assert [len(part["zh-en"].gold) for part in (evaluator.corpora, evaluator.train)] == [106, 106]
-    assert "|threshold:train|split:test|" in evaluator.signature
-    sample = BuccEvaluator.from_folder(real_data / "bucc2018", ["zh-en"], split="sample", threshold=1.06)
-    assert sample.train is None and len(sample.corpora["zh-en"].target) == 13589
-    assert "|threshold:given|split:sample|" in sample.signature
-
-
 # Pairs of ids, and xsim, which share these functions
 
 

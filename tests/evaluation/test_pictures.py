@@ -9,7 +9,6 @@ from safetensors.torch import load_file
 
 from st_xling.evaluation.mining_scores import EvaluatedPairs
 from st_xling.evaluation.pictures import TrainingPicture, score_histogram
-from st_xling.models.normalization import center_by_text
 
 
 @pytest.fixture
@@ -44,22 +43,6 @@ def test_without_a_start_or_sentences_nothing_is_drawn(data, make_model, tmp_pat
     assert TrainingPicture(data, "tr").end(make_model(), tmp_path) == []
     TrainingPicture({}, "tr").begin(make_model(), tmp_path / "training")
     assert not list((tmp_path / "training").iterdir()) and not (tmp_path / "pictures").exists()
-
-
-def test_sentence_vectors_of_each_language_by_its_route(data, make_model, tmp_path, monkeypatch):
-    from st_xling.evaluation import pictures
-
-    drawn = {}
-    monkeypatch.setattr(pictures, "draw_token_points", lambda panels, path, **options: drawn.update(panels))
-    model, columns = make_model(), [data["xx-en"][column][:] for column in ("source", "target")]
-    texts, languages = [*columns[0], *columns[1]], ["xx"] * len(columns[0]) + ["en"] * len(columns[1])
-    models = {"before": model, "after": center_by_text(model, texts, languages, "per_language")}
-    pictures.draw_sentence_vectors(models, data, tmp_path / "picture.png")
-    gaps = {title: float((source.mean(0) - target.mean(0)).norm()) for title, (source, target) in drawn.items()}
-    assert {title: tuple(map(len, sides)) for title, sides in drawn.items()} == dict.fromkeys(
-        models, (len(columns[0]),) * 2
-    )
-    assert gaps["after"] < 0.2 * gaps["before"]
 
 
 def judged(scores: list[float], correct: list[bool]) -> EvaluatedPairs:

@@ -115,16 +115,6 @@ def test_matrix_ranks_only_the_candidates_of_its_column():
     assert cells == sum(map(len, matrix.values())) >= 6
 
 
-def test_one_language_for_all_candidates():
-    matrix = ranking_matrix([[0.1, 0.9], [0.1]], [[0, 1], [1]], ["ar", "ar"], ["en", ["th"]])
-    assert matrix["ar"]["en"] == ranking_scores([[0.1, 0.9]], [[0, 1]])
-    assert list(matrix["ar"]) == ["en", "th"]
-    with pytest.raises(ValueError, match="for each of 2 queries: got 1 and 2"):
-        ranking_matrix([[1.0], [1.0]], [[1], [1]], ["ar"], ["en", "en"])
-    with pytest.raises(ValueError, match="query 0: .*each of 2 candidates: got 1 languages"):
-        ranking_matrix([[1.0, 2.0]], [[1, 0]], ["ar"], [["en"]])
-
-
 def test_plain_loops() -> None:
     """The same draws, one set and one measure at a time."""
     values = np.random.default_rng(3).random((17, 3))

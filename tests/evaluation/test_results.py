@@ -57,17 +57,6 @@ def test_no_infinity_gets_into_the_file(tmp_path: Path) -> None:
     assert read_saved_results(tmp_path)[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
 
 
-def test_keys_of_a_later_version_stay(tmp_path: Path) -> None:
-    save_results(tmp_path, kept())
-    path = tmp_path / "results.json"
-    content = json.loads(path.read_text(encoding="utf-8"))
-    content["evaluations"][0]["machine"] = "a big one"
-    path.write_text(json.dumps(content), encoding="utf-8")
-    save_results(tmp_path, kept("xsim"))
-    assert json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]["machine"] == "a big one"
-    assert [found.task for found in read_saved_results(tmp_path)] == ["tatoeba", "xsim"]
-
-
 ENTRY = {"task": "xsim", "figures": {}, "signature": "x", "command": "c", "version": "0.1.0", "columns": [], "rows": []}
 
 

@@ -205,13 +205,6 @@ def test_runs_are_read_again(model: Any, sets: list[RetrievalSet], tmp_path: Pat
     assert [f"p{place}" for place in first.of(3)] == [name for name, _ in found["en:q3"]]
 
 
-def test_signature(sets: list[RetrievalSet]) -> None:
-    evaluator = RetrievalEvaluator(sets, name="dev")
-    start = "retrieval|passages:xx,en|pool:separate|measures:MRR@100,Recall@100|depth:100|ties:id|data:dev@"
-    assert evaluator.primary_metric == "dev_mean_MRR@100" and evaluator.signature.startswith(start)
-    assert evaluator.signature != RetrievalEvaluator(sets[::-1], name="dev").signature
-
-
 def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
     for options, message in (
         ({"pool": "one"}, "pool must be one of separate, mixed"),

@@ -15,7 +15,7 @@ import sentence_transformers
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from st_xling.hub import CardOptions, load, published_files, save, write_card
+from st_xling.hub import load, published_files, save, write_card
 from tests.hub.clients import Client
 from tests.hub.hub_server import Hub
 
@@ -54,15 +54,6 @@ def test_saving_takes_everything_along(carded: Path, tmp_path: Path) -> None:
         assert (tmp_path / "copy" / path).read_bytes() == (carded / path).read_bytes(), path
     save(load(tmp_path / "copy", device="cpu"), tmp_path / "again", source=tmp_path / "copy")
     assert paths(tmp_path / "again") == saved
-
-
-def test_a_copy_by_sentence_transformers_alone_shows_the_pictures(carded: Path, tmp_path: Path) -> None:
-    """ST writes the text of the card, and no picture: of a model that is on the Hub, those there are shown."""
-    write_card(carded, options=CardOptions(repo_id="tester/mine"))
-    SentenceTransformer(str(carded), device="cpu").save_pretrained(str(tmp_path / "copy"))
-    card = (tmp_path / "copy" / "README.md").read_text(encoding="utf-8")
-    assert card == (carded / "README.md").read_text(encoding="utf-8") and not (tmp_path / "copy" / "pictures").exists()
-    assert "](https://huggingface.co/tester/mine/resolve/main/pictures/token_states.png)" in card
 
 
 @pytest.mark.parametrize("kind", ["encoder", "separate", "cross-encoder"])
@@ -110,15 +101,6 @@ def _nudge(model: Any) -> None:
 
 def _normalize(model: Any) -> None:
     model.append(sentence_transformers.sentence_transformer.modules.Normalize())
-
-
-def test_saving_over_itself_loses_nothing(carded: Path) -> None:
-    before = {path: (carded / path).read_bytes() for path in paths(carded)}
-    save(load(carded, device="cpu"), carded, source=carded)
-    after = {path: (carded / path).read_bytes() for path in paths(carded)}
-    assert after.keys() == before.keys()
-    # ST notes how the tokenizer was used last.
-    assert {path for path in after if after[path] != before[path]} <= {"tokenizer_config.json"}
 
 
 def test_what_is_not_loaded(carded: Path) -> None:

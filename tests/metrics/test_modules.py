@@ -124,21 +124,6 @@ def test_threshold_of_the_training_row():
     assert "|pairs:de-en,fr-en|threshold:train|duplicates:error|" in results["signature"]
 
 
-def test_nothing_correct_and_no_threshold():
-    module = load("bucc_mining")
-    results = module.compute(predictions=[mined((1, 2, 1.0))], references=[gold((3, 4))], threshold="tune")
-    assert results["thresholds"] == [float("inf")] and results["n_mined"] == 0 and results["f1"] == 0.0
-    results = module.compute(predictions=[mined((1, 2, 1.0))], references=[gold((3, 4))])
-    assert results["thresholds"] == [None] and results["threshold_source"] == "none" and results["n_mined"] == 1
-
-
-def test_duplicates():
-    module = load("bucc_mining")
-    rows = {"predictions": [mined(("a", "b", 1.0), ("a", "b", 2.0))], "references": [gold(("a", "b"), ("a", "b"))]}
-    with pytest.raises(ValueError, match=r"row 0: predictions must hold each pair once: got \('a', 'b'\) twice"):
-        module.compute(**rows)
-
-
 ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]}
 
 

@@ -79,30 +79,6 @@ def test_bare_names_offline(tmp_path):
     assert combined == "1.0"
 
 
-def test_alone_and_without_the_package(tmp_path):
-    """In a process that imports nothing of ours; and where nothing of ours is left, they say what to install."""
-    script = """
-import json, sys, evaluate
-sys.modules["st_xling"] = None
-said = []
-for name in sys.argv[1:]:
-    try:
-        evaluate.load(name)
-    except ImportError as error:
-        said.append(str(error))
-del sys.modules["st_xling"]
-print(json.dumps([said, [evaluate.load(name).name for name in sys.argv[1:]]]))
-"""
-    env = environment(tmp_path, HF_EVALUATE_OFFLINE="1")
-    assert python("import st_xling", env=env, cwd=tmp_path).returncode == 0
-    ran = python(script, *metrics.NAMES, env=env, cwd=tmp_path)
-    assert ran.returncode == 0, ran.stderr
-    said, loaded = json.loads(ran.stdout)
-    assert loaded == list(metrics.NAMES)
-    for name, message in zip(metrics.NAMES, said, strict=True):
-        assert all(fact in message for fact in (name, "pip install st-xling", str(tmp_path / "modules"))), message
-
-
 @pytest.mark.parametrize(
     "changes",
     [

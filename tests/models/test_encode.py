@@ -148,17 +148,3 @@ def test_types(dtype: Any, saved_encoder: Path) -> None:
         found = encode(model, TEXTS, normalize_embeddings=True)
         assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(len(TEXTS)), abs=1e-6)
         assert (exact * found).sum(axis=1).min() > 0.999 and not np.array_equal(exact, found)
-
-
-def test_a_real_encoder(real_data: Path, real_encoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """multilingual-e5-small on real sentences of several languages."""
-    monkeypatch.setattr(encoding, "CPU_TOKENS", 2048)
-    texts = []
-    for name in ("ara-eng.ara", "cmn-eng.cmn", "deu-eng.deu", "tha-eng.eng"):
-        texts += (real_data / "tatoeba" / f"tatoeba.{name}").read_text(encoding="utf-8").splitlines()[:60]
-    model = SentenceTransformer(real_encoder, device="cpu")
-    expected = model.encode(texts, prompt_name="query")
-    for bound in (0.99999, 0.999):
-        found = encode(model, texts, prompt_name="query", normalize_embeddings=True)
-        assert (found * expected).sum(axis=1).min() > bound
-        model.bfloat16()

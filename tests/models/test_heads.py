@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
@@ -98,29 +97,6 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
         torch.testing.assert_close(whole(**tokens).logits, scores)
 
 
-@pytest.mark.parametrize("layout", ["first", "sharded", "pickled"])
-def test_layouts_of_checkpoints(masked_lm: Any, layout: str) -> None:
-    """BERT's first checkpoints say gamma and beta; large ones are cut into files; old ones are pickled."""
-    folder, whole = masked_lm()
-    path = folder / "model.safetensors"
-    state = load_file(path)
-    if layout == "first":
-        names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
-        for new, old in names.items():
-            state = {key.replace(new, old): tensor for key, tensor in state.items()}
-        save_file(state, path, metadata={"format": "pt"})
-    elif layout == "pickled":
-        path.unlink()
-        torch.save(state, folder / "pytorch_model.bin")
-    else:
-        path.unlink()
-        whole.save_pretrained(folder, max_shard_size="5KB")
-        assert len(list(folder.glob("*.safetensors"))) > 1
-    head = TranslationLanguageModelingLoss(load_encoder(str(folder), device="cpu")).head
-    theirs = whole.cls.predictions
-    assert torch.equal(head.norm.weight, theirs.transform.LayerNorm.weight) and torch.equal(head.bias, theirs.bias)
-
-
 def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, whole = masked_lm()
     cache = tmp_path / "cache"
@@ -161,11 +137,6 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
         with pytest.raises(ValueError, match="bias.*head='new'"):
             build(model)
         build(model, head="new")
-
-
-def test_the_head_follows_the_encoders_dtype(make_model: Any) -> None:
-    head = VocabularyHead(backbone(make_model().to(torch.bfloat16)))
-    assert {part.dtype for part in head.parameters()} == {torch.bfloat16}
 
 
 def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) -> None:

@@ -95,13 +95,9 @@ def test_nothing_to_load(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no model")
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "modules.json").write_text("[{")
-    (tmp_path / "weightless").mkdir()
-    (tmp_path / "weightless" / "config.json").write_text('{"model_type": "bert"}')
     for name, kind in (
         (tmp_path, "folder"),
         (tmp_path / "broken", "folder"),
-        (tmp_path / "weightless", "folder"),
-        (tmp_path / "notes.txt", "Hub id or folder"),
         (tmp_path / "absent", "Hub id or folder"),
         ("nobody/no-such-encoder", "Hub id or folder"),
     ):
@@ -117,19 +113,10 @@ class Code:
         return os.mkdir, ("executed",)
 
 
-DAMAGE: dict[str, tuple[str, bytes | None]] = {
+DAMAGE: dict[str, tuple[str, bytes]] = {
     "weights cut short": ("model.safetensors", b"\x90\x01\x00\x00\x00\x00\x00\x00{"),
     "weights that run code": ("pytorch_model.bin", pickle.dumps(Code())),
-    "weights that are none": ("pytorch_model.bin", b"no weights" * 99),
-    "modules without type": ("modules.json", b'[{"idx": 0, "name": "0", "path": ""}]'),
-    "modules: a number": ("modules.json", b"7"),
-    "modules: numbers": ("modules.json", b"[7]"),
-    "modules nested deep": ("modules.json", b"[" * 200_000 + b"]" * 200_000),
     "no vocabulary": ("config.json", b'{"model_type": "bert", "vocab_size": 0, "num_hidden_layers": 1}'),
-    "a huge shape": ("config.json", b'{"model_type": "bert", "hidden_size": 1000000000, "num_attention_heads": 1}'),
-    "a shape of words": ("config.json", b'{"model_type": "bert", "hidden_size": "wide"}'),
-    "settings: a list": ("config_sentence_transformers.json", b"[]"),
-    "no pooling": ("1_Pooling/config.json", None),
     "a length of words": ("sentence_bert_config.json", b'{"max_seq_length": "long"}'),
     "a tokenizer that is none": ("tokenizer.json", b"[]"),
 }
@@ -142,7 +129,7 @@ def test_damaged_folders(what: str, saved: Path, tmp_path: Path, monkeypatch: py
     name, content = DAMAGE[what]
     if name == "pytorch_model.bin":
         (folder / "model.safetensors").unlink()
-    (folder / name).unlink() if content is None else (folder / name).write_bytes(content)
+    (folder / name).write_bytes(content)
     with pytest.raises(ValueError, match=f"no encoder could be loaded from the folder '{folder}': .+ Check the name"):
         load_encoder(str(folder))
     assert not (tmp_path / "executed").exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from st_xling.models.view import load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
 from st_xling.utils.loaded import name_of
 
-HAS_OPENVINO = find_spec("openvino") is not None
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 
 
@@ -109,28 +107,12 @@ def test_faults(options: dict[str, Any], message: str, model: Any) -> None:
         ({"backend": "onnx", "dtype": "float16"}, "--dtype.* got float16 for onnx"),
         ({"backend": "onnx", "layer": 1}, "--layer.* got 1 for onnx"),
         ({"backend": "onnx"}, "--backend. onnx needs optimum-onnx.* got transformers 5"),
-        pytest.param(
-            *({"backend": "openvino"}, "--backend. openvino needs optimum-intel.*pip install 'st-xling.openvino.'"),
-            marks=pytest.mark.skipif(HAS_OPENVINO, reason="openvino is installed"),
-        ),
         ({"revision": "main"}, "--revision.* got 'main' for the folder"),
     ],
 )
 def test_faults_of_loading(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_encoder(str(saved_encoder), **options)
-
-
-@pytest.mark.skipif(not HAS_OPENVINO, reason="needs st-xling[openvino], in an environment of its own")
-def test_openvino(saved_encoder: Path, tmp_path: Path) -> None:
-    """Exported, saved, loaded again: vectors as torch's, and the backend named."""
-    texts = ["Ein kurzer Satz.", "东京", "نص", ""]
-    expected = load_encoder(str(saved_encoder)).encode(texts)
-    load_encoder(str(saved_encoder), backend="openvino").save_pretrained(str(tmp_path / "exported"))
-    exported = load_encoder(str(tmp_path / "exported"), backend="openvino")
-    (found,) = encode_columns(exported, [texts])
-    np.testing.assert_allclose(found, expected, rtol=0, atol=0.02)  # bfloat16 where the processor has it
-    assert model_options(exported) == {"backend": "openvino"}
 
 
 def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
@@ -152,10 +134,3 @@ def test_a_model_of_two_encoders(make_model: Callable[..., Any]) -> None:
         (found,) = encode_columns(apply_centering(both, centering), [TEXTS], tasks=["zh"], role=role)  # type: ignore[arg-type]
         expected = centering(torch.from_numpy(by(TEXTS)), "zh").numpy()
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
-
-
-def test_a_view_runs_by_the_same_backend(make_model: Callable[..., Any]) -> None:
-    model = make_model()
-    model.backend, model.module_kwargs = "onnx", {"0": ["task"]}
-    changed = view(model, truncate_dim=8)
-    assert changed.backend == "onnx" and changed.module_kwargs == {"0": ["task"]}

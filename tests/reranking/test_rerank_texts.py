@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import io
 import json
@@ -148,17 +147,6 @@ def test_what_is_done_is_not_done_again(
     for found, expected in zip(read(out), whole, strict=True):
         assert found.pop("score") == pytest.approx(expected.pop("score"), abs=1e-6)
         assert found == expected
-
-
-def test_a_full_disk_names_the_file(
-    queries: Path, passages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: Any
-) -> None:
-    def full(*arguments: Any) -> dict[str, int]:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(module, "_rank", full)
-    with pytest.raises(OSError, match=r"No space left on device: .*ranked\.jsonl"):
-        rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl")
 
 
 def test_the_command(
