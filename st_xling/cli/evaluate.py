@@ -294,10 +294,10 @@ def xsim(
     text = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
     encoder = centered(encoder, context, *english_columns(text.pairs), batch_size=batch_size)
     options = given(k=k, margin=margin, seed=seed, batch_size=batch_size)
-    report = xsim_by_language(
+    result = xsim_by_language(
         encoder, text.pairs, plus_plus=plus_plus, name=text.name, show_progress_bar=True, **options
     )
-    _report(context, "xsim", report.result(), report.table())
+    _report(context, "xsim", result, result.table())
 
 
 @tasks.command("reranking", cls=Command)

@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS as TATOEBA_GROUPS
     from st_xling.evaluation.tatoeba_data import resolve_languages as resolve_languages
     from st_xling.evaluation.xsim import XsimPlusPlus as XsimPlusPlus
-    from st_xling.evaluation.xsim import XsimReport as XsimReport
     from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
     from st_xling.evaluation.xsim import xsim_plus_plus as xsim_plus_plus
     from st_xling.utils.nearest import nearest as nearest

@@ -243,10 +243,6 @@ class BuccEvaluator(SignedEvaluator):
         thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
         return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
 
-    def get_config_dict(self) -> dict[str, Any]:
-        """Settings for the model card."""
-        return {"pairs": list(self.corpora), **super().get_config_dict()}
-
     def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> EvaluatedPairs:
         source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
         try:

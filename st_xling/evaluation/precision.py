@@ -106,10 +106,6 @@ class PrecisionEvaluator(SignedEvaluator):
             rows.append(Row("all", [*means], average=True))
         return Measured(metrics, columns, rows)
 
-    def get_config_dict(self) -> dict[str, Any]:
-        """Settings for the model card."""
-        return {"pairs": list(self.pairs), "at": list(self.at), **super().get_config_dict()}
-
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
     columns = getattr(pairs, "column_names", None) or ()

@@ -272,10 +272,6 @@ class RerankingEvaluator(SignedEvaluator):
             ],
         }
 
-    def get_config_dict(self) -> dict[str, Any]:
-        """Settings for the model card."""
-        return {**self.ranking, "ks": list(self.ranking["ks"]), **super().get_config_dict()}
-
 
 def _content(pools: Sequence[CandidatePool]) -> list[Any]:
     # Each text once: the same few hundred passages are candidates of every query.

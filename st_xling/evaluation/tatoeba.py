@@ -97,7 +97,3 @@ class TatoebaEvaluator(SignedEvaluator):
             rows.append(Row(group or "all", [*averages.values()], average=True))
         columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
         return Measured(metrics, [*columns, Column("mean")], rows)
-
-    def get_config_dict(self) -> dict[str, Any]:
-        """Settings for the model card."""
-        return {"languages": list(self.languages), **super().get_config_dict()}

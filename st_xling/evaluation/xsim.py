@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -109,60 +109,6 @@ def _array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
-@dataclass(frozen=True)
-class XsimReport:
-    """Error rates, fractions in [0, 1]; lower is better.
-
-    Attributes:
-        errors: Language → (to English, from English), or whatever the two languages of its pairs are.
-        signature: What the error rates depend on besides the model.
-        plus_plus: Language → errors to English with hard near-translations, where those were asked for.
-        repeats: Language → sentences that repeat an earlier one of their side, which no search can find.
-    """
-
-    errors: dict[str, tuple[float, float]]
-    signature: str
-    plus_plus: dict[str, XsimPlusPlus] = field(default_factory=dict)
-    repeats: dict[str, int] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the error rates of each language and their macro averages, for JSON."""
-        rates: dict[str, dict[str, Any]] = {
-            name: {"to_en_error": to, "from_en_error": back} for name, (to, back) in self.errors.items()
-        }
-        rates["all"] = {key: _mean([own[key] for own in rates.values()]) for key in ("to_en_error", "from_en_error")}
-        names = (*HARD_CATEGORIES, MISALIGNED)
-        for language, result in self.plus_plus.items():
-            categories = {name: result.by_category.get(name) for name in names}
-            rates[language]["to_en_plus_plus"] = {"error": result.error_rate, "categories": categories}
-        if hard := [rates[language]["to_en_plus_plus"] for language in self.plus_plus]:
-            categories = {name: _mean([own["categories"][name] for own in hard]) for name in names}
-            rates["all"]["to_en_plus_plus"] = {"error": _mean([own["error"] for own in hard]), "categories": categories}
-        for name, count in self.repeats.items():
-            rates[name]["repeats"] = count
-        return {"xsim": rates, "signature": self.signature}
-
-    def result(self) -> EvaluationResult:
-        """Return the error rates of all languages and their average; of xsim++ also by category."""
-        rates = self.as_dict()["xsim"]
-        columns = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
-        if self.plus_plus:
-            columns.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
-            columns += [Column(name, decimals=2) for name in rates["all"]["to_en_plus_plus"]["categories"]]
-        rows = []
-        for name, own in rates.items():
-            hard = own.get("to_en_plus_plus")
-            more = [hard["error"], *hard["categories"].values()] if hard else []
-            values = [own["to_en_error"], own["from_en_error"], *more]
-            counts = {"repeats": own["repeats"]} if "repeats" in own else {}
-            rows.append(Row(name, values, average=name == "all", arguments=counts))
-        return EvaluationResult(rates, columns, rows, self.signature)
-
-    def table(self) -> str:
-        """Format one row for each language, then the average; percent with two decimals."""
-        return self.result().table()
-
-
 def _mean(values: Sequence[float | None]) -> float | None:
     """Return the mean of the known values; ``None`` where no sentence has any."""
     known = [value for value in values if value is not None]
@@ -180,10 +126,10 @@ def xsim_by_language(
     name: str = "pairs",
     batch_size: int | None = None,
     show_progress_bar: bool = False,
-) -> XsimReport:
+) -> EvaluationResult:
     """Encode aligned texts and count, both ways, whose best match by margin is not their translation.
 
-    xsim++ is for English targets, and its errors stand beside those of xsim.
+    xsim++ is for English targets, and its errors are next to those of xsim.
 
     Args:
         model: Anything with sentence-transformers' ``encode``.
@@ -195,29 +141,52 @@ def xsim_by_language(
         name: Of the data, for the signature.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding.
+    Returns:
+        Error rates, fractions in [0, 1], lower is better. Metrics: language, and ``all`` for the macro average →
+        ``to_en_error``, ``from_en_error``; ``to_en_plus_plus`` with ``error`` and ``categories``; ``repeats``, the
+        sentences that repeat an earlier one of their side, which no search can find.
     Raises:
         ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
     """
     if not pairs:
         raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
-    errors, hard_errors, hard_texts = {}, {}, []
+    rates: dict[str, dict[str, Any]] = {}
+    hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
     repeats = count_repeats(pairs, name)
     encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
         hard = hard_translations(columns[1], "en", seed=seed) if plus_plus else []
-        texts = [*columns, [each.text for each in hard]]
-        source, target, negatives = encoder.encode_columns(model, texts, (language, "eng", "eng"))
-        hard_texts.append(texts[-1])
+        hard_texts.append([each.text for each in hard])
+        source, target, negatives = encoder.encode_columns(model, [*columns, hard_texts[-1]], (language, "eng", "eng"))
+        own = rates[language] = dict[str, Any]()
         try:
+            own["to_en_error"] = xsim(source, target, margin=margin, k=k).error_rate
+            own["from_en_error"] = xsim(target, source, margin=margin, k=k).error_rate
             if plus_plus:
                 made_from, categories = [each.index for each in hard], [each.category for each in hard]
-                hard_errors[language] = xsim_plus_plus(
-                    source, target, negatives, made_from, categories, margin=margin, k=k
-                )
-            to_english = xsim(source, target, margin=margin, k=k).error_rate
-            errors[language] = (to_english, xsim(target, source, margin=margin, k=k).error_rate)
+                result = xsim_plus_plus(source, target, negatives, made_from, categories, margin=margin, k=k)
+                by_category = {kind: result.by_category.get(kind) for kind in kinds}
+                own["to_en_plus_plus"] = {"error": result.error_rate, "categories": by_category}
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
+        if language in repeats:
+            own["repeats"] = repeats[language]
+    everything = list(rates.values())
+    rates["all"] = {key: _mean([own[key] for own in everything]) for key in ("to_en_error", "from_en_error")}
+    columns_shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
+    if plus_plus:
+        found = [own["to_en_plus_plus"] for own in everything]
+        by_category = {kind: _mean([own["categories"][kind] for own in found]) for kind in kinds}
+        rates["all"]["to_en_plus_plus"] = {"error": _mean([own["error"] for own in found]), "categories": by_category}
+        columns_shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
+        columns_shown += [Column(kind, decimals=2) for kind in kinds]
+    rows = []
+    for language, own in rates.items():
+        more = own["to_en_plus_plus"] if plus_plus else None
+        values = [own["to_en_error"], own["from_en_error"]]
+        values += [more["error"], *more["categories"].values()] if more else []
+        counts = {"repeats": own["repeats"]} if "repeats" in own else {}
+        rows.append(Row(language, values, average=language == "all", arguments=counts))
     signature = encoder.sign(
         "xsim",
         languages=pairs,
@@ -230,4 +199,4 @@ def xsim_by_language(
         seed=seed if plus_plus else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
     )
-    return XsimReport(errors, signature, hard_errors, repeats)
+    return EvaluationResult(rates, columns_shown, rows, signature)

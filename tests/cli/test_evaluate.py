@@ -70,7 +70,7 @@ def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
 def xsim(model: Any, folder: Path) -> tuple[str, str, Any]:
     pairs = load_english_pairs([folder]).pairs
     report = xsim_by_language(model, pairs, k=3, plus_plus=True, seed=1, name="tatoeba")
-    return report.table(), report.signature, report.as_dict()["xsim"]
+    return report.table(), report.signature, report.metrics
 
 
 def reranking(model: Any, folder: Path) -> tuple[str, str, Any]:

@@ -70,8 +70,8 @@ def test_each_language_less_its_own_mean(make_model: Any) -> None:
     found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
     accuracies = [found["deu_to_en_accuracy"], found["deu_from_en_accuracy"]]
     assert accuracies == list(retrieval_accuracy(source, target))
-    errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).errors["deu"]
-    assert errors == (xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate)
+    errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).metrics["deu"]
+    assert list(errors.values()) == [xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate]
     scores = np.sort(mine(source, target, k=2).scores)
     limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
     evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
@@ -110,7 +110,7 @@ def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCap
         caplog.clear()
     report = xsim_by_language(TableModel(vectors), pairs, k=1, name="x")
     assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
-    assert report.as_dict()["xsim"]["deu"]["repeats"] == 39 and report.result().rows[0].arguments == {"repeats": 39}
+    assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"repeats": 39}
     assert not any("repeats" in make().signature for make in EVALUATORS.values())
 
 
