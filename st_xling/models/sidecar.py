@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import logging
-import shutil
 from pathlib import Path
 from typing import Any
 
-import torch
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.repocard import metadata_load
-from safetensors import safe_open
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 
+from st_xling.models.fingerprint import model_fingerprint
+from st_xling.models.load import load_sentence_transformer
 from st_xling.utils.paths import shared_json
 
 logger = logging.getLogger(__name__)
@@ -25,12 +24,6 @@ _PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines
 #: What commands add to a model: true of its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 _COPIED = ("card.json", "LICENSE", "int8_ranges.json", "training/log.jsonl", *RECORDS, "pictures/*")
-# Settings that change embeddings or scores; others, and the files as a whole, differ by version of ST.
-_SETTINGS = {
-    "config_sentence_transformers.json": ("prompts", "default_prompt_name", "similarity_fn_name"),
-    "sentence_bert_config.json": ("max_seq_length", "do_lower_case"),
-    "tokenizer_config.json": ("model_max_length",),
-}
 
 
 def save_with_sidecar_files(model: BaseModel, path: str | Path, source: str | Path) -> None:
@@ -46,9 +39,28 @@ def save_with_sidecar_files(model: BaseModel, path: str | Path, source: str | Pa
     folder = Path(source).resolve()
     # Before it is overwritten, where path is source.
     card = (folder / _CARD).read_text(encoding="utf-8") if (folder / _CARD).is_file() else None
+    kind: Any = CrossEncoder if isinstance(model, CrossEncoder) else SentenceTransformer
+    is_same = card is not None and _identity(model) == _identity(
+        load_sentence_transformer(kind, str(folder), device="cpu")
+    )
     model.save_pretrained(str(path))
-    if card is not None:
-        _copy_files(folder, card, Path(path))
+    if card is None:
+        return
+    if not is_same:
+        logger.warning("the model is another than that of %s: its card, results and pictures are not copied.", folder)
+        return
+    for file in (file for pattern in _COPIED for file in sorted(folder.glob(pattern))):
+        name = file.relative_to(folder).as_posix()
+        copy = Path(path) / name
+        if not copy.exists():
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            copy.write_bytes(shared_json(file) if name in RECORDS else file.read_bytes())
+    (Path(path) / _CARD).write_text(card, encoding="utf-8")
+
+
+def _identity(model: Any) -> list[Any]:
+    """All that embeddings or scores depend on."""
+    return [model_fingerprint(model), model.prompts, getattr(model, "similarity_fn_name", None)]
 
 
 def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
@@ -67,61 +79,3 @@ def card_terms(name: str | Path) -> dict[str, str]:
     metadata = card_metadata(name)
     terms = ("license", "license_name", "license_link", "base_model")
     return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
-
-
-def _copy_files(folder: Path, card: str, goal: Path) -> None:
-    difference = _first_difference(goal, folder)
-    if difference is not None:
-        logger.warning(
-            "the model is another than that of %s (%s): its card, results and pictures are not copied.",
-            folder,
-            difference,
-        )
-        return
-    for source in (path for pattern in _COPIED for path in sorted(folder.glob(pattern))):
-        path = source.relative_to(folder).as_posix()
-        copy = goal / path
-        if copy.exists():
-            continue
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if path in RECORDS:
-            copy.write_bytes(shared_json(source))
-        else:
-            shutil.copyfile(source, copy)
-    (goal / _CARD).write_text(card, encoding="utf-8")
-
-
-def _first_difference(saved: Path, folder: Path) -> str | None:
-    """The first file in which the model in ``saved`` differs from that in ``folder``."""
-    if saved.resolve() == folder:
-        return None
-    for path in sorted(saved.rglob("*")):
-        name = path.relative_to(saved).as_posix()
-        if path.suffix == ".safetensors":
-            equal = (folder / name).is_file() and _same_tensors(path, folder / name)
-        elif name == "modules.json" or (path.name == "config.json" and "_Transformer" not in name and "/" in name):
-            equal = _read_json(path) == _read_json(folder / name)
-        elif keys := _SETTINGS.get(path.name):
-            new, old = _read_json(path) or {}, _read_json(folder / name) or {}
-            equal = all(new.get(key) == old.get(key) for key in keys)
-        else:
-            continue
-        if not equal:
-            return name
-    return None
-
-
-def _same_tensors(left: Path, right: Path) -> bool:
-    # Versions of safetensors and transformers may order and label equal tensors differently.
-    with safe_open(str(left), framework="pt") as new, safe_open(str(right), framework="pt") as old:
-        if set(new.keys()) != set(old.keys()):
-            return False
-        for key in new.keys():  # noqa: SIM118
-            one, other = new.get_tensor(key), old.get_tensor(key)
-            if one.dtype != other.dtype or not torch.equal(one, other):
-                return False
-    return True
-
-
-def _read_json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
