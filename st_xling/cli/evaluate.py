@@ -110,8 +110,8 @@ def tatoeba(
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     encoder = _load(context)
-    text = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    evaluator = TatoebaEvaluator(text.pairs, data_name=text.name, batch_size=batch_size, **EVALUATOR)
+    pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
+    evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=batch_size, **EVALUATOR)
     encoder = centered(encoder, context, *english_columns(evaluator.pairs), batch_size=batch_size)
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
@@ -291,12 +291,10 @@ def xsim(
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
     encoder = _load(context)
-    text = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    encoder = centered(encoder, context, *english_columns(text.pairs), batch_size=batch_size)
+    pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
+    encoder = centered(encoder, context, *english_columns(pairs), batch_size=batch_size)
     options = given(k=k, margin=margin, seed=seed, batch_size=batch_size)
-    result = xsim_by_language(
-        encoder, text.pairs, plus_plus=plus_plus, name=text.name, show_progress_bar=True, **options
-    )
+    result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **options)
     _report(context, "xsim", result, result.table())
 
 

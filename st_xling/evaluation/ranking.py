@@ -185,20 +185,15 @@ def ranking_matrix(
         ValueError: When languages and queries or candidates do not match in number, or as
             :func:`~st_xling.evaluation.ranking_scores`.
     """
-    if not len(scores) == len(labels) == len(query_languages) == len(passage_languages):
-        raise ValueError(
-            f"expected a query language and passage languages for each of {len(scores)} queries: got "
-            f"{len(query_languages)} and {len(passage_languages)} (and {len(labels)} lists of labels)."
-        )
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
-    for query, (language, passages) in enumerate(zip(query_languages, passage_languages)):
-        row_scores, row_labels = np.asarray(scores[query], dtype=np.float64), np.asarray(labels[query])
+    lists = zip(query_languages, passage_languages, scores, labels, strict=True)
+    for query, (language, passages, row_scores, row_labels) in enumerate(lists):
+        row_scores, row_labels = np.asarray(row_scores, dtype=np.float64), np.asarray(row_labels)
         # One language for all candidates, or one for each.
         each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
         if not len(each) == len(row_scores) == len(row_labels):
             raise ValueError(
-                f"query {query}: expected a language and a label for each of {len(row_scores)} candidates: got "
-                f"{len(each)} languages and {len(row_labels)} labels."
+                f"query {query}: expected a language and a label for each of {len(row_scores)} candidates."
             )
         for passage_language in set(each.tolist()):
             there = each == passage_language

@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
 from st_xling.data.sample import sample_rows
@@ -120,21 +120,9 @@ def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[l
     return texts, [code for language in pairs for code in (language, "eng")]
 
 
-class EnglishPairs(NamedTuple):
-    """What specs name.
-
-    Attributes:
-        pairs: Three-letter code → texts in that language, and their English.
-        name: Of the data, for a signature: ``tatoeba``, ``phrasebook-test``, or the files' names.
-    """
-
-    pairs: dict[str, tuple[list[str], list[str]]]
-    name: str
-
-
 def load_english_pairs(
     specs: Iterable[str | Path], languages: str | Iterable[str] | None = None, *, skip_bad_lines: bool = False
-) -> EnglishPairs:
+) -> tuple[dict[str, tuple[list[str], list[str]]], str]:
     """Read test text.
 
     Args:
@@ -143,6 +131,9 @@ def load_english_pairs(
             such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
+    Returns:
+        Three-letter code → texts in that language, and their English; and the name of the data, for a signature:
+        ``tatoeba``, ``phrasebook-test``, or the files' names.
     Raises:
         ValueError: Text of two languages of which neither is English, or without known languages; a language that
             comes twice or is asked for and not there.
@@ -154,7 +145,7 @@ def load_english_pairs(
     wanted = None if languages is None else resolve_languages(languages)
     # One folder: its own reader picks the languages, and says which it lacks.
     if len(given) == 1 and _is_tatoeba(given[0]):
-        return EnglishPairs(_read_tatoeba(given[0], wanted), "tatoeba")
+        return _read_tatoeba(given[0], wanted), "tatoeba"
     pairs: dict[str, tuple[list[str], list[str]]] = {}
     for spec in given:
         if _is_tatoeba(spec):
@@ -171,12 +162,11 @@ def load_english_pairs(
         if absent := [code for code in wanted if code not in map(canonical_language, pairs)]:
             raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
         pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
+    files = [Path(split_spec(spec).location).name for spec in given]
+    name = phrasebook_name(given, split="test") or "+".join(files)
     if all(map(_is_tatoeba, given)):
         name = "tatoeba"
-    else:
-        files = [Path(split_spec(spec).location).name for spec in given]
-        name = phrasebook_name(given, split="test") or "+".join(files)
-    return EnglishPairs(pairs, name)
+    return pairs, name
 
 
 def _is_tatoeba(spec: str) -> bool:

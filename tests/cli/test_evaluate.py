@@ -49,7 +49,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def tatoeba(model: Any, folder: Path) -> tuple[str, str, Any]:
     text = load_english_pairs([folder], "de")
-    evaluator = TatoebaEvaluator(text.pairs, data_name=text.name)
+    evaluator = TatoebaEvaluator(text[0], data_name=text[1])
     result = evaluator.evaluate(model)
     return result.table(), result.signature, result.metrics
 
@@ -68,7 +68,7 @@ def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
 
 
 def xsim(model: Any, folder: Path) -> tuple[str, str, Any]:
-    pairs = load_english_pairs([folder]).pairs
+    pairs = load_english_pairs([folder])[0]
     report = xsim_by_language(model, pairs, k=3, plus_plus=True, seed=1, name="tatoeba")
     return report.table(), report.signature, report.metrics
 

@@ -118,9 +118,7 @@ def test_test_sets_in_folders_are_sampled(tmp_path: Path) -> None:
         (tmp_path / f"de-en.test.{code[:2]}").write_text(lines, encoding="utf-8")
     (tmp_path / "de-en.test.gold").write_text("".join(f"deu-{row}\teng-{row}\n" for row in range(0, 40, 4)), "utf-8")
     small = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
-    assert small.name == "tatoeba" and list(zip(*small.pairs["deu"])) == [
-        ROWS[row] for row in Sample(7, 3).places(40, "")
-    ]
+    assert small[1] == "tatoeba" and list(zip(*small[0]["deu"])) == [ROWS[row] for row in Sample(7, 3).places(40, "")]
     corpus = read_bucc_spec(f"{tmp_path}?size=20&seed=3", "de-en", "test")
     assert corpus.source == [ROWS[row][0] for row in Sample(20, 3).places(40, "")]
     with pytest.raises(ValueError, match="seed=3"):

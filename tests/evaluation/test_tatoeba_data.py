@@ -67,8 +67,8 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_folder(folder: Path) -> None:
     found = load_english_pairs([folder])
-    assert found.name == "tatoeba" and found.pairs["fra"] == (["Salut !"], ["Hello!"])
-    assert list(load_english_pairs([folder], "fr").pairs) == ["fra"]
+    assert found[1] == "tatoeba" and found[0]["fra"] == (["Salut !"], ["Hello!"])
+    assert list(load_english_pairs([folder], "fr")[0]) == ["fra"]
     with pytest.raises(ValueError, match="expected three-letter codes out of deu, fra, got spa"):
         load_english_pairs([folder], "es")
 
@@ -76,18 +76,18 @@ def test_a_folder(folder: Path) -> None:
 def test_the_phrasebooks_test_split() -> None:
     found = load_english_pairs(["phrasebook:de,fr?size=3"], "fr,de")
     test = parallel_phrases("fr", "en", split="test", size=3)
-    assert list(found.pairs) == ["fra", "deu"] and found.name == "phrasebook-test"
-    assert found.pairs["fra"] == (test["source"][:], test["target"][:])
-    assert load_english_pairs(["phrasebook:de?size=3&split=dev"]).name == "phrasebook-dev"
+    assert list(found[0]) == ["fra", "deu"] and found[1] == "phrasebook-test"
+    assert found[0]["fra"] == (test["source"][:], test["target"][:])
+    assert load_english_pairs(["phrasebook:de?size=3&split=dev"])[1] == "phrasebook-dev"
     with pytest.raises(ValueError, match="expected languages out of deu, fra: got rus; leave these out"):
         load_english_pairs(["phrasebook:de,fr?size=3"], "de,ru")
 
 
 def test_files_whichever_side_is_english(folder: Path) -> None:
     found = load_english_pairs([f"zh-en={folder}/test.tsv", folder])
-    assert list(found.pairs) == ["cmn", "deu", "fra"] and found.name == f"test.tsv+{folder.name}"
+    assert list(found[0]) == ["cmn", "deu", "fra"] and found[1] == f"test.tsv+{folder.name}"
     (folder / "back.tsv").write_text("Hello!\t¡Hola!\n", encoding="utf-8")
-    assert load_english_pairs([f"en-es={folder}/back.tsv"]).pairs == {"spa": (["¡Hola!"], ["Hello!"])}
+    assert load_english_pairs([f"en-es={folder}/back.tsv"])[0] == {"spa": (["¡Hola!"], ["Hello!"])}
 
 
 @pytest.mark.parametrize("label", ["", "zh-vi=", "en-eng="])
@@ -101,9 +101,9 @@ def test_codes_with_script_or_region(folder: Path) -> None:
     chinese = [f"zho_{script}-eng_Latn={folder}/test.tsv" for script in ("Hans", "Hant")]
     found = load_english_pairs([f"en-GB-pt_BR={folder}/pt.tsv?columns=1,0", *chinese])
     greeting = (["你好！"], ["Hello!"])
-    assert found.pairs == {"por": (["Olá!"], ["Hello!"]), "cmn_Hans": greeting, "cmn_Hant": greeting}
-    assert list(load_english_pairs([*chinese, folder], "zh").pairs) == ["cmn_Hans", "cmn_Hant"]
-    assert list(load_english_pairs(chinese[:1], "zh").pairs) == ["cmn"]
-    assert aligned_pairs(found.pairs) == found.pairs
+    assert found[0] == {"por": (["Olá!"], ["Hello!"]), "cmn_Hans": greeting, "cmn_Hant": greeting}
+    assert list(load_english_pairs([*chinese, folder], "zh")[0]) == ["cmn_Hans", "cmn_Hant"]
+    assert list(load_english_pairs(chinese[:1], "zh")[0]) == ["cmn"]
+    assert aligned_pairs(found[0]) == found[0]
     with pytest.raises(ValueError, match="got another for cmn_Hans"):
         load_english_pairs([chinese[0], f"en-zh_Hans={folder}/test.tsv?columns=1,0"])

@@ -112,7 +112,7 @@ def load_comparison_data(
         if twice := sorted(mining.keys() & corpora.keys()):
             raise ValueError(f"expected each pair to mine once: got {', '.join(twice)} again in {spec!r}.")
         mining |= corpora
-    pairs_read = load_english_pairs(pair_specs).pairs if pair_specs else {}
+    pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
     if wanted is not None:
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
