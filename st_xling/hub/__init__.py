@@ -2,15 +2,13 @@
 
 - ``card``: writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``),
   with ``pictures``, as safe ``markdown``
-- ``files``: which files of a folder are published, and what each is
-- ``push``: a model's folder to the Hub, in one commit, and what goes wrong on the way
+- ``push``: which files of a folder are published; pushes them to the Hub, in one commit
 - ``load``: loads a model from a folder or the Hub, and saves it with its card, results, thresholds and pictures
 """
 
 from st_xling.hub.card import CardOptions, card_text, write_card
-from st_xling.hub.files import PublishedFile, published_files
 from st_xling.hub.load import load, save
-from st_xling.hub.push import HubError, PushReport, push_model
+from st_xling.hub.push import HubError, PublishedFile, PushReport, published_files, push_model
 
 __all__ = [
     "CardOptions",

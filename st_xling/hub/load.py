@@ -6,8 +6,7 @@ from pathlib import Path
 
 from sentence_transformers import CrossEncoder, SentenceTransformer
 
-from st_xling.hub.files import UNSAFE_SUFFIXES
-from st_xling.hub.push import hub_errors
+from st_xling.hub.push import UNSAFE_SUFFIXES, hub_errors
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.sidecar import save_with_sidecar_files
 from st_xling.utils.io import read_json_object
