@@ -67,14 +67,14 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     test = _pairs("test", size.test, seed)
     recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
     model = _encoder(data, seed)
-    evaluator = TatoebaEvaluator(test, name="phrasebook-test", write_csv=False)
+    evaluator = TatoebaEvaluator(test, name="phrasebook-test")
     before, picture = evaluator.evaluate(model), TrainingPicture(test, "DAP")
     result = train(
         recipe,
         data,
         out,
         model=model,
-        evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev", write_csv=False),
+        evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev"),
         overwrite=overwrite,
         command=_command(seed),
         begin=picture.begin,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 BM25 = "bm25"
-EVALUATOR: dict[str, Any] = {"show_progress_bar": True, "write_csv": False}
+EVALUATOR: dict[str, Any] = {"show_progress_bar": True}
 
 tasks = typer.Typer(
     **TYPER,

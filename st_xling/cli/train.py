@@ -385,7 +385,7 @@ def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], Traini
         "data": data,
         "cache": arguments.cache,
         "mono": read_all_others(arguments.mono, skip_bad_lines=arguments.skip_bad_lines),
-        "evaluator": TatoebaEvaluator(dev, name="dev", write_csv=False) if dev else None,
+        "evaluator": TatoebaEvaluator(dev, name="dev") if dev else None,
         "evaluation": load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines),
     }
     names = {"data": data, "dev": dev, "mono": options["mono"], "check_leak": options["evaluation"]}
@@ -412,7 +412,7 @@ def _train_adapter(arguments: SimpleNamespace) -> str:
     options = _run_options(arguments)
     recipe = load_adapter_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
     data, dev = _read_data(arguments)
-    evaluator = PrecisionEvaluator(dev, name="dev", write_csv=False) if dev else None
+    evaluator = PrecisionEvaluator(dev, name="dev") if dev else None
     evaluation = load_evaluation_specs(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
     options |= {"evaluator": evaluator, "evaluation": evaluation, "sweep": arguments.sweep, "cache": arguments.cache}
     options["provenance"] = _sources(arguments, {"data": data, "dev": dev, "check_leak": evaluation})
@@ -453,7 +453,7 @@ def _train_retriever(arguments: SimpleNamespace) -> Any:
             print(f"{label} {name}: {len(part):,} {unit}{more}", file=sys.stderr)
     evaluator = None  # without development sets the last checkpoint is saved
     if dev := _dev_specs(arguments.dev, "--dev"):
-        evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev", write_csv=False)
+        evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev")
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
     text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
     options["provenance"] = _sources(arguments, {**text, "dev": (), "check_leak": evaluation})
@@ -516,7 +516,7 @@ def _pool_evaluator(name: str, pairs: int, pools: CandidatePools | None) -> Any:
     from st_xling.evaluation import RerankingEvaluator
 
     print(f"{name}: {pairs:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    return None if not pools else RerankingEvaluator(pools, name="dev", write_csv=False)
+    return None if not pools else RerankingEvaluator(pools, name="dev")
 
 
 def _dev_specs(specs: list[str], flag: str) -> list[str] | None:

@@ -15,7 +15,7 @@
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores
 - ``compare``: several encoders by many tasks, with intervals and tested differences
-- ``base``: what evaluators share: encoding, signature, CSV, card
+- ``base``: what evaluators share: encoding, signature, card
 
 Evaluators derive from sentence-transformers' base class, which takes seconds to import, so all names are loaded on
 first use.

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 import logging
 from collections.abc import Sequence
-from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -49,7 +46,6 @@ class SignedEvaluator(BaseEvaluator):
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding or scoring.
         truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
-        write_csv: Whether to append ``{name}_results.csv`` under the ``output_path`` of a call.
     """
 
     #: What is evaluated, in a word.
@@ -64,7 +60,6 @@ class SignedEvaluator(BaseEvaluator):
         batch_size: int | None = None,
         show_progress_bar: bool = False,
         truncate_dim: int | None = None,
-        write_csv: bool = True,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size
@@ -72,8 +67,6 @@ class SignedEvaluator(BaseEvaluator):
         self.data_name = self.name if data_name is None else data_name
         self.show_progress_bar = show_progress_bar
         self.truncate_dim = truncate_dim
-        self.write_csv = write_csv
-        self.csv_file = f"{self.name or self.task}_results.csv"
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
         #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
         self.model_options: dict[str, str] = {}
@@ -89,21 +82,11 @@ class SignedEvaluator(BaseEvaluator):
 
         Args:
             model: Anything with sentence-transformers' ``model_card_data``, and ``encode`` or what a cross-encoder has.
-            output_path: Folder for the CSV; none is written without it.
-            epoch: Epoch for the CSV and the card; -1 outside training.
+            output_path: Not used: the trainer logs all metrics.
+            epoch: Epoch for the card; -1 outside training.
             steps: Steps within the epoch; -1 at its end.
         """
         result = self.evaluate(model)
-        if output_path is not None and self.write_csv:
-            path = Path(output_path) / self.csv_file
-            path.parent.mkdir(parents=True, exist_ok=True)
-            names = [column.name for column in result.columns]
-            if any(row.intervals for row in result.rows):
-                names += [f"{name} {end}" for name in names for end in ("low", "high")]
-            head = [] if path.is_file() else [["epoch", "steps", "label", *names]]
-            rows = [[epoch, steps, row.label, *row.values, *chain(*row.intervals)] for row in result.rows]
-            with path.open("a", newline="", encoding="utf-8") as file:
-                csv.writer(file).writerows([*head, *rows])
         logger.debug("%s %.4f (%s)", self.primary_metric, result.metrics[str(self.primary_metric)], result.signature)
         self.store_metrics_in_model_card_data(model, result.metrics, epoch, steps)
         return result.metrics

@@ -153,7 +153,7 @@ class RerankingEvaluator(SignedEvaluator):
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         examples: Queries, drawn by chance, whose three best passages the report has.
         name: Prefix of the metrics and name of the data in the signature.
-        options: ``show_progress_bar`` and ``write_csv``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        options: Such as ``show_progress_bar``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
         ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and

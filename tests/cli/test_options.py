@@ -81,7 +81,7 @@ def test_usage_errors(words: str, named: str, capsys: pytest.CaptureFixture[str]
 
 
 # What commands decide by themselves, or say in their own words.
-OWN = {"progress", "show_progress_bar", "write_csv", "place", "text_files", "filters", "view", "pairs", "pools", "sets"}
+OWN = {"progress", "show_progress_bar", "place", "text_files", "filters", "view", "pairs", "pools", "sets"}
 OWN |= {"data_name", "command", "complete", "languages", "parity_texts", "texts", "queries", "threshold", "work"}
 OWN |= {
     "encoder",

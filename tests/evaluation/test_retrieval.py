@@ -193,7 +193,7 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
 
 
 def test_runs_are_read_again(model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
-    report = RetrievalEvaluator(sets[:1], write_csv=False).report(model)
+    report = RetrievalEvaluator(sets[:1]).report(model)
     names = {f"en:q{row}": f"q{row}" for row in range(8)}
     found = {query: report.rankings["xx"][query] for query in names}
     write_run(tmp_path / "runs" / "en.trec", found, tag="ours", names=names)

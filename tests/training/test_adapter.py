@@ -85,7 +85,7 @@ def data() -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def evaluator() -> PrecisionEvaluator:
     dev = parallel_phrases("zh", "vi", split="test", size=40)
-    return PrecisionEvaluator({"zh-vi": dev}, name="dev", write_csv=False)
+    return PrecisionEvaluator({"zh-vi": dev}, name="dev")
 
 
 @pytest.fixture(scope="module")

@@ -22,11 +22,11 @@ def evaluator(data: Any) -> TatoebaEvaluator:
     """Judges by two rows of the training data and one that is not in it."""
     rows = data["vi-en"].select([3, 7])
     source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
-    return TatoebaEvaluator({"vie": (source, target)}, name="dev", write_csv=False)
+    return TatoebaEvaluator({"vie": (source, target)}, name="dev")
 
 
 def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
-    other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test", write_csv=False)
+    other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test")
     assert list(evaluation_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
     assert evaluation_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
     assert evaluation_texts(None) == {} == evaluation_texts(object())

@@ -169,7 +169,7 @@ class Steps(TrainerCallback):
 @pytest.fixture
 def constant(data: Any) -> TatoebaEvaluator:
     """An evaluator whose score is always the same."""
-    return TatoebaEvaluator({"vie": (["một"], ["one"])}, name="dev", write_csv=False)
+    return TatoebaEvaluator({"vie": (["một"], ["one"])}, name="dev")
 
 
 def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any
     data = phrases["train"]
     texts = [text for part in data.values() for side in ("source", "target") for text in part[side][:]]
     model = tiny_encoder(texts, vocabulary=600, hidden_size=32, layers=2, dropout=0.0)
-    evaluator = TatoebaEvaluator(phrases["test"], name="test", write_csv=False)
+    evaluator = TatoebaEvaluator(phrases["test"], name="test")
     before = evaluator(model)["test_mean_accuracy"]
     options: dict[str, Any] = {}
     if recipe.taught:

@@ -200,7 +200,7 @@ def pools() -> RerankingEvaluator:
         CandidatePool(GERMAN[3].upper(), "de", ["Not there at all.", ENGLISH[5]], ["en", "en"], [1, 0]),
         CandidatePool("Ganz neu?", "de", [ENGLISH[7], "Not there at all."], ["en", "en"], [1, 0]),
     ]
-    return RerankingEvaluator(pools, name="dev", write_csv=False)
+    return RerankingEvaluator(pools, name="dev")
 
 
 def test_leaks_of_each_stage_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:

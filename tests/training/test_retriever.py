@@ -293,7 +293,7 @@ def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:
     passages = {f"p{row}": text for row, text in enumerate(held["source"][:])}
     asked = {f"q{row}": text for row, text in enumerate(held["target"][:])}
     folder = beir(tmp_path / "dev", passages, {"en": asked}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
-    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="de")], name="dev", write_csv=False)
+    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="de")], name="dev")
     sources = phrase_sources(parallel=0, others=0)
     before = evaluator(small_encoder(sources))["dev_mean_MRR@100"]
     recipe = load_retrieval_recipe("ir", tiny=True, overrides={**STEPS, "training.eval_steps": 15})
@@ -313,7 +313,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 @pytest.fixture
 def evaluator(tmp_path: Path) -> RetrievalEvaluator:
     translated(tmp_path / "set", texts=ENGLISH)
-    return RetrievalEvaluator(load_retrieval_specs([f"en={tmp_path / 'set'}"]), name="dev", write_csv=False)
+    return RetrievalEvaluator(load_retrieval_specs([f"en={tmp_path / 'set'}"]), name="dev")
 
 
 def test_queries_that_evaluate_the_run_are_looked_for(evaluator: RetrievalEvaluator, tmp_path: Path) -> None:
