@@ -20,7 +20,7 @@ from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
 from st_xling.utils.choices import Autocast
 from st_xling.utils.signature import sha8
-from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -86,22 +86,16 @@ class RerankingReport:
         return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
 
     def table(self) -> str:
-        """Format the measures in percent with their intervals; a matrix of acc@1 and one of MRR; examples."""
+        """Format the measures in percent with their intervals, then by pair of languages; examples."""
         width = max(map(len, self.names))
         lines = []
         for name in self.names:
             mean, low, high = (100 * self.overall[name][key] for key in ("mean", "low", "high"))
             lines.append(f"{name:<{width}}  {mean:5.1f}  ({low:.1f} to {high:.1f})")
         lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
-        columns = sorted({other for row in self.matrix.values() for other in row})
-        for name in ("acc@1", "mrr"):
-            if name in self.overall and self.matrix:
-                rows = [
-                    [language, *(100 * row[other][name]["mean"] if other in row else None for other in columns)]
-                    for language, row in self.matrix.items()
-                ]
-                lines += ["", f"{name} by language of query (down) and passages (across)"]
-                lines.append(format_table(["", *columns], rows))
+        columns, rows = self.rows()
+        if len(rows) > 1:
+            lines += ["", format_rows("query → passages", columns, rows[1:])]
         return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
 
 

@@ -77,8 +77,8 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     lines = report.table().splitlines()
     mean, low, high = (100 * report.overall["mrr"][key] for key in ("mean", "low", "high"))
     assert lines[2] == f"mrr     {mean:5.1f}  ({low:.1f} to {high:.1f})"
-    assert lines[4] == "8 queries" and "acc@1 by language of query (down) and passages (across)" in lines
-    assert lines[7].split() == ["ar", "de", "en", "fr"] and lines[8].split()[0] == "de"
+    assert lines[4] == "8 queries" and lines[6].split()[-4:] == ["acc@1", "acc@10", "MRR", "MAP"]
+    assert lines[7].startswith("de → ar") and len(lines) == 7 + 8
 
 
 def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
