@@ -46,7 +46,7 @@ napoleon_custom_sections = ["Source", "Requirements", "Inputs", "Relations"]
 #: Packages in the order of layers; a name that several list is described where it comes first.
 PACKAGES = [
     *("data", "data.phrasebook", "data.retrieval", "models", "models.slim", "losses", "training", "training.transfer"),
-    *("mining", "reranking", "evaluation", "evaluation.retrieval", "metrics", "hub", "reproduce"),
+    *("mining", "reranking", "evaluation", "metrics", "hub", "reproduce"),
 ]
 
 

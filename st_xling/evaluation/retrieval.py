@@ -26,21 +26,6 @@ from st_xling.utils.tables import Column, Row, format_rows
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-__all__ = [
-    "LanguageBias",
-    "PoolQuery",
-    "Rankings",
-    "RetrievalEvaluator",
-    "RetrievalPool",
-    "RetrievalReport",
-    "bm25_search",
-    "language_bias",
-    "mixed_pool",
-    "retrieval_table",
-    "separate_pools",
-    "write_run",
-]
-
 POOLS = ("separate", "mixed")
 #: Measures that the papers of dense multilingual retrieval print.
 MEASURES = ("MRR@100", "Recall@100")
