@@ -23,7 +23,7 @@ from st_xling.training.reranker import CrossEncoderRecipe
 from st_xling.training.retriever import RetrievalRecipe
 
 ROOT = Path(st_xling.__file__).parent
-COMMON = ("name", "summary", "training", "for_tiny")
+COMMON = ("name", "summary", "training")
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:

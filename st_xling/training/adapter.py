@@ -37,7 +37,7 @@ from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
-from st_xling.training.trainer import TOTAL, NotFiniteError
+from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
@@ -276,7 +276,7 @@ def fit_adapter(
                 if step % every == 0 or step == steps:
                     mean = float(total) / since
                     if not math.isfinite(mean):
-                        raise NotFiniteError(step, {TOTAL: str(mean)}, precision="fp32", checkpoint=None)
+                        raise NotFiniteError(step, {"the loss": str(mean)}, checkpoint=None)
                     history.append({"step": step, "epoch": epoch, "loss": mean})
                     bar.update(step - bar.n)
                     bar.set_postfix(loss=f"{history[-1]['loss']:.4f}")

@@ -8,36 +8,22 @@ import os
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
-from transformers import SchedulerType
 
-from st_xling.data.balance import check_balance
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions, check_lora
-from st_xling.training.options import check_keys, option_types, read_options, read_value
+from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.utils.devices import warn_of_slow_bfloat16
 from st_xling.utils.languages import is_code
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
-BATCHES = ("mixed", "one_pair")
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
-
-_HINTS = {
-    "logging_steps": " (it must divide eval_steps and save_steps)",
-    "max_steps": " (at least 1; or -1: as the epochs say)",
-    "warmup_steps": " (a share of the steps, below 1, or a whole number of them)",
-    "mini_batch_size": " (it must be even)",
-    "lr_scheduler_type": f" (it is one of {', '.join(sorted(kind.value for kind in SchedulerType))})",
-    "batches": f" (it is {' or '.join(BATCHES)})",
-    "pivot": " (a language's code, such as en, or none)",
-    "fp16": " (bf16 is chosen as well: take one of them)",
-}
 
 
 @dataclass(frozen=True)
@@ -64,7 +50,6 @@ class TrainingOptions:
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
         lora: Train adapters beside frozen weights; ``None``: train all weights.
         language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
-        language_temperature: The same, as 1 / ``language_alpha``; set one of the two at most.
         batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
         shuffle_buffer: Rows of a stream that are shuffled together.
@@ -98,8 +83,7 @@ class TrainingOptions:
     mini_batch_size: int = 0
     lora: LoraOptions | None = None
     language_alpha: float | None = None
-    language_temperature: float | None = None
-    batches: str = "mixed"
+    batches: Literal["mixed", "one_pair"] = "mixed"
     keep_duplicates_apart: bool = True
     shuffle_buffer: int = 50_000
     save_vocabulary_head: bool = False
@@ -112,16 +96,20 @@ class TrainingOptions:
         return content | content.pop("arguments")
 
 
-#: Options that are no training arguments of ST's.
-OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions))[15:-1]
-#: Arguments that a run decides by itself.
+_ST = {entry.name for entry in dataclasses.fields(SentenceTransformerTrainingArguments)}
+OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions) if entry.name not in (*_ST, "arguments"))
+"""Options that are no training arguments of ST's."""
 _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
     *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
     "save_only_model",  # a run could not be resumed
     "neftune_noise_alpha",  # not for the models of sentence-transformers
     *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
+    *("hub_strategy", "hub_always_push"),  # the model of each checkpoint is pushed
 )
+"""Arguments that a run decides by itself."""
+PUSH = ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision")
+"""Arguments for publishing checkpoints."""
 
 
 def read_training(
@@ -147,13 +135,10 @@ def read_training(
     others = {entry.name: entry.type for entry in st if entry.init}
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
-    if isinstance(section, dict):
-        section = dict(section)
-        if section.get("pivot") == "none":
-            section["pivot"] = None
-        # YAML reads a plain no as false.
-        section |= {key: "no" for key in section if str(key).endswith("_strategy") and section[key] is False}
     check_keys(section, [*own, *others], where)
+    section = {**section, "pivot": None} if section.get("pivot") == "none" else section
+    # YAML reads a plain no as false.
+    section = {key: "no" if key.endswith("_strategy") and value is False else value for key, value in section.items()}
     values = {key: read_value(value, own[key], f"{where}.{key}") for key, value in section.items() if key in own}
     if values.get("lora") is not None:
         values["lora"] = check_lora(LoraOptions(**read_options(LoraOptions, values["lora"], f"{where}.lora")))
@@ -162,39 +147,19 @@ def read_training(
 
 
 def _check(options: TrainingOptions, where: str) -> TrainingOptions:
-    limit, size = options.save_total_limit, options.mini_batch_size
-    saved_at = options.eval_steps, options.arguments.get("save_steps", 0)
     wrong = {
         "per_device_train_batch_size": options.per_device_train_batch_size < 1,
         "learning_rate": not 0 < options.learning_rate < math.inf,
         "max_steps": options.max_steps < 1 and options.max_steps != -1,
-        "num_train_epochs": not 0 < options.num_train_epochs < math.inf and options.max_steps <= 0,
-        "warmup_steps": not 0 <= options.warmup_steps < math.inf
-        or (options.warmup_steps > 1 and options.warmup_steps % 1 != 0),
-        "weight_decay": not 0 <= options.weight_decay < math.inf,
-        "max_grad_norm": not options.max_grad_norm >= 0,
+        "num_train_epochs": not 0 < options.num_train_epochs < math.inf,
         "gradient_accumulation_steps": options.gradient_accumulation_steps < 1,
-        "fp16": options.fp16 and options.bf16,
-        "lr_scheduler_type": options.lr_scheduler_type not in set(SchedulerType),
-        "eval_steps": options.eval_steps < 0,
-        "early_stopping_patience": options.early_stopping_patience < 0,
-        "mini_batch_size": size < 0 or size % 2 == 1,
-        "save_total_limit": limit is not None and limit < 1,
-        "batches": options.batches not in BATCHES,
+        "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
         "pivot": options.pivot is not None and not is_code(options.pivot),
-        "shuffle_buffer": options.shuffle_buffer < 1,
-        "seed": not 0 <= options.seed < 2**32,
-        "logging_steps": options.logging_steps < 0
-        or any(every >= 1 and options.logging_steps > 0 and every % options.logging_steps for every in saved_at),
+        "hub_model_id": bool(options.arguments.get("push_to_hub")) and not options.arguments.get("hub_model_id"),
     }
     for key, bad in wrong.items():
         if bad:
-            value = getattr(options, key)
-            raise ValueError(f"{where}.{key} is out of range{_HINTS.get(key, '')}: got {value!r}.")
-    try:
-        check_balance(options.language_alpha, options.language_temperature)
-    except ValueError as error:
-        raise ValueError(f"{where}.language_alpha or language_temperature: {error}") from error
+            raise ValueError(f"{where}.{key} is out of range: got {options.as_dict().get(key)!r}.")
     return options
 
 
@@ -240,7 +205,8 @@ def training_arguments(
     evaluates = strategies["eval_strategy"] or ("epoch" if strategies["save_strategy"] == "epoch" else "steps")
     evaluates = "no" if best_metric is None else evaluates
     saves = strategies["save_strategy"] or (evaluates if evaluates != "no" else "steps")
-    values = {key: value for key, value in options.as_dict().items() if key not in OURS} | {
+    chosen = {key: value for key, value in chosen.items() if key not in PUSH}  # see PushCallback
+    values = {key: value for key, value in vars(options).items() if key not in (*OURS, "arguments")} | {
         "output_dir": str(folder),
         "logging_steps": logging_steps,
         "eval_steps": eval_steps,
@@ -267,13 +233,6 @@ def training_arguments(
         values |= {"prompts": prompts} if prompts else {}
         if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
             os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        if chosen.get("push_to_hub") and not chosen.get("hub_model_id"):
-            raise ValueError("push_to_hub needs hub_model_id, such as user/name.")
-        if chosen.get("hub_strategy") in ("checkpoint", "all_checkpoints"):
-            raise ValueError(
-                f"hub_strategy {chosen['hub_strategy']} publishes training_args.bin and trainer_state.json, which name "
-                "folders of this machine: use every_save, or leave it out."
-            )
         if rows is None:
             # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
             # pad them all to one length; instead every process reads the stream and takes its part.
@@ -289,7 +248,6 @@ def sampler_options(options: TrainingOptions) -> dict[str, Any]:
     """What our samplers and ``mix_streams`` share."""
     return {
         "alpha": options.language_alpha,
-        "temperature": options.language_temperature,
         "one_pair": options.batches == "one_pair",
         "keep_duplicates_apart": options.keep_duplicates_apart,
     }

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
+from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
@@ -27,8 +28,7 @@ from st_xling.losses import (
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import total_steps, training_arguments
-from st_xling.training.callbacks import ScheduledWeights
+from st_xling.training.arguments import training_arguments
 from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import Mixture, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
@@ -233,7 +233,6 @@ class _EncoderRun(Run):
             add_lora(encoder, lora, base=folder.base, seed=training.seed)
             logger.info("LoRA trains %s of the encoder", trained_share(encoder))
         processes = distributed.process_count()
-        self.check_steps(total_steps(training, mixture.rows, processes), checkpoint)
         size = training.mini_batch_size
         self.trainer = CrossLingualTrainer(
             model=encoder,
@@ -328,6 +327,25 @@ def build_loss(
         return CombinedLoss(model, [term(name, section) for name, section in losses.items()])
 
     return total(recipe.losses)
+
+
+class ScheduledWeights(TrainerCallback):
+    """Sets the weights of a sum's terms before each step; they depend on the step alone, so resuming needs no state.
+
+    Args:
+        loss: The sum.
+        ramps: Name of a term → ``start``, ``end`` and ``steps``: its weight runs in a straight line and stays there.
+    """
+
+    def __init__(self, loss: CombinedLoss, ramps: dict[str, dict[str, float]]) -> None:
+        self.loss, self.ramps = loss, ramps
+
+    def on_step_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        for name, ramp in self.ramps.items():
+            share = min(1.0, state.global_step / max(1, ramp["steps"]))
+            self.loss.set_weight(name, ramp["start"] + (ramp["end"] - ramp["start"]) * share)
 
 
 def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> list[ScheduledWeights]:

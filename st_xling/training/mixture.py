@@ -83,8 +83,7 @@ def prepare(
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole, more)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
-        balance = {"alpha": options.language_alpha, "temperature": options.language_temperature}
-        shares = dict(zip(counts, language_shares([*counts.values()], **balance)))
+        shares = dict(zip(counts, language_shares([*counts.values()], alpha=options.language_alpha)))
         read = ("source", "target", *more)
         manifest = {name: {"rows": len(part), "sha8": fingerprint(part, read)} for name, part in whole.items()}
         rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
@@ -107,7 +106,7 @@ def prepare(
         parts=parts,
         looked_at=mix(parts, more),
         rows=None,
-        shares=stream_shares(streams, alpha=options.language_alpha, temperature=options.language_temperature),
+        shares=stream_shares(streams, alpha=options.language_alpha),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
     )
 

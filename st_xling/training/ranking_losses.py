@@ -22,7 +22,7 @@ from sentence_transformers.cross_encoder import losses as st_losses
 from torch import nn
 
 from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
-from st_xling.training.options import check_keys, nearest, option_types, read_value
+from st_xling.training.recipe_files import check_keys, nearest, option_types, read_value
 from st_xling.utils.options import is_checked
 
 if TYPE_CHECKING:

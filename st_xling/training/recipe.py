@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
@@ -23,10 +23,17 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import TrainingOptions, read_training
-from st_xling.training.callbacks import read_weight
 from st_xling.training.hard_negatives import NegativeOptions
-from st_xling.training.options import check_keys, merge, option_types, read_options, read_value, set_key
-from st_xling.training.recipe_files import read_recipe, recipe_names
+from st_xling.training.recipe_files import (
+    check_keys,
+    merge,
+    option_types,
+    read_options,
+    read_recipe,
+    read_value,
+    recipe_names,
+    set_key,
+)
 from st_xling.training.teacher import TeacherOptions
 
 _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
@@ -44,16 +51,17 @@ _READ_NEGATIVES = (
 )
 """Losses that read hard negatives; ``translation_ranking`` does where its option says so."""
 
-_NEED_LABELS = (
-    *("CosineSimilarityLoss", "CoSENTLoss", "AnglELoss", "SoftmaxLoss", "DistillKLDivLoss", "ContrastiveTensionLoss"),
-    "MarginMSELoss",
-    *("ContrastiveLoss", "OnlineContrastiveLoss", "BatchAllTripletLoss", "BatchHardTripletLoss"),
-    *("BatchHardSoftMarginTripletLoss", "BatchSemiHardTripletLoss"),
-)
-"""Losses of ST that nothing in parallel text has labels for."""
-
 _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 """Losses of ST whose labels are a teacher's vectors."""
+
+
+@dataclass(frozen=True)
+class Ramp:
+    """A weight that runs in a straight line from ``start`` to ``end`` in ``steps`` optimizer steps, and stays there."""
+
+    start: float = 0.0
+    end: float = 1.0
+    steps: int = 1000
 
 
 @dataclass(frozen=True)
@@ -120,11 +128,6 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
     section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
-    taught = () if where == "losses" else _LEARN_VECTORS  # others than the outer ones have no labels
-    if labelled := [name for name in section if name in (*_NEED_LABELS, *taught)]:
-        raise ValueError(
-            f"{where}.{labelled[0]} needs labels, which parallel text lacks: use it in code of your own, with some."
-        )
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
         for name, options in section.items()
@@ -139,9 +142,11 @@ def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
     known = {"weight": Any, "columns": Any, **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
-    options["weight"] = read_weight(section.get("weight", 1.0), f"{where}.weight")
-    if isinstance(options["weight"], dict) and where != f"losses.{name}":
-        raise ValueError(f"{where}.weight must be a number, for only outer weights run: got {options['weight']}.")
+    weight = section.get("weight", 1.0)
+    if isinstance(weight, dict):
+        options["weight"] = vars(Ramp(**read_options(Ramp, weight, f"{where}.weight")))
+    else:
+        options["weight"] = read_value(weight, float, f"{where}.weight")
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
@@ -152,13 +157,7 @@ def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class BaseRecipe:
-    """What all recipes share: how they are read and written. Subclasses are frozen dataclasses, ``name`` first.
-
-    Attributes:
-        for_tiny: Dotted key → value that stands because of the recipe's section ``tiny``; no section itself.
-    """
-
-    for_tiny: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """A recipe of any kind. Subclasses are frozen dataclasses, ``name`` first."""
 
     kind: ClassVar[str]
     arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
@@ -169,7 +168,7 @@ class BaseRecipe:
     @classmethod
     def sections(cls) -> tuple[str, ...]:
         """Keys of a file, ``name`` and ``summary`` first."""
-        return tuple(entry.name for entry in dataclasses.fields(cls) if entry.name != "for_tiny")
+        return tuple(entry.name for entry in dataclasses.fields(cls))
 
     @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
@@ -179,10 +178,8 @@ class BaseRecipe:
             raw: As :func:`read_sections` gives them.
             stem: Names a recipe that does not name itself.
         """
-        for_tiny = raw.get("tiny", {})
-        check_keys(raw, (*cls.sections(), "tiny"), "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
-        values: dict[str, Any] = {"name": str(raw.get("name", stem)), "summary": str(raw.get("summary", ""))}
+        values: dict[str, Any] = {"name": stem, "summary": ""}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
@@ -192,7 +189,9 @@ class BaseRecipe:
                 values[entry.name] = entry.metadata["read"](section)
             elif dataclasses.is_dataclass(kind):
                 values[entry.name] = kind(**read_options(kind, section, entry.name))  # type: ignore[operator, arg-type]
-        recipe = cls(**values, for_tiny=for_tiny)
+            elif entry.name in raw:
+                values[entry.name] = read_value(section, kind, entry.name)
+        recipe = cls(**values)
         recipe.check()
         return recipe
 
@@ -202,7 +201,6 @@ class BaseRecipe:
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""
         content = dataclasses.asdict(self)
-        del content["for_tiny"]
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
         return content | nested
 
@@ -257,10 +255,6 @@ class Recipe(BaseRecipe):
                 f"negatives are mined for translation_ranking: got negatives.count {self.negatives.count}, and "
                 f"{', '.join(self.losses)}; leave it out, or add that loss."
             )
-        if self.taught and "siamese_contrastive" in self.losses:
-            raise ValueError(
-                "siamese_contrastive reads labels of its own, which stand for the teacher's vectors here: leave it out."
-            )
 
     def as_dict(self) -> dict[str, Any]:
         used = {"teacher": bool(self.taught), "negatives": bool(self.negatives.count)}
@@ -295,29 +289,12 @@ def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides
 def read_sections(
     kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """The keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked.
-
-    ``tiny`` then holds, by dotted key, what that section has set and no override.
-    """
+    """Return the keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
     raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
-    check_keys(raw, [*sections, "tiny"], "the recipe")
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
-    overrides = dict(overrides or {})
-    if tiny:
-        raw = merge(raw, changes)
-    for key, value in overrides.items():
+    raw = merge(raw, changes) if tiny else raw
+    for key, value in (overrides or {}).items():
         set_key(raw, key, value)
-    if tiny:
-        over = tuple(f"{key}." for key in overrides)
-        raw["tiny"] = {key: value for key, value in _flat(changes) if not f"{key}.".startswith(over)}
+    check_keys(raw, sections, "the recipe")
     return raw
-
-
-def _flat(section: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """Dotted key → value."""
-    if not isinstance(section, dict):
-        yield name, section
-        return
-    for key, value in section.items():
-        yield from _flat(value, f"{name}.{key}".lstrip("."))

@@ -1,16 +1,19 @@
-"""Files of recipes, those that come with the package by name and kind, as keys and text; nothing here needs torch."""
+"""Files of recipes, by name or path, as mappings with strict keys; nothing here needs torch."""
 
 from __future__ import annotations
 
+import copy
+import difflib
 import functools
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from st_xling.training.options import nearest
+from st_xling.utils.options import check_option, kinds_of, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
 _KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
@@ -37,12 +40,6 @@ def recipe_kind(name_or_path: str) -> str:
         ValueError: No such recipe; the nearest name is given.
     """
     return kind_of(read_recipe(name_or_path))
-
-
-def is_kind(name_or_path: str, kind: str) -> bool:
-    """Whether a name of the package's recipes, or a YAML file, is of this kind; other text is of none."""
-    known = name_or_path in _shipped() or (name_or_path.endswith((".yaml", ".yml")) and Path(name_or_path).is_file())
-    return known and recipe_kind(name_or_path) == kind
 
 
 def kind_of(raw: dict[str, Any]) -> str:
@@ -79,38 +76,89 @@ def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
     if path.suffix in (".yaml", ".yml"):
         if not path.is_file():
             raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(names)}")
-        try:
-            return path.read_text(encoding="utf-8")
-        except UnicodeDecodeError as error:
-            raise ValueError(f"a recipe is text in UTF-8: {path} is not, at byte {error.start}; convert it.") from error
+        return path.read_text(encoding="utf-8")
     if name_or_path not in names:
         raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, names)}")
     return (_FOLDER / f"{name_or_path}.yaml").read_text(encoding="utf-8")
 
 
 def read_yaml(text: str, where: str) -> Any:
-    """The value in a YAML text.
-
-    Raises:
-        ValueError: No YAML, a key that comes twice in a mapping, or brackets nested too deep; begins with ``where``.
-    """
+    """Return the value in a YAML text; a ``ValueError`` that begins with ``where`` if there is none."""
     try:
-        return yaml.load(text, Loader=_EachKeyOnce)
-    except (yaml.YAMLError, ValueError) as error:
+        return yaml.safe_load(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
-    except RecursionError:
-        raise ValueError(f"{where} is not valid YAML: it is nested too deep.") from None
 
 
-class _EachKeyOnce(yaml.SafeLoader):
-    """PyYAML takes the last of equal keys, as if the others were not there."""
+def check_keys(section: Any, known: Iterable[str], where: str) -> None:
+    """Raise ``ValueError`` unless ``section`` is a mapping whose keys are all ``known``."""
+    known = list(known)
+    if not isinstance(section, dict):
+        raise ValueError(f"{where} must be a mapping of keys: got {section!r}.")
+    for key in section:
+        if key not in known:
+            raise ValueError(f"{where} has no key {key!r}{nearest(str(key), known)}")
 
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        lines: dict[str, int] = {}
-        for key, _ in node.value:
-            if isinstance(key, yaml.ScalarNode) and key.tag != "tag:yaml.org,2002:merge":
-                line = key.start_mark.line + 1
-                if key.value in lines:
-                    raise ValueError(f"the key {key.value!r} stands in line {lines[key.value]} and in line {line}")
-                lines[key.value] = line
-        return super().construct_mapping(node, deep)
+
+def nearest(key: str, known: Iterable[str]) -> str:
+    """Return the end of an error message: the valid key closest to ``key``, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; it is one of {', '.join(known)}"
+
+
+def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """A copy of ``base`` in which ``changes`` win, section by section."""
+    merged = copy.deepcopy(base)
+    for key, value in changes.items():
+        if isinstance(value, dict) and isinstance(merged.get(key), dict):
+            merged[key] = merge(merged[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def set_key(raw: dict[str, Any], key: str, value: Any) -> None:
+    """Set the dotted ``key`` in place, making sections as needed."""
+    *path, last = key.split(".")
+    place = raw
+    for part in path:
+        if place.get(part) is None:  # missing, or a section left empty
+            place[part] = {}
+        place = place[part]
+        if not isinstance(place, dict):
+            raise ValueError(f"cannot set {key!r}: {part!r} is no section of the recipe.")
+    place[last] = value
+
+
+def option_types(owner: Callable[..., Any]) -> dict[str, Any]:
+    """The options of a class or function, read off its signature: name → annotation."""
+    hints = option_hints(owner.__init__ if inspect.isclass(owner) else owner)
+    parameters = inspect.signature(owner).parameters
+    return {
+        name: hints.get(name, Any) for name, entry in parameters.items() if entry.default is not inspect.Parameter.empty
+    }
+
+
+def read_options(owner: Callable[..., Any], section: Any, where: str) -> dict[str, Any]:
+    """A section's options of ``owner``, names and types checked; whole numbers, or text like 5e-5, may be floats."""
+    known = option_types(owner)
+    section = {} if section is None else section
+    check_keys(section, known, where)
+    return {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
+
+
+def read_value(value: Any, hint: Any, name: str) -> Any:
+    """``value`` as the annotation has it, or ``ValueError``; see :func:`~st_xling.utils.options.check_option`."""
+    if float in kinds_of(hint):
+        value = _as_float(value)
+    check_option(value, hint, name)
+    return value
+
+
+def _as_float(value: Any) -> Any:
+    # YAML reads 5e-5, without a dot, as text.
+    try:
+        return value if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        return value

@@ -40,10 +40,9 @@ from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, newest_checkpoint
 from st_xling.training.leak_check import check_leaks, evaluation_texts
 from st_xling.training.mixture import fingerprint, log_truncation
-from st_xling.training.options import check_keys, merge
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, read_sections
-from st_xling.training.recipe_files import is_kind, recipe_names
+from st_xling.training.recipe_files import check_keys, merge, recipe_names
 from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
 from st_xling.training.run_folder import RunFolder, save_folder
 from st_xling.training.trainer import GuardedTrainer
@@ -140,11 +139,6 @@ class CrossEncoderRecipe(BaseRecipe):
 def cross_encoder_recipe_names() -> list[str]:
     """Names of the cross-encoders' recipes that come with the package."""
     return recipe_names("cross-encoder")
-
-
-def is_cross_encoder_recipe(name_or_path: str) -> bool:
-    """Whether a recipe's name or file is a cross-encoder's: it has a ``strategy``; an encoder's has ``losses``."""
-    return is_kind(name_or_path, "cross-encoder")
 
 
 def load_cross_encoder_recipe(
@@ -440,14 +434,14 @@ class _RerankerRun(Run):
         if self.model != "tiny":
             options: dict[str, Any] = {"max_length": max_length, "seed": seed, **self.load_options}
             model = mark_loaded(cross_encoder(self.model, head=recipe.head, **options))
-            self.announce(model, {"head": recipe.head} | ({"max_length": max_length} if max_length else {}))
+            self.announce(model)
             return model
         if recipe.head == "keep":
             raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
         texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
         shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(self.tiny or {})}
         model = tiny_cross_encoder(texts, head=recipe.head, **shape)
-        self.announce(model, recipe.for_tiny)
+        self.announce(model)
         return model
 
     def fit(self, checkpoint: Path | None) -> CrossEncoderResult:

@@ -29,8 +29,8 @@ from st_xling.training.arguments import sampler_options, total_steps, training_a
 from st_xling.training.encoder import build_loss, scheduled_weights
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
-from st_xling.training.options import check_keys
 from st_xling.training.recipe import Recipe, load_kind
+from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 
@@ -412,7 +412,6 @@ class _RetrieverRun(Run):
             for loss, options in recipe.losses.items()
         }
         total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
-        self.check_steps(total_steps(recipe.training, text.rows), checkpoint)
         loss = TermByTermLoss(encoder, total.term_list())
         self.trainer = RetrievalTrainer(
             model=encoder,

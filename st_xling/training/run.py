@@ -2,40 +2,49 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import logging
+import os
+import platform
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
+import psutil
+import sentence_transformers
+import torch
+import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
-from transformers import AutoConfig
+from transformers import AutoConfig, TrainingArguments
 from transformers.trainer_callback import (
     EarlyStoppingCallback,
     PrinterCallback,
     ProgressCallback,
     TrainerCallback,
+    TrainerControl,
+    TrainerState,
 )
 
 from st_xling._version import __version__
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
-from st_xling.training.callbacks import StderrProgress
-from st_xling.training.checkpoint import step_of
+from st_xling.training.checkpoint import enough_room, step_of
 from st_xling.training.leak_check import OnLeak
 from st_xling.training.mixture import TextReport
-from st_xling.training.options import check_keys, read_options, read_value
 from st_xling.training.recipe import ModelOptions
+from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import save_run
+from st_xling.training.trainer import PushCallback
 from st_xling.utils import distributed
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Pooling as PoolingName
+from st_xling.utils.console import on_terminal, pace, progress_bar
+from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
     from typing_extensions import Required
@@ -44,9 +53,6 @@ if TYPE_CHECKING:
     from st_xling.training.arguments import TrainingOptions
 
 logger = logging.getLogger(__name__)
-
-# XLM-R has 250,002 pieces, 24 layers, 1,024 dimensions and 512 positions.
-_LARGEST_TINY = {"vocabulary": 1_000_000, "layers": 200, "hidden_size": 16_384, "heads": 16_384, "max_length": 65_536}
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -220,87 +226,62 @@ class Run:
     def load_start(
         self, texts: Callable[[], Iterable[str]], model: Any = None, *, pooling: bool = True
     ) -> SentenceTransformer:
-        """The encoder to start from: as it is, loaded, or a tiny one with the vocabulary of ``texts``.
+        """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
 
         A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` says
         otherwise; a bare transformer has those of the recipe's section ``bare``.
 
         Args:
-            texts: Of the training data.
-            model: In place of the run's.
+            texts: Texts of the training data.
+            model: Model in place of the run's.
             pooling: Whether it pools as the recipe says; otherwise as it comes.
         """
-        recipe, model = self.recipe, self.model if model is None else model
-        shape = {name: value for name, value in dataclasses.asdict(recipe.model).items() if value is not None}
-        bare = {name: value for name, value in vars(getattr(recipe, "bare", None) or ModelOptions()).items() if value}
+        recipe, encoder, ready = self.recipe, self.model if model is None else model, True
+        own = {key: value for key, value in vars(recipe.model).items() if value is not None}
+        bare = {key: value for key, value in vars(getattr(recipe, "bare", ModelOptions())).items() if value is not None}
         if not pooling:
-            del shape["pooling"]
-        if model == "tiny":
-            shape = {**bare, **shape}
-            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **shape, **(self.tiny or {})})
+            del own["pooling"]
+        if encoder == "tiny":
+            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})})
             encoder.model_card_data.base_model = None
-            self.announce(encoder, recipe.for_tiny)
+            self.announce(encoder)
             return encoder
-        encoder, ready = model, True
-        if isinstance(model, str):
-            options = self.load_options if model is self.model else {}
-            with loading(model):
-                ready = is_sentence_transformer_model(model, revision=options.get("revision"))
-            encoder = mark_loaded(load_encoder(model, **options))
-        taken = shape if ready else {**bare, **shape}
-        before = set_shape(encoder, **taken)
-        if model is self.model:  # else what one process has built for all, and announced
-            left = {
-                name: value for name, value in bare.items() if ready and name not in taken and before[name] != value
-            }
-            self.announce(encoder, taken, before=before if ready else {}, left=left)
+        if isinstance(encoder, str):
+            name, options = encoder, self.load_options if encoder is self.model else {}
+            with loading(name):
+                ready = is_sentence_transformer_model(name, revision=options.get("revision"))
+            encoder = mark_loaded(load_encoder(name, **options))
+        set_shape(encoder, **({} if ready else bare) | own)
+        if model is None or model is self.model:  # else one process has built it for all
+            self.announce(encoder)
         return encoder
 
-    def announce(
-        self,
-        model: BaseModel,
-        taken: Mapping[str, Any],
-        *,
-        before: Mapping[str, Any] | None = None,
-        left: Mapping[str, Any] | None = None,
-    ) -> None:
-        """The first line of a training: which model, how large, from what weights, and what the recipe takes for it.
-
-        Args:
-            model: As it will be trained.
-            taken: Values that the recipe has because of this model.
-            before: What the model had in place of them.
-            left: Values of the recipe that a ready model does not take.
-        """
-        name, random = self.recipe.name, self.model == "tiny"
+    def announce(self, model: BaseModel) -> None:
+        """Log the model that will be trained: class, size, weights, pooling and length."""
         kind = type(getattr(model[0], "auto_model", model[0])).__name__
-        weights = "random weights" if random else "pretrained"
-        parts = [f"{kind}, {sum(part.numel() for part in model.parameters()):,} parameters, {weights}"]
+        parameters = sum(part.numel() for part in model.parameters())
+        weights = "random weights" if self.model == "tiny" else "pretrained"
+        shape = ""
         if isinstance(model, SentenceTransformer):
             own = shape_of(model)
-            not_taken = f" (its own; {name} has {_shown(left)} for bare transformers)" if left else ""
-            parts.append(f"{own['pooling'] or 'no'} pooling, at most {own['max_length']} tokens{not_taken}")
-        if random and taken:
-            parts.append(f"{name} for random weights: {_shown(taken)}")
-        elif changed := {key: value for key, value in taken.items() if (before or {}).get(key) != value}:
-            was = {key: before[key] for key in changed if before}
-            parts.append(f"set: {_shown(changed)}, was {_shown(was)}" if was else f"{name} for it: {_shown(changed)}")
-        logger.info("model %s: %s", model_name(self.model), "; ".join(parts))
-
-    def check_steps(self, steps: int, checkpoint: Path | None) -> None:
-        """Raise ``ValueError`` where a resumed run is to end before its checkpoint, after ``steps``."""
-        if checkpoint is not None and steps < (made := step_of(checkpoint)):
-            raise ValueError(f"--resume goes on from step {made} of {checkpoint}: got {steps} steps; give more.")
+            shape = f"; {own['pooling'] or 'no'} pooling, at most {own['max_length']} tokens"
+        logger.info(
+            "model %s: %s, %s parameters, %s%s", model_name(self.model), kind, f"{parameters:,}", weights, shape
+        )
 
     def callbacks_of(self, options: TrainingOptions) -> list[TrainerCallback]:
-        """The user's, and early stopping where the recipe has it."""
+        """Return the user's callbacks, and those that the recipe's options name."""
+        callbacks, more = [*self.callbacks], options.arguments
+        if more.get("push_to_hub"):
+            repository = str(more["hub_model_id"])
+            callbacks.append(
+                PushCallback(repository, private=more.get("hub_private_repo"), revision=more.get("hub_revision"))
+            )
         if not options.early_stopping_patience:
-            return [*self.callbacks]
+            return callbacks
         if self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
-        if options.arguments.get("eval_strategy") == "no":
-            raise ValueError("training.early_stopping_patience needs evaluations: got training.eval_strategy=no.")
-        return [*self.callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
+        return [*callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
         """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
@@ -315,25 +296,26 @@ class Run:
             Column → prompt, as sentence-transformers' trainer takes them.
         """
         training = self.recipe.training
-        prompts = training.arguments.get(
-            "prompts", training.prompt_name and named_prompt(encoder, training.prompt_name)
-        )
+        prompts = training.arguments.get("prompts")
+        if prompts is None and (name := training.prompt_name):
+            if name not in encoder.prompts:
+                known = ", ".join(encoder.prompts) or "none"
+                raise ValueError(f"training.prompt_name must be one of the model's prompts ({known}): got {name!r}.")
+            prompts = encoder.prompts[name]
         if prompts is None:
             default = encoder.prompts.get(encoder.default_prompt_name or "", "")
             own = {column: encoder.prompts.get(name) or default for column, name in columns.items()}
             return {column: prompt for column, prompt in own.items() if prompt}
-        if isinstance(prompts, str):
-            prompts = dict.fromkeys(columns, prompts)
-        check_keys(prompts, columns, "training.prompts")
-        texts = {column: read_value(text, str, f"training.prompts.{column}") for column, text in prompts.items()}
+        texts = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
+        check_keys(texts, columns, "training.prompts")
         if len({texts.get(column) for column in columns}) > 1:
             encoder.prompts |= {columns[column]: text for column, text in texts.items()}
         else:
-            prompt = next(iter(texts.values()), "")
+            prompt = next(iter(texts.values()))
             name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
             encoder.prompts |= {name: prompt}
             encoder.default_prompt_name = name if prompt else None
-        return texts
+        return dict(texts)
 
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
@@ -348,37 +330,76 @@ class Run:
         return None if self.model == "tiny" else model_name(self.model)
 
 
-def named_prompt(encoder: SentenceTransformer, name: str) -> str:
-    """One of the prompts of ``encoder``, or ``ValueError`` with the names that it has."""
-    if name not in encoder.prompts:
-        known = ", ".join(encoder.prompts) or "none"
-        raise ValueError(f"training.prompt_name must be one of the model's prompts ({known}): got {name!r}.")
-    return str(encoder.prompts[name])
-
-
 def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
     """Its ``pooling`` (``None`` without a pooling module) and ``max_length``."""
     pooling = next((module.pooling_mode for module in encoder.modules() if isinstance(module, Pooling)), None)
     return {"pooling": pooling, "max_length": encoder.max_seq_length}
 
 
-def set_shape(encoder: SentenceTransformer, **shape: Any) -> dict[str, Any]:
-    """Set ``pooling`` and ``max_length`` in place; what it had before is returned.
+def set_shape(encoder: SentenceTransformer, **shape: Any) -> None:
+    """Set ``pooling`` and ``max_length`` in place.
 
     Raises:
-        ValueError: A pooling that does not exist, or no module for it; a length that the positions do not reach.
+        ValueError: No module for a pooling; a length that the positions do not reach.
     """
-    before = shape_of(encoder)
-    if (pooling := shape.get("pooling", before["pooling"])) != before["pooling"]:
-        check_choice("model.pooling", pooling, PoolingName)
-        set_pooling(encoder, pooling)
+    if shape.get("pooling") not in (None, shape_of(encoder)["pooling"]):
+        check_choice("model.pooling", shape["pooling"], PoolingName)
+        set_pooling(encoder, shape["pooling"])
     if "max_length" in shape:
         limit_length(encoder, shape["max_length"])
-    return before
 
 
-def _shown(values: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key.removeprefix('bare.')}={json.dumps(value)}" for key, value in values.items())
+_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
+
+
+class StderrProgress(ProgressCallback):
+    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
+
+    def __init__(self, description: str = "training") -> None:
+        super().__init__()
+        self.description = description
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # A resumed run continues the bar where the checkpoint was written.
+        self.first, self.began = state.global_step, time.perf_counter()
+        self.current_step = state.global_step
+        if state.is_world_process_zero:
+            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
+            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
+
+    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
+        """No second bar."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self.training_bar is None or not logs or "train_runtime" in logs:
+            return
+        # The loss components, and of evaluations the one number that chooses the checkpoint.
+        shown = [
+            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
+            for name, value in logs.items()
+            if isinstance(value, float)
+            and name not in _NOT_SHOWN
+            and not name.endswith(("runtime", "per_second"))
+            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
+        ]
+        step, last = state.global_step, state.max_steps
+        if shown:
+            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
+            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
+
+    def close(self) -> None:
+        """Clear the bar; an interrupted run would otherwise draw it over the message."""
+        if self.training_bar is not None:
+            self.training_bar.close()
 
 
 def fit_trainer(
@@ -407,12 +428,10 @@ def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
     if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
         trainer.args.max_steps = step_of(checkpoint)
     try:
-        trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+        with enough_room(folder.path, checkpoint.parent if checkpoint else folder.training):
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
     finally:
         progress.close()
-    jobs = getattr(getattr(trainer, "push_in_progress", None), "jobs", ())
-    for error in filter(None, (job.exception() for job in jobs if job.done())):
-        logger.warning("a checkpoint was not pushed: %s", error)
 
 
 def check_model(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> None:
@@ -420,22 +439,18 @@ def check_model(name: str, *, revision: str | None = None, trust_remote_code: bo
 
     Args:
         name: Hub id, folder or ``"tiny"``.
-        revision: Of the Hub.
+        revision: Revision on the Hub.
         trust_remote_code: Whether code that comes with it may run.
     """
-    if name != "tiny":
-        with loading(name):
-            names = ("modules.json", "config.json", "adapter_config.json")
-            modules, config, adapter = (load_file_path(name, file, revision=revision) for file in names)
-            if not (modules or config or adapter):
-                raise FileNotFoundError("neither modules.json nor config.json is there.")
-            kinds = [str(each["type"]) for each in json.loads(Path(modules).read_text("utf-8"))] if modules else []
-            if own := [
-                kind for kind in kinds if not trust_remote_code and not kind.startswith("sentence_transformers.")
-            ]:
-                raise ValueError(f"the module class {own[0]!r} needs trust_remote_code=True")
-            if config:
-                AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
+    if name == "tiny":
+        return
+    with loading(name):
+        names = ("modules.json", "config.json", "adapter_config.json")
+        modules, config, adapter = (load_file_path(name, file, revision=revision) for file in names)
+        if not (modules or config or adapter):
+            raise FileNotFoundError("neither modules.json nor config.json is there.")
+        if config:
+            AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
 
 
 def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:
@@ -446,9 +461,6 @@ def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[s
         model: What a run starts from; only ``"tiny"`` takes any.
     """
     tiny = read_options(tiny_encoder, dict(options or {}), "tiny")
-    for name, most in _LARGEST_TINY.items():
-        if tiny.get(name, 0) > most:  # beyond all that text can fill or memory holds: libraries abort
-            raise ValueError(f"tiny.{name} must be at most {most:,}: got {tiny[name]:,}; take a model of the Hub.")
     if tiny and model != "tiny":
         raise ValueError(f"tiny options shape the model 'tiny' only: got {', '.join(tiny)} for another model.")
     return tiny
@@ -465,3 +477,70 @@ def dev_data(evaluator: Any) -> str | None:
     """What evaluates the run, without our version, which may change before a run is resumed."""
     signature = getattr(evaluator, "signature", None)
     return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
+
+
+def save_run(
+    model: BaseModel,
+    folder: RunFolder,
+    *,
+    history: list[dict[str, Any]],
+    figures: dict[str, Any],
+    leak: LeakReport | None,
+) -> None:
+    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished."""
+    # A run that had ended before has the same model, so its evaluations stand.
+    evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
+    write_log(folder, history)
+    folder.save_model(model)
+    results: dict[str, Any] = {"training": {**figures, "machine": machine_facts()}}
+    if leak is not None:
+        results["leak"] = leak.as_dict()
+    if evaluations is not None:
+        results["evaluations"] = evaluations
+    write_json(folder.path / "results.json", results)
+    folder.finish()
+
+
+def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:
+    """The trainer's log, one line a logged step."""
+    lines = [json.dumps(entry, ensure_ascii=False) for entry in history]
+    write_atomic(folder.training / "log.jsonl", ("\n".join(lines) + "\n").encode("utf-8"))
+
+
+def machine_facts() -> dict[str, Any]:
+    """Processor, accelerators, memory and versions of this process's machine; what cannot be found is left out.
+
+    Returns:
+        ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,
+        ``accelerators`` (names), ``system``, and ``versions`` of Python and the libraries.
+    """
+    accelerators: list[str] = []
+    if torch.cuda.is_available():
+        accelerators = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    elif torch.backends.mps.is_available():
+        accelerators = ["Apple MPS"]
+    facts: dict[str, Any] = {
+        "processor": _processor(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "accelerators": accelerators,
+        "system": f"{platform.system()} {platform.machine()}".strip(),
+        "versions": {
+            "python": platform.python_version(),
+            "torch": torch.__version__,
+            "transformers": transformers.__version__,
+            "sentence-transformers": sentence_transformers.__version__,
+        },
+    }
+    return {name: fact for name, fact in facts.items() if fact}
+
+
+def _processor() -> str:
+    try:  # platform.processor() is empty or an architecture on Linux
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        lines = []
+    return next(
+        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )

@@ -43,15 +43,15 @@ logger = logging.getLogger(__name__)
 Folder = TypeVar("Folder", bound="RunFolder")
 
 NEGATIVES = "negatives.parquet"
-# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard, ``hub`` what is pushed while training.
+# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
 _OURS = re.compile(
-    r"log\.jsonl|negatives\.parquet|base|start|eval|runs|hub|token_states\.safetensors|(checkpoint|stage)-\d+|\..*"
+    r"log\.jsonl|negatives\.parquet|base|start|eval|runs|token_states\.safetensors|(checkpoint|stage)-\d+|\..*"
 )
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
     *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),
     *("report_to", "run_name", "project", "trackio_space_id", "log_level", "logging_first_step"),
-    *("push_to_hub", "hub_model_id", "hub_strategy", "hub_private_repo", "hub_always_push", "hub_revision"),
+    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision"),
 }
 _NOT_THE_START = {"results.json", "card.json", "mining.json"}
 

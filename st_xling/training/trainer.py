@@ -8,10 +8,11 @@
 from __future__ import annotations
 
 import contextlib
-import math
+import logging
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -19,8 +20,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import transformers.trainer
 from accelerate.utils import broadcast
+from huggingface_hub import HfApi
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -28,17 +29,13 @@ from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_utils import get_last_checkpoint
 
-from st_xling.data.text_columns import text_columns
-from st_xling.losses import CachedLoss
-from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
     DONE,
     LOSS_STATE_NAME,
-    enough_room,
-    forget_last_call,
     is_complete,
     load_loss_state,
     mark_complete,
@@ -50,198 +47,194 @@ from st_xling.training.checkpoint import (
 )
 from st_xling.utils.languages import match_language
 
-TOTAL = "the loss"
-LANGUAGE_SUFFIX = "_language"
-NOT_TEXT = ("label", "labels", "score", "scores", "dataset_name", "return_loss")
-"""Columns that sentence-transformers keeps for itself."""
+logger = logging.getLogger(__name__)
+
+SUFFIX = "_language"
+_NOT_PUSHED = ["*.pt", "*.pth", "*.bin", "trainer_state.json", DONE, LOSS_STATE_NAME]
+"""Files of a checkpoint that are not of the model."""
 
 
 class NotFiniteError(ValueError):
     """NaN or infinity while training.
 
     Attributes:
-        step: The optimiser step, counted from 1, that was not made, or whose weights were not saved.
-        values: Name of a loss component, ``"gradient norm"`` or a weight → its value.
+        step: The optimizer step, counted from 1, that was not made, or whose weights were not saved.
+        values: Name of a loss component or a weight → its value.
         checkpoint: The last checkpoint, or ``None``; nothing later was written.
     """
 
-    def __init__(self, step: int, values: Mapping[str, str], *, precision: str, checkpoint: Path | None) -> None:
+    def __init__(self, step: int, values: Mapping[str, str], *, checkpoint: Path | None) -> None:
         self.step, self.values, self.checkpoint = step, dict(values), checkpoint
         what = ", ".join(f"{name} is {value}" for name, value in values.items())
         lower = "a lower --learning-rate or a longer --warmup"
-        lower += " or --precision bf16" if precision == "fp16" else ""
-        if checkpoint is None:
-            remedy = f"there is no checkpoint yet; start again with {lower}"
-        else:
-            remedy = f"{checkpoint} stands: go on from it with --model {checkpoint}, {lower}, and another --out"
+        remedy = f"there is no checkpoint yet; start again with {lower}"
+        if checkpoint is not None:
+            remedy = f"resume from it with --model {checkpoint}, {lower}, and another --out"
         super().__init__(f"expected finite numbers in training step {step}: {what}. Training has stopped; {remedy}.")
 
 
-class FiniteGuard(TrainerCallback):
-    """Checks every step's loss components and gradient norm once, before the optimiser uses them.
+class CheckpointCallback(TrainerCallback):
+    """Complete each checkpoint after transformers has written its own files, and remove earlier ones after that.
 
-    The device is waited for once a step; which component it was is read only when one was bad.
+    Args:
+        trainer: The trainer that it belongs to.
+        keep: Number of checkpoints to keep; ``None``: all.
     """
 
-    def __init__(self) -> None:
-        self._losses: list[dict[str, Tensor]] = []
-        self._norm: Tensor | None = None
+    def __init__(self, trainer: FiniteTrainer, keep: int | None) -> None:
+        self.trainer, self.keep = trainer, keep
 
-    def see_losses(self, components: Mapping[str, Tensor]) -> None:
-        """Components of one forward pass; *Shape:* ``()`` each."""
-        self._losses.append({name: value.detach() for name, value in components.items()})
-
-    def see_gradient_norm(self, norm: Tensor | float | None) -> None:
-        """The norm before clipping; ``None`` where a grad scaler (fp16) skips steps of infinite gradients by itself."""
-        self._norm = norm if isinstance(norm, Tensor) else None
-
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        self._losses, self._norm = [], None
+        best = Path(str(args.output_dir)) / f"checkpoint-{state.best_global_step}"
+        if is_complete(best):  # the run may have been moved since
+            state.best_model_checkpoint = str(best)
 
-    def on_pre_optimizer_step(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: object
+    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.
+        if kwargs["metrics"].get(str(args.metric_for_best_model)) == state.best_metric:
+            state.best_metric = None
+
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
+        weights = dict(self.trainer.trained_weights())
+        if bad := [name for name, weight in weights.items() if not bool(weight.detach().isfinite().all())]:
+            if state.is_world_process_zero:
+                shutil.rmtree(checkpoint, ignore_errors=True)
+            raise self.trainer.not_finite(state.global_step, {f"weight {name}": "not finite" for name in bad[:3]})
+        self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
+        if state.is_world_process_zero:
+            self.trainer.save_more(str(checkpoint))
+            mark_complete(checkpoint, seconds=self.trainer.seconds)
+            remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
+
+
+class PushCallback(TrainerCallback):
+    """Push the model of each checkpoint to the Hub, in the background.
+
+    transformers' own push uploads the folder of the run, whose files name paths of this machine.
+
+    Args:
+        repo_id: ``user/name``; created if it does not exist.
+        private: Whether a new repository is private; ``None``: as the account is set up.
+        revision: Branch, created if it does not exist.
+    """
+
+    def __init__(self, repo_id: str, *, private: bool | None = None, revision: str | None = None) -> None:
+        self.repo_id, self.private, self.revision = repo_id, private, revision
+        self.job: Future[Any] | None = None
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
     ) -> None:
-        norm = self._norm
-        values = [value for components in self._losses for value in components.values()]
-        watched = [value.float().reshape(()) for value in (*values, *([] if norm is None else [norm]))]
-        if not watched:
-            return
-        bad = (~torch.stack([value.to(watched[0].device) for value in watched]).isfinite()).any()
-        if get_world_size() > 1:  # all processes must stop, or those that go on wait for ever
-            flag = bad.to(torch.int32)
-            dist.all_reduce(flag, op=dist.ReduceOp.MAX)
-            bad = flag.bool()
-        if not bool(bad):
-            return
-        faults = {name: value for part in self._losses for name, value in part.items() if not bool(value.isfinite())}
-        if len(faults) > 1:
-            faults.pop(TOTAL, None)  # its components say more
-        if norm is not None and not bool(norm.isfinite()):
-            faults["gradient norm"] = norm
-        shown = {name: _shown(value) for name, value in faults.items()} or {"a loss of another process": "not finite"}
-        raise _not_finite(state.global_step + 1, shown, args)
+        if state.is_world_process_zero:
+            self.repo_id = HfApi().create_repo(self.repo_id, private=self.private, exist_ok=True).repo_id
+            if self.revision is not None:
+                HfApi().create_branch(self.repo_id, branch=self.revision, exist_ok=True)
 
-    def check_weights(self, args: TrainingArguments, state: TrainerState, named: Iterable[tuple[str, Tensor]]) -> None:
-        """Before a checkpoint: a last step can spoil weights that no further loss would show."""
-        bad = [name for name, weight in named if not bool(weight.detach().isfinite().all())]
-        if bad:
-            raise _not_finite(state.global_step, {f"weight {name}": "not finite" for name in bad[:3]}, args)
+    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+        if state.is_world_process_zero:
+            self.wait()  # before the checkpoint that is uploaded may be removed
+            self.job = HfApi().upload_folder(
+                repo_id=self.repo_id,
+                folder_path=Path(str(args.output_dir)) / f"checkpoint-{state.global_step}",
+                revision=self.revision,
+                ignore_patterns=_NOT_PUSHED,
+                commit_message=f"Training in progress, step {state.global_step}",
+                run_as_future=True,
+            )
 
+    def wait(self) -> None:
+        """Wait for the last upload, and log its error."""
+        if self.job is not None and (error := self.job.exception()):
+            logger.warning("a checkpoint was not pushed: %s", error)
+        self.job = None
 
-def _not_finite(step: int, values: Mapping[str, str], args: TrainingArguments) -> NotFiniteError:
-    precision = "fp16" if args.fp16 else "bf16" if args.bf16 else "fp32"
-    last = newest_checkpoint(Path(str(args.output_dir)))
-    return NotFiniteError(step, values, precision=precision, checkpoint=last)
-
-
-def _shown(value: Tensor) -> str:
-    number = float(value)
-    return "NaN" if math.isnan(number) else "-infinity" if number < 0 else "infinity"
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.wait()
 
 
 class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else follows it among the bases of a class.
 
-    NaN or infinity in a loss, a gradient or a weight stops training before it is used or saved (:class:`FiniteGuard`).
-    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.checkpoint`); earlier ones are
-    removed after that. A run that is resumed from its last checkpoint makes no further step.
+    NaN or infinity in a loss stops training before the step is made; in a weight, before it is saved.
+    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.checkpoint`).
 
     Raises:
-        NotFiniteError: Losses, gradients or weights that are no longer numbers.
-        OSError: No room for a checkpoint; the last complete one stands.
-        ValueError: The best checkpoint, which the run ends with, is missing.
+        NotFiniteError: Losses or weights that are no longer numbers.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.finite = FiniteGuard()
-        self.add_callback(self.finite)
+        self.components: Mapping[str, Tensor] = {}
         self._seconds_before, self._started = 0.0, time.perf_counter()
+        # transformers removes earlier checkpoints before done.json is written: too early, were the machine to stop.
+        self.add_callback(CheckpointCallback(self, self.args.save_total_limit))
+        self.args.save_total_limit = None
 
     @property
     def seconds(self) -> float:
-        """Wall time of training, with that of the parts before the checkpoint that it went on from."""
+        """Wall time of training, with that up to the checkpoint that it was resumed from."""
         return self._seconds_before + time.perf_counter() - self._started
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
-        known = resume_from_checkpoint if isinstance(resume_from_checkpoint, str) else None
-        self._seconds_before, self._started = seconds_at(known), time.perf_counter()
-        return super().train(resume_from_checkpoint, *args, **kwargs)
+        if resume_from_checkpoint is True:
+            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+        self._seconds_before, self._started = 0.0, time.perf_counter()
+        if isinstance(resume_from_checkpoint, str):
+            self._seconds_before = seconds_at(resume_from_checkpoint)
+            self.load_more(resume_from_checkpoint)
+        result = super().train(resume_from_checkpoint, *args, **kwargs)
+        if self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None:
+            self.load_more(self.state.best_model_checkpoint)
+        return result
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
-        """What a checkpoint keeps, by name."""
+        """Name and value of each weight in a checkpoint."""
         assert self.model is not None
         return self.model.named_parameters()
 
+    def save_more(self, checkpoint: str) -> None:
+        """Save what a checkpoint contains besides transformers' files."""
+
+    def load_more(self, checkpoint: str) -> None:
+        """Load what :meth:`save_more` has saved."""
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        self.components = {}
+        loss = super().training_step(*args, **kwargs)
+        values = {name: value.detach().float() for name, value in (self.components or {"the loss": loss}).items()}
+        bad = ~torch.stack([value.reshape(()) for value in values.values()]).isfinite().all()
+        if get_world_size() > 1:  # all processes must stop, or the others wait for ever
+            flag = bad.to(torch.int32)
+            dist.all_reduce(flag, op=dist.ReduceOp.MAX)
+            bad = flag.bool()
+        if bad:
+            faults = {name: str(float(value)) for name, value in values.items() if not bool(value.isfinite())}
+            raise self.not_finite(self.state.global_step + 1, faults or {"a loss of another process": "not finite"})
+        return loss
+
+    def not_finite(self, step: int, values: Mapping[str, str]) -> NotFiniteError:
+        """Return the error that stops training."""
+        return NotFiniteError(step, values, checkpoint=newest_checkpoint(Path(str(self.args.output_dir))))
+
     def _run_epoch(self, *args: Any, **kwargs: Any) -> Any:
+        # Resumed from its last checkpoint, a run would make one more step: callbacks can only stop after a step.
         if self.state.global_step >= self.state.max_steps:
-            # transformers checks after a step: resumed from the last checkpoint, it would make one more.
             self.control.should_training_stop = True
             return None
         return super()._run_epoch(*args, **kwargs)
-
-    def compute_loss(self, *args: Any, **kwargs: Any) -> Any:
-        result = super().compute_loss(*args, **kwargs)
-        assert self.model is not None
-        if self.model.training:
-            self.finite.see_losses({TOTAL: result[0] if isinstance(result, tuple) else result})
-        return result
-
-    def _clip_grad_norm(self, model: Any) -> Any:
-        norm = super()._clip_grad_norm(model)
-        self.finite.see_gradient_norm(norm if self.accelerator.scaler is None else None)
-        return norm
-
-    def _save_checkpoint(self, *args: Any, **kwargs: Any) -> None:
-        self.finite.check_weights(self.args, self.state, self.trained_weights())
-        folder = Path(str(self.args.output_dir))
-        checkpoint, limit = folder / f"checkpoint-{self.state.global_step}", self.args.save_total_limit
-        if self.args.should_save:
-            (checkpoint / DONE).unlink(missing_ok=True)  # of one that is written anew
-        # transformers removes earlier checkpoints as soon as it has written its own files: too early, were the machine
-        # to stop before done.json is written.
-        self.args.save_total_limit = None
-        try:
-            with enough_room(checkpoint, folder):
-                forget_last_call(self.model)
-                super()._save_checkpoint(*args, **kwargs)
-                self.accelerator.wait_for_everyone()  # other processes write their random states there
-                if self.args.should_save:
-                    if self.processing_class is not None:  # ST saved it after it had encoded examples for the card
-                        forget_last_call(self.model)
-                        self.processing_class.save_pretrained(str(checkpoint))
-                    mark_complete(checkpoint, seconds=self.seconds)
-        except BaseException:
-            if self.args.should_save and not is_complete(checkpoint):  # otherwise Ctrl-C came after it
-                shutil.rmtree(checkpoint, ignore_errors=True)
-            raise
-        finally:
-            self.args.save_total_limit = limit
-        if self.args.should_save:
-            remove_earlier(checkpoint, keep=limit, best=self.state.best_model_checkpoint)
-
-    def _load_best_model(self) -> None:
-        best = self.state.best_model_checkpoint
-        if best is not None:
-            here = Path(str(self.args.output_dir)) / Path(best).name  # the run may have been moved since
-            if not is_complete(here):  # transformers would log an error and end with the last weights
-                raise ValueError(f"the run ends with its best checkpoint, but {here} is missing; use --overwrite.")
-            self.state.best_model_checkpoint = str(here)
-        super()._load_best_model()
 
 
 class GuardedTrainer(FiniteTrainer, BaseTrainer):
     """Goes before one of sentence-transformers' trainers among the bases of a class.
 
-    Besides what :class:`FiniteTrainer` does: of checkpoints with equal scores, the latest is kept. Mixed precision
-    holds for all that the loss computes. On a CPU the encoder reads a batch in groups of rows of like length (see
-    :func:`grouped_by_length`), unless the arguments have a ``split_by_length`` of ``False``. Adapters that peft has put
-    into the model are restored without their base.
-
-    Raises:
-        NotFiniteError: Losses, gradients or weights that are no longer numbers.
+    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. On a CPU the encoder
+    reads a batch in groups of rows of like length (see :func:`grouped_by_length`), unless the arguments have a
+    ``split_by_length`` of ``False``. Adapters that peft has put into the model are restored without their base.
     """
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
@@ -255,32 +248,10 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     def track_loss_components(self, loss: dict[str, Tensor]) -> None:
         super().track_loss_components(loss)
         if self.model.training:
-            self.finite.see_losses(loss)
-
-    def _push_from_checkpoint(self, checkpoint_folder: str) -> None:
-        # transformers copies the checkpoint's model into the folder of the run and uploads all of that: run.json, with
-        # its command line, and the log are not for the Hub, and no file may lie there that --overwrite does not know.
-        folder, arguments = Path(str(self.args.output_dir)), transformers.trainer.TRAINING_ARGS_NAME
-        self.args.output_dir = str(folder / "hub")
-        # The arguments are a pickle that names folders of this machine; what begins like this is not uploaded.
-        transformers.trainer.TRAINING_ARGS_NAME = f"_{arguments}"
-        try:
-            super()._push_from_checkpoint(checkpoint_folder)
-        finally:
-            self.args.output_dir, transformers.trainer.TRAINING_ARGS_NAME = str(folder), arguments
-
-    def _checkpoint_push_skip_names(self, checkpoint_folder: str) -> set[str]:
-        return {*super()._checkpoint_push_skip_names(checkpoint_folder), DONE, LOSS_STATE_NAME}
-
-    def _determine_best_metric(self, metrics: dict[str, float], trial: Any) -> bool:
-        """transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more."""
-        name = str(self.args.metric_for_best_model)
-        value = metrics.get(name, metrics.get(f"eval_{name}"))
-        if value is not None and value == self.state.best_metric:
-            self.state.best_metric = None
-        return super()._determine_best_metric(metrics, trial)
+            self.components = dict(loss)
 
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
+        # ST loads a whole model, which for adapters needs their base; it has no public way to restore weights in place.
         if has_adapters(self.model):
             load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
         else:
@@ -307,19 +278,16 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         return batch
 
     def columns(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Their texts, tokenised, and languages."""
+        """Tokenize the texts, and replace languages by their ids."""
         if not features:
             return {}
-        columns = [name.removesuffix(LANGUAGE_SUFFIX) for name in features[0] if name.endswith(LANGUAGE_SUFFIX)]
-        columns = [name for name in columns if name in features[0]]
-        dropped = {name + LANGUAGE_SUFFIX for name in columns}
-        batch = super().__call__([{k: v for k, v in row.items() if k not in dropped} for row in features])
-        if self.languages is not None:
-            for name in columns:
-                # The trainer cuts a batch into columns by prefix: source_language arrives as source's "language".
-                codes = [row[name + LANGUAGE_SUFFIX] for row in features]
-                ids = {code: self._id(code) for code in dict.fromkeys(codes)}
-                batch[name + LANGUAGE_SUFFIX] = torch.tensor([ids[code] for code in codes])
+        names = [name for name in features[0] if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in features[0]]
+        batch = super().__call__([{k: v for k, v in row.items() if k not in names} for row in features])
+        for name in names if self.languages is not None else ():
+            # The trainer cuts a batch into columns by prefix: source_language arrives as source's "language".
+            codes = [row[name] for row in features]
+            ids = {code: self._id(code) for code in dict.fromkeys(codes)}
+            batch[name] = torch.tensor([ids[code] for code in codes])
         return batch
 
     def _id(self, language: Any) -> int:
@@ -327,8 +295,8 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         name = match_language(language, known) if isinstance(language, str) else None
         if name is None:
             raise ValueError(
-                f"the loss knows the languages {', '.join(self.languages or ())}: a row is in {language!r}; "
-                "add it to the loss's languages=, or drop the rows."
+                f"the loss knows the languages {', '.join(known)}: a row is in {language!r}; add it to the loss's "
+                "languages=, or drop the rows."
             )
         return known[name]
 
@@ -381,8 +349,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     Raises:
         NotFiniteError: Losses, gradients or weights that are no longer numbers.
-        ValueError: The data set has too few text columns for the loss, or is empty; in several processes, fewer batches
-            than processes, or a loss for each data set: processes must have the same loss in the same step.
+        ValueError: In several processes, fewer batches than processes, or a loss for each data set: processes must
+            have the same loss in the same step.
 
     Example:
         >>> from sentence_transformers import SentenceTransformerTrainingArguments
@@ -402,22 +370,14 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}
-        self._check_data()
-
-    def _all_losses(self) -> nn.Module:
-        return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss
-
-    def _check_data(self) -> None:
-        data = self.train_dataset
-        for name, part in data.items() if isinstance(data, dict) else [("", data)]:
-            if part is not None and hasattr(part, "__len__") and len(part) == 0:
-                raise ValueError("training needs at least one pair: the data set is empty; check the reader's report.")
-            check_columns(self.loss[name] if isinstance(self.loss, dict) else self.loss, part)
         if isinstance(self.loss, dict) and self.args.world_size > 1:
             raise ValueError(
                 f"{self.args.world_size} processes share their negatives, so all need the same loss in a step: got "
                 "a loss for each data set; train in one process, or with one loss."
             )
+
+    def _all_losses(self) -> nn.Module:
+        return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss
 
     def get_batch_sampler(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         sampler = super().get_batch_sampler(dataset, *args, **kwargs)
@@ -442,34 +402,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         yield from self.model.named_parameters()
         yield from own_state(self._all_losses(), self.model).items()
 
-    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
-        if self.args.should_save:
-            save_loss_state(self._all_losses(), self.model, output_dir)
-        super()._save_optimizer_and_scheduler(output_dir)
+    def save_more(self, checkpoint: str) -> None:
+        save_loss_state(self._all_losses(), self.model, checkpoint)
 
-    def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
-        super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
-        load_loss_state(self._all_losses(), self.model, checkpoint_path)
-
-
-def check_columns(loss: nn.Module, dataset: Any) -> None:
-    """Raise ``ValueError`` unless the data set has the columns that every term of ``loss`` reads.
-
-    Args:
-        loss: One of ours, a sum, or cached; what other losses need, they say themselves.
-        dataset: A ``Dataset`` or ``IterableDataset``; a stream that does not know its columns passes.
-    """
-    inner = loss.loss if isinstance(loss, CachedLoss) else loss
-    if not isinstance(inner, CrossLingualLoss) or not getattr(dataset, "features", None):
-        return
-    texts = text_columns(dataset, without=NOT_TEXT)
-    total = inner.as_sum()
-    for name, term in zip(total.names, total.term_list()):
-        if term.columns_needed > len(texts):
-            wanted = list(term.columns) if term.columns else list(range(term.columns_needed))
-            missing = ", ".join(str(column) for column in wanted if column >= len(texts))
-            raise ValueError(
-                f"{name} looks at text columns {', '.join(map(str, wanted))} (counted from 0) and lacks {missing}: the "
-                f"data have {len(texts)}: {', '.join(texts) or 'none'}; add the column, or choose others with "
-                "'columns:' in the recipe or .on(...)."
-            )
+    def load_more(self, checkpoint: str) -> None:
+        load_loss_state(self._all_losses(), self.model, checkpoint)

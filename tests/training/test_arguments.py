@@ -50,10 +50,10 @@ def test_checkpoints_fall_on_logged_steps(rows: int, log_steps: int, tmp_path: P
 def test_samplers_and_dropping(tmp_path: Path) -> None:
     made = args(tmp_path).batch_sampler
     assert made.func is LengthGroupedBatchSampler
-    assert made.keywords == {"alpha": None, "temperature": None, "one_pair": False, "keep_duplicates_apart": True}
+    assert made.keywords == {"alpha": None, "one_pair": False, "keep_duplicates_apart": True}
     assert args(tmp_path, group_by_length=False).batch_sampler.func is ShuffledBatchSampler
     asked = args(tmp_path, language_alpha=0.5, batches="one_pair", keep_duplicates_apart=False).batch_sampler.keywords
-    assert asked == {"alpha": 0.5, "temperature": None, "one_pair": True, "keep_duplicates_apart": False}
+    assert asked == {"alpha": 0.5, "one_pair": True, "keep_duplicates_apart": False}
     assert args(tmp_path, rows=128).dataloader_drop_last and not args(tmp_path, rows=127).dataloader_drop_last
 
 

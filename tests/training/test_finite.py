@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,30 +15,28 @@ import torch.distributed as dist
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainingArguments
 from torch import Tensor
-from transformers import TrainerControl, TrainerState
+from transformers import Trainer, TrainerState
 
 from st_xling.losses import CachedLoss, TranslationRankingLoss
 from st_xling.losses.base import Batch, CrossLingualLoss
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.trainer import FiniteGuard, NotFiniteError
+from st_xling.training.trainer import FiniteTrainer, NotFiniteError
 from tests.training.children import CONTEXT
 
 Make = Callable[..., Any]
 
 
 class Spoilt(CrossLingualLoss):
-    """Well until its ``at``-th call, which gives ``value``, or a gradient that is NaN."""
+    """Well until its ``at``-th call, which gives ``value``."""
 
-    def __init__(self, model: Any, *, at: int, value: float | None) -> None:
+    def __init__(self, model: Any, *, at: int, value: float) -> None:
         super().__init__(model)
         self.at, self.value, self.calls = at, value, 0
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         self.calls += 1
         mean = batch[0]["sentence_embedding"].mean()
-        if self.calls != self.at:
-            return mean * 0.01
-        return (mean - mean).sqrt() * mean if self.value is None else mean * 0 + self.value
+        return mean * 0.01 if self.calls != self.at else mean * 0 + self.value
 
 
 def trainer(model: Any, loss: Any, pairs: Any, folder: Path, **options: Any) -> CrossLingualTrainer:
@@ -49,33 +48,21 @@ def trainer(model: Any, loss: Any, pairs: Any, folder: Path, **options: Any) -> 
     return CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
 
 
-@pytest.mark.parametrize(
-    ("value", "word", "cached"),
-    [(math.nan, "NaN", True), (math.inf, "infinity", False), (-math.inf, "-infinity", False)],
-)
-def test_a_component(value: float, word: str, cached: bool, make_model: Make, pairs: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("value", "cached"), [(math.nan, True), (-math.inf, False)])
+def test_a_component(value: float, cached: bool, make_model: Make, pairs: Any, tmp_path: Path) -> None:
     """In step 5, of two terms: the one is named, checkpoint 3 stands, and step 5 was not made."""
     model = make_model()
     # Cached, the term is computed in both passes of a step.
     spoilt = Spoilt(model, at=9 if cached else 5, value=value)
     loss: Any = TranslationRankingLoss(model) + spoilt
     run = trainer(model, CachedLoss(loss, mini_batch_size=2) if cached else loss, pairs, tmp_path)
-    with pytest.raises(NotFiniteError, match=rf"in training step 5: spoilt is {word}.*checkpoint-3 stands") as caught:
+    with pytest.raises(NotFiniteError, match=f"in training step 5: spoilt is {value}") as caught:
         run.train()
     assert caught.value.step == 5 and caught.value.checkpoint == tmp_path / "checkpoint-3"
-    assert caught.value.values["spoilt"] == word and "translation_ranking" not in caught.value.values
+    assert list(caught.value.values) == ["spoilt"]
     assert f"--model {tmp_path / 'checkpoint-3'}" in str(caught.value)
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-3"]
     assert run.state.global_step == 4
-    assert all(bool(part.isfinite().all()) for part in model.parameters())
-
-
-def test_a_gradient_of_a_finite_loss(make_model: Make, pairs: Any, tmp_path: Path) -> None:
-    model = make_model()
-    run = trainer(model, TranslationRankingLoss(model) + Spoilt(model, at=2, value=None), pairs, tmp_path)
-    with pytest.raises(NotFiniteError, match="step 2: gradient norm is NaN.*there is no checkpoint yet") as caught:
-        run.train()
-    assert list(caught.value.values) == ["gradient norm"]
     assert all(bool(part.isfinite().all()) for part in model.parameters())
 
 
@@ -89,33 +76,20 @@ def test_a_weight_that_the_last_step_spoilt(make_model: Make, pairs: Any, tmp_pa
     assert not list(tmp_path.glob("checkpoint-*"))
 
 
-def test_the_grad_scalers_infinities_pass(tmp_path: Path) -> None:
-    """In fp16 the trainer hands no norm over; infinite gradients are then skipped by the scaler."""
-    guard, state = FiniteGuard(), TrainerState()
-    arguments = SentenceTransformerTrainingArguments(output_dir=str(tmp_path), use_cpu=True)
-    guard.see_losses({"ranking": torch.tensor(65504.0, dtype=torch.float16)})
-    guard.see_gradient_norm(None)
-    guard.on_pre_optimizer_step(arguments, state, TrainerControl())
-    guard.see_gradient_norm(torch.tensor(math.inf))
-    with pytest.raises(NotFiniteError, match="gradient norm is infinity"):
-        guard.on_pre_optimizer_step(arguments, state, TrainerControl())
-
-
 def _one_of_two(rank: int, folder: str) -> None:
+    """In the second step, the loss of process 1 is NaN."""
     os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
-    arguments = SentenceTransformerTrainingArguments(output_dir=folder, use_cpu=True)
-    guard = FiniteGuard()
-    said = []
-    for step in (0, 1):
-        guard.on_step_begin(arguments, TrainerState(global_step=step), TrainerControl())
-        guard.see_losses({"ranking": torch.tensor(math.nan if (rank, step) == (1, 1) else 1.0)})
-        try:
-            guard.on_pre_optimizer_step(arguments, TrainerState(global_step=step), TrainerControl())
-            said.append("well")
-        except NotFiniteError as error:
-            said.append(", ".join(f"{error.step}: {name} {value}" for name, value in error.values.items()))
-    Path(folder, f"{rank}.txt").write_text("\n".join(said), encoding="utf-8")
+    losses = iter([1.0, math.nan if rank else 1.0])
+    Trainer.training_step = lambda self: torch.tensor(next(losses))  # type: ignore[assignment]
+    run = object.__new__(FiniteTrainer)
+    run.args, run.state = SimpleNamespace(output_dir=folder), TrainerState()  # type: ignore[assignment]
+    run.training_step()
+    try:
+        run.training_step()
+    except NotFiniteError as error:
+        said = ", ".join(f"{error.step}: {name} {value}" for name, value in error.values.items())
+        Path(folder, f"{rank}.txt").write_text(said, encoding="utf-8")
     os._exit(0)  # gloo's threads may hang at the interpreter's end
 
 
@@ -128,5 +102,5 @@ def test_all_processes_stop_in_the_same_step(tmp_path: Path) -> None:
         if child.is_alive():
             child.kill()
     assert [child.exitcode for child in children] == [0, 0]
-    found = [(tmp_path / f"{rank}.txt").read_text(encoding="utf-8").splitlines() for rank in (0, 1)]
-    assert found == [["well", "2: a loss of another process not finite"], ["well", "2: ranking NaN"]]
+    found = [(tmp_path / f"{rank}.txt").read_text(encoding="utf-8") for rank in (0, 1)]
+    assert found == ["1: a loss of another process not finite", "1: the loss nan"]

@@ -11,8 +11,8 @@ from typing import Any
 import torch
 
 from st_xling.evaluation import SavedResults, read_saved_results, save_results
+from st_xling.training.run import machine_facts, save_run
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import machine_facts, save_run
 
 
 def run(path: Path, model: Any, steps: int, **options: Any) -> None:

@@ -76,16 +76,6 @@ def test_they_train(losses: Any, components: Any, recipe: Any, make_model: Any, 
             "losses.MatryoshkaLoss.loss has no key 'tr'",
         ),
         ({"MatryoshkaLoss": {"loss": {MNRL: {}}}}, "losses.MatryoshkaLoss .*matryoshka_dims"),
-        (
-            {
-                "MatryoshkaLoss": {
-                    "matryoshka_dims": [8],
-                    "loss": {MNRL: {"weight": {"start": 0, "end": 1, "steps": 2}}},
-                }
-            },
-            "weight must be a number, for only outer weights run",
-        ),
-        ({"CosineSimilarityLoss": {}}, "losses.CosineSimilarityLoss needs labels"),
     ],
 )
 def test_faults(losses: Any, message: str, recipe: Any, make_model: Any) -> None:

@@ -213,9 +213,6 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
     [
         ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
         ("distill", {"teacher__reads": "English"}, "teacher.reads must be one of target, source, both: got 'English'"),
-        ("distill", {"losses__siamese_contrastive__weight": 1}, "siamese_contrastive reads labels of its own"),
-        ("tr", {"losses__MarginMSELoss__weight": 1}, "MarginMSELoss needs labels"),
-        ("tr", {"losses__MatryoshkaLoss": {"matryoshka_dims": [8], "loss": {MSE: {}}}}, f"{MSE} needs labels"),
     ],
 )
 def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:

@@ -9,25 +9,21 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset, DatasetDict, IterableDataset
+from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import BaseEvaluator
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 from torch import nn
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import (
-    CachedLoss,
-    LanguageContrastiveLoss,
     RepresentationTranslationLoss,
-    SemanticContrastiveLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
 )
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
-from st_xling.training.trainer import CrossLingualDataCollator, check_columns
+from st_xling.training.trainer import CrossLingualDataCollator
 
 Make = Callable[..., Any]
 
@@ -126,15 +122,6 @@ def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make
     with pytest.raises(ValueError, match="does not fit this loss"):
         load_loss_state(two, model, tmp_path)
     torch.testing.assert_close(own_state(two, model), before, rtol=0, atol=0)
-
-
-def test_data_that_do_not_fit(make_model: Make, tmp_path: Path) -> None:
-    for columns, message in (
-        ({"source": [], "target": []}, "at least one pair: the data set is empty"),
-        ({"source": ["Grüezi!", "Ade!"]}, "looks at text columns 0, 1 .*lacks 1: the data have 1: source"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            trainer(make_model(), Dataset.from_dict(columns), tmp_path)
 
 
 def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
@@ -261,25 +248,3 @@ def test_the_loss_knows_the_languages_of_its_rows(make_model: Make, tmp_path: Pa
     trainer(model, Dataset.from_list(ROWS), tmp_path, TranslationRankingLoss(model) + rtl, **options).train()
     moved = rtl.head.language_embeddings.weight.detach().abs().sum(dim=1) > 0
     assert moved.tolist() == [False, True, False, False]
-
-
-def columns_of(*columns: str) -> Dataset:
-    return Dataset.from_dict({name: ["Grüezi!", "Ade!"] for name in columns})
-
-
-def test_missing_columns_are_named_with_the_term_that_reads_them(make_model: Make) -> None:
-    model = make_model()
-    ranking = TranslationRankingLoss(model)
-    loss = SemanticContrastiveLoss(model).on(0, 1) + 0.1 * LanguageContrastiveLoss(model).on(0, 1, 3)
-    expected = r"language_contrastive looks at text columns 0, 1, 3 .* lacks 3: the data have 3: source, target, other;"
-    for term in (loss, CachedLoss(loss)):
-        with pytest.raises(ValueError, match=expected):
-            check_columns(term, columns_of("source", "source_language", "target", "other"))
-        check_columns(term, columns_of("source", "target", "other", "another", "label"))
-    labelled = Dataset.from_dict({"source": ["a"], "label": [1.0], "source_language": ["de"]})
-    for data in (labelled, columns_of("source").to_iterable_dataset()):
-        with pytest.raises(ValueError, match="translation_ranking looks at text columns 0, 1 .*the data have 1: sourc"):
-            check_columns(ranking, data)
-    # What cannot be known passes: a stream's columns, a loss of sentence-transformers.
-    check_columns(ranking, IterableDataset.from_generator(lambda: iter([{"source": "a"}])))
-    check_columns(MultipleNegativesRankingLoss(model), columns_of("source"))

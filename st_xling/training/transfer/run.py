@@ -40,9 +40,8 @@ from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
 from st_xling.models.view import model_options
-from st_xling.training.run import TrainingInterrupted, run_trainer
+from st_xling.training.run import TrainingInterrupted, run_trainer, write_log
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.saving import write_log
 from st_xling.training.trainer import FiniteTrainer
 from st_xling.training.transfer.tasks import (
     FineTuning,
