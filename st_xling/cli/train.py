@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.pools import CandidatePools
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training.leak_check import OnLeak
-    from st_xling.training.reranker import CrossEncoderRecipe
 
 MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
 """Kind of recipe → measure by which a checkpoint is chosen."""
@@ -39,7 +38,7 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     "cache": ("adapter", "encoder"),
     **dict.fromkeys(("teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
     **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
-    **dict.fromkeys(("xpi_data", "xpi_dev", "xpi_steps", "xpi_epochs", "dev_share", "test_share"), ("cross-encoder",)),
+    **dict.fromkeys(("dev_share", "test_share"), ("cross-encoder",)),
 }
 """Options that not every kind of recipe takes → the kinds that do."""
 
@@ -51,8 +50,7 @@ KEYS = {
     **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
     **{"teacher": "teacher.model", "teacher_prompt": "teacher.prompt"},
     "mine_negatives": "negatives.count",
-    **{"encoders": "retrieval.encoders", "xpi_steps": "xpi.training.max_steps"},
-    "xpi_epochs": "xpi.training.num_train_epochs",
+    "encoders": "retrieval.encoders",
 }
 """Options → keys of the recipe that they set."""
 
@@ -186,19 +184,6 @@ def train(
         panel=RECIPE,
         help="Folder for sentence embeddings of an adapter's encoder, or of a teacher (default: in the Hub cache).",
     ),
-    xpi_data: list[str] | None = option(
-        "--xpi-data",
-        metavar="SPEC",
-        panel=CROSS_ENCODER,
-        help="Parallel text: XPI first, then the recipe with a new head (repeatable).",
-    ),
-    xpi_dev: list[str] | None = option(
-        "--xpi-dev", metavar="SPEC", panel=CROSS_ENCODER, help="Development pairs of XPI, or none (repeatable)."
-    ),
-    xpi_steps: int | None = option(
-        "--xpi-steps", panel=CROSS_ENCODER, help="Steps of XPI (--set xpi.training.… for the rest)."
-    ),
-    xpi_epochs: float | None = option("--xpi-epochs", panel=CROSS_ENCODER, help="Epochs of XPI."),
     dev_share: float | None = option(
         "--dev-share", panel=CROSS_ENCODER, help="Share of articles or queries held out (default: 0.1)."
     ),
@@ -284,7 +269,7 @@ def train(
     for one, other in (("fail_on_leak", "drop_leaks"), ("lora", "lora_keep")):
         if context.params[one] and context.params[other]:
             raise ValueError(f"--{one.replace('_', '-')} and --{other.replace('_', '-')} exclude each other.")
-    lists = ("data", "dev", "check_leak", "mono", "tiny", "set", "xpi_data", "xpi_dev", "parallel")
+    lists = ("data", "dev", "check_leak", "mono", "tiny", "set", "parallel")
     arguments = SimpleNamespace(**{**context.params, **{name: context.params[name] or [] for name in lists}})
     arguments.line, arguments.loading = context.obj.line, model_options(context, ("revision", "trust_remote_code"))
     if kind == "adapter":
@@ -335,7 +320,7 @@ def _run_options(arguments: SimpleNamespace) -> dict[str, Any]:
     from st_xling.training.run_folder import RunFolder
 
     check_model(arguments.model, **arguments.loading)
-    names = ("data", "dev", "check_leak", "parallel", "mono", "xpi_data", "xpi_dev")
+    names = ("data", "dev", "check_leak", "parallel", "mono")
     RunFolder(
         arguments.out,
         resume=arguments.resume,
@@ -452,7 +437,7 @@ def _train_retriever(arguments: SimpleNamespace) -> Any:
             label, unit = ("mono", "sentences") if role == "others" else (role, "pairs")
             print(f"{label} {name}: {len(part):,} {unit}{more}", file=sys.stderr)
     evaluator = None  # without development sets the last checkpoint is saved
-    if dev := _dev_specs(arguments.dev, "--dev"):
+    if dev := _dev_specs(arguments.dev):
         evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev")
     evaluation = load_evaluation_specs(arguments.check_leak, **skip)
     text = {"data": sources.queries, "parallel": sources.parallel, "mono": sources.others}
@@ -462,18 +447,26 @@ def _train_retriever(arguments: SimpleNamespace) -> Any:
 
 
 def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
-    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs
+    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
     options = _run_options(arguments)
-    tiny, xpi = arguments.model == "tiny", bool(arguments.xpi_data)
-    recipe = load_cross_encoder_recipe(arguments.recipe, tiny=tiny, xpi=xpi, overrides=overrides(arguments))
+    recipe = load_cross_encoder_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
+    dev = _dev_specs(arguments.dev)
     if recipe.strategy == XPI:
-        options["stages"], options["evaluator"] = _xpi(recipe, arguments.data, arguments.dev, "--dev", arguments)
+        pairs = load_xpi_specs(
+            arguments.data,
+            dev=dev or None,
+            size=recipe.sentences.size,
+            negatives_per_positive=recipe.negatives.per_positive,
+            mono_positives=recipe.sentences.mono_positives,  # type: ignore[arg-type]
+            skip_bad_lines=arguments.skip_bad_lines,
+        )
+        options["stages"] = [pairs.train]
+        options["evaluator"] = _pool_evaluator(recipe.name, len(pairs.train), None if dev == [] else pairs.dev)
     else:
         shares = {"dev_share": arguments.dev_share, "test_share": arguments.test_share}
-        dev = _dev_specs(arguments.dev, "--dev")
         data = load_pair_specs(
             arguments.data,
             dev=dev or None,
@@ -485,31 +478,10 @@ def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
         )
         options["stages"] = STRATEGIES[recipe.strategy](data.train, seed=recipe.training.seed)
         options["evaluator"] = _pool_evaluator(recipe.name, len(data.train), data.dev)
-    if recipe.xpi is not None:
-        specs = arguments.xpi_data, arguments.xpi_dev
-        [options["xpi"]], options["xpi_evaluator"] = _xpi(recipe.xpi, *specs, "--xpi-dev", arguments)
     evaluation = load_judging_texts(arguments.check_leak, skip_bad_lines=arguments.skip_bad_lines)
-    names = {"data": (), "dev": (), "xpi_data": (), "xpi_dev": (), "check_leak": evaluation}
+    names = {"data": (), "dev": (), "check_leak": evaluation}
     options["provenance"] = _sources(arguments, names)
     return train_cross_encoder(recipe, evaluation=evaluation, **options)
-
-
-def _xpi(
-    recipe: CrossEncoderRecipe, specs: list[str], dev_specs: list[str], flag: str, arguments: SimpleNamespace
-) -> tuple[list[Any], Any]:
-    """Return the stages of XPI, of which there is one, and their evaluator."""
-    from st_xling.data.reranking.specs import load_xpi_specs
-
-    dev = _dev_specs(dev_specs, flag)
-    data = load_xpi_specs(
-        specs,
-        dev=dev or None,
-        size=recipe.sentences.size,
-        negatives_per_positive=recipe.negatives.per_positive,
-        mono_positives=recipe.sentences.mono_positives,  # type: ignore[arg-type]
-        skip_bad_lines=arguments.skip_bad_lines,
-    )
-    return [data.train], _pool_evaluator(recipe.name, len(data.train), None if dev == [] else data.dev)
 
 
 def _pool_evaluator(name: str, pairs: int, pools: CandidatePools | None) -> Any:
@@ -519,10 +491,10 @@ def _pool_evaluator(name: str, pairs: int, pools: CandidatePools | None) -> Any:
     return None if not pools else RerankingEvaluator(pools, name="dev")
 
 
-def _dev_specs(specs: list[str], flag: str) -> list[str] | None:
+def _dev_specs(specs: list[str]) -> list[str] | None:
     """Return the specs of development text: ``[]`` for ``none``, ``None`` if the option is not given."""
     if specs != ["none"] and "none" in specs:
-        raise ValueError(f"{flag} none means no development pairs: got {', '.join(specs)}; leave one out.")
+        raise ValueError(f"--dev none means no development pairs: got {', '.join(specs)}; leave one out.")
     return [] if specs == ["none"] else specs or None
 
 
@@ -534,7 +506,7 @@ def _read_data(arguments: SimpleNamespace) -> tuple[dict[str, Any], dict[str, An
     data = load_data_specs(
         arguments.data, skip_bad_lines=arguments.skip_bad_lines, stream=arguments.stream, identify=True
     )
-    specs = _dev_specs(arguments.dev, "--dev")
+    specs = _dev_specs(arguments.dev)
     dev: dict[str, Any] = {}
     if specs:
         dev = load_data_specs(specs, split="dev", skip_bad_lines=arguments.skip_bad_lines)

@@ -269,7 +269,7 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
     module: Any = losses
     if "strategy" in recipe:  # a cross-encoder, by losses of sentence-transformers
         module = st_losses
-        names = [(stage.get("loss") or {}).get("name") or "" for stage in (recipe.get("xpi"), recipe) if stage]
+        names = [(recipe.get("loss") or {}).get("name") or ""]
     classes = {name.lower(): getattr(module, name) for name in dir(module) if name.endswith("Loss")}
     full = dict.fromkeys(("tlm", "mlm"), "translation_language_modeling")
     keys = dict.fromkeys(f"{full.get(name, name).replace('_', '')}loss" for name in names)

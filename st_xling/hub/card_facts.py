@@ -34,7 +34,7 @@ _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
-_ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono", "xpi_data": "xpi"}
+_ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono"}
 
 
 @dataclass(frozen=True)
@@ -458,8 +458,7 @@ def _specs_of(name: str, run: Mapping[str, Any]) -> tuple[str, ...]:
     """The specs that a training data set was read from."""
     recipe = run.get("recipe") or {}
     if "strategy" in recipe:  # the stages of a cross-encoder are made of all their specs together
-        before = recipe["strategy"] != "xpi" and name == (recipe.get("xpi") or {}).get("name")
-        return tuple(spec for role, spec, _ in _training_sources(run) if (role == "xpi") == before)
+        return tuple(spec for _, spec, _ in _training_sources(run))
     specs = []
     for role, spec, names in _training_sources(run):
         # Without names, several data sets of the role came from several specs, and are not told apart.

@@ -480,91 +480,81 @@ def train_adapter(
             folder; a sweep without an evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    return _AdapterRun(recipe=recipe, out=out, data=data, sweep=sweep, cache_folder=cache, **options)()
-
-
-@dataclass(eq=False, kw_only=True)
-class _AdapterRun(Run):
-    """There are no checkpoints: a run that is resumed trains again on the vectors in the cache."""
-
-    single_process = "adapters"
-    recipe: AdapterRecipe
-    data: Mapping[str, Dataset]
-    sweep: bool
-    cache_folder: str | Path | None
-
-    def check(self) -> None:
-        if self.callbacks_of(self.recipe.training):
-            raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
-        if self.sweep and self.evaluator is None:
-            raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
-
-    def prepare_data(self) -> None:
-        self.pairs, rows = mix(self.data), self.data
-        self.data, self.leak = check_leaks(self.data, self.evaluator, self.evaluation, on_leak=self.on_leak)
-        if self.data is not rows:
-            self.pairs = mix(self.data)
-        unknown = [
-            name
-            for name, part in self.data.items()
-            if UNKNOWN in (*part.unique("source_language"), *part.unique("target_language"))
-        ]
-        if unknown and self.recipe.adapter.center == "per_language":
-            raise ValueError(
-                f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
-                "all; name them (zh-vi=PATH), or take adapter.center joint."
-            )
-
-    def describe_data(self) -> dict[str, Any]:
-        described = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in self.data.items()}
-        return {"data": described, "sweep": self.sweep}
-
-    def build(self, checkpoint: Path | None) -> None:
-        pooling, pairs = self.recipe.model.pooling, self.pairs
-        self.encoder = self._load_encoder()
-        if self.sweep:
-            self.rows = sweep_rows(layer_count(self.encoder), pooling)
+    run = Run(recipe=recipe, out=out, **options)
+    if run.callbacks_of(recipe.training):
+        raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
+    if sweep and run.evaluator is None:
+        raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
+    with run.opened("adapters"):
+        mix(data)  # or an error, before texts are compared
+        data, run.leak = check_leaks(data, run.evaluator, run.evaluation, on_leak=run.on_leak)
+        pairs = mix(data)
+        if recipe.adapter.center == "per_language":
+            sides = ("source_language", "target_language")
+            if unknown := [name for name, part in data.items() if any(UNKNOWN in part.unique(side) for side in sides)]:
+                raise ValueError(
+                    f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
+                    "all; name them (zh-vi=PATH), or take adapter.center joint."
+                )
+        described = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in data.items()}
+        run.claim({"data": described, "sweep": sweep})
+        encoder = _load_encoder(run, pairs)
+        pooling = recipe.model.pooling
+        if sweep:
+            rows = sweep_rows(layer_count(encoder), pooling)
         else:
-            layer = check_layer(self.encoder, self.recipe.adapter.layer)
-            self.rows = [LayerRow(str(layer), (Column(layer, pooling),))]
+            layer = check_layer(encoder, recipe.adapter.layer)
+            rows = [LayerRow(str(layer), (Column(layer, pooling),))]
         started = time.perf_counter()
-        self.cache = VectorCache(self.encoder, self.cache_folder, name=model_name(self.model))
+        vectors = VectorCache(encoder, cache, name=model_name(run.model))
         texts = [*pairs["source"][:], *pairs["target"][:]]
-        if self.evaluator is not None:
-            texts += [text for sides in self.evaluator.pairs.values() for side in sides for text in side]
-        self.cache.fill(texts, list(dict.fromkeys(column for row in self.rows for column in row.columns)))
-        self.encoding_seconds = round(time.perf_counter() - started, 2)
+        if run.evaluator is not None:
+            texts += [text for sides in run.evaluator.pairs.values() for side in sides for text in side]
+        vectors.fill(texts, list(dict.fromkeys(column for row in rows for column in row.columns)))
+        encoding = round(time.perf_counter() - started, 2)
+        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoding))
 
-    def _load_encoder(self) -> SentenceTransformer:
-        # Vectors are pooled by the recipe in the cache: the encoder's own pooling is left as it is.
-        encoder = self.load_start(lambda: [*self.pairs["source"][:], *self.pairs["target"][:]], pooling=False)
-        if has_adapters(encoder):
-            encoder = merge_adapters(encoder if isinstance(self.model, str) else copy.deepcopy(encoder))
-        kind = next(encoder.parameters()).dtype
-        if kind != torch.float32:
-            raise ValueError(
-                f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first."
-            )
-        return encoder.eval()
 
-    def fit(self, checkpoint: Path | None) -> AdapterResult:
-        evaluator, started = self.evaluator, time.perf_counter()
-        results = [try_layer(row, self.pairs, self.recipe, self.cache, evaluator) for row in self.rows]
-        seconds = {"encoding": self.encoding_seconds, "training": round(time.perf_counter() - started, 2)}
-        chosen = results[0]
-        if self.sweep:  # only a single layer can be cut out of the encoder and published; of equals the lowest
-            single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
-            chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
-        assert chosen.row.layer is not None
-        model = stock_model(self.encoder, chosen.row.layer, chosen.fit.fitted, self.recipe)
-        model.model_card_data.base_model = self.base_model
-        scores: dict[str, Any] = {}
-        if evaluator is not None:
-            trained = chosen.figures["trained"]
-            scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
-            metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
-            evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
-        return AdapterResult(model, self.folder.path, chosen, results, self.cache.encoded, seconds, scores)
+def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
+    # Vectors are pooled by the recipe in the cache: the encoder's own pooling is left as it is.
+    encoder = run.load_start(lambda: [*pairs["source"][:], *pairs["target"][:]], pooling=False)
+    if has_adapters(encoder):
+        encoder = merge_adapters(encoder if isinstance(run.model, str) else copy.deepcopy(encoder))
+    kind = next(encoder.parameters()).dtype
+    if kind != torch.float32:
+        raise ValueError(f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first.")
+    return encoder.eval()
+
+
+def _fit(
+    run: Run,
+    encoder: SentenceTransformer,
+    cache: VectorCache,
+    rows: Sequence[LayerRow],
+    pairs: Dataset,
+    encoding: float,
+) -> AdapterResult:
+    """Train an adapter on each of the layers, and build the model of the best.
+
+    There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
+    """
+    evaluator, started = run.evaluator, time.perf_counter()
+    results = [try_layer(row, pairs, run.recipe, cache, evaluator) for row in rows]
+    seconds = {"encoding": encoding, "training": round(time.perf_counter() - started, 2)}
+    chosen = results[0]
+    if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
+        single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
+        chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
+    assert chosen.row.layer is not None
+    model = stock_model(encoder, chosen.row.layer, chosen.fit.fitted, run.recipe)
+    model.model_card_data.base_model = run.base_model
+    scores: dict[str, Any] = {}
+    if evaluator is not None:
+        trained = chosen.figures["trained"]
+        scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
+        metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
+        evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
+    return AdapterResult(model, run.folder.path, chosen, results, cache.encoded, seconds, scores)
 
 
 def stock_model(

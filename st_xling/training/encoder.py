@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,12 +30,21 @@ from st_xling.models.lora import add_lora, check_start, end_lora, trained_share,
 from st_xling.training.arguments import training_arguments
 from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
 from st_xling.training.leak_check import check_leaks
-from st_xling.training.mixture import Mixture, add_mono, fingerprint, log_mixture, log_truncation, prepare, report_sides
+from st_xling.training.mixture import (
+    Mixture,
+    TextReport,
+    add_mono,
+    fingerprint,
+    log_mixture,
+    log_truncation,
+    prepare,
+    report_sides,
+)
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import cached_rows
-from st_xling.training.teacher import OUTPUT, columns_read, open_teacher, vectors_for
+from st_xling.training.teacher import OUTPUT, fill_teacher, taught_texts, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.utils import distributed
 
@@ -91,8 +99,20 @@ def train(
     if isinstance(recipe, str):
         recipe = load_recipe(recipe, tiny=isinstance(model := options.get("model"), str) and model == "tiny")
     recipe = _reading_mono(recipe) if mono else recipe
-    more: dict[str, Any] = {"mono": mono or {}, "on_begin": begin, "teacher": teacher, "cache": cache}
-    return _EncoderRun(recipe=recipe, out=out, data=data, **more, **options)()
+    if teacher is not None and not recipe.taught:
+        raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
+    if recipe.negatives.count and mono:
+        raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
+    run = Run(recipe=recipe, out=out, **options)
+    with run.opened():
+        mixture = distributed.run_on_all(lambda: _prepare(run, data, mono or {}))
+        described: dict[str, Any] = {"data": mixture.manifest}
+        if mono:
+            described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
+        vectors, taught = distributed.run_on_main(lambda: fill_teacher(recipe, teacher, cache, mixture.pairs))
+        checkpoint = run.claim({**described, **taught}, longer=True)
+        trainer, texts, negatives = _build(run, mixture, vectors, checkpoint)
+        return run.fit(lambda: _fit(run, trainer, checkpoint, texts, negatives, begin))
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -107,181 +127,154 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
-@dataclass(eq=False, kw_only=True)
-class _EncoderRun(Run):
-    may_train_longer = True
-    recipe: Recipe
-    data: Mapping[str, Dataset | IterableDataset]
-    mono: Mapping[str, Dataset]
-    on_begin: Callable[[SentenceTransformer, Path], None] | None
-    teacher: Any = None
-    cache: str | Path | None = None
+def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapping[str, Dataset]) -> Mixture:
+    """Mix the data, without what evaluates the run if that shall be dropped; sets the columns that losses read."""
+    recipe, processes = run.recipe, distributed.process_count()
+    oriented = orient(data, pivot=recipe.training.pivot)
+    names = dict(zip(data, oriented.data))  # a data set that was turned has its languages in their new order
+    for entry in run.provenance:
+        if entry["option"] == "data":
+            entry["names"] = [names.get(name, name) for name in entry["names"]]
+    if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # others: no direction
+        for line in oriented.messages():
+            logger.info("%s", line)
+    # Monolingual text stands in the columns that negatives would have.
+    mined = {"translation_ranking"} if recipe.negatives.count else set()
+    readers = set() if mono else mined or reads_negatives(recipe.losses)
+    kept = bool(readers) and not mined
+    mixture = prepare(oriented.data, recipe.training, processes=processes, negatives=kept)
+    if mixture.streamed and (mined or recipe.taught or run.on_leak != "report"):
+        raise ValueError(
+            "a teacher, the search for negatives and dropping leaks read all text before training: got a stream; read "
+            "it whole."
+        )
+    seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
+    parts = {name + seen: part for name, part in mixture.parts.items()}
+    parts_left, run.leak = check_leaks(parts, run.evaluator, run.evaluation, on_leak=run.on_leak)
+    if run.leak is not None and run.leak.dropped:
+        mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
+    if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
+        losses = {
+            name: options if name in readers else {"columns": [0, 1], **options}
+            for name, options in recipe.losses.items()
+        }
+        for name in mined:
+            losses[name] = {**losses[name], "hard_negatives": True}
+        run.recipe = dataclasses.replace(recipe, losses=losses)
+    return add_mono(mixture, mono, seed=recipe.training.seed) if mono else mixture
 
-    def check(self) -> None:
-        if self.teacher is not None and not self.recipe.taught:
-            raise ValueError(f"nothing in {self.recipe.name} learns from a teacher: got one; take the recipe distill.")
-        if self.recipe.negatives.count and self.mono:
-            raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
 
-    def prepare_data(self) -> None:
-        training, processes = self.recipe.training, distributed.process_count()
-        oriented = orient(self.data, pivot=training.pivot)
-        names = dict(zip(self.data, oriented.data))  # a data set that was turned has its languages in their new order
-        for entry in self.provenance:
-            if entry["option"] == "data":
-                entry["names"] = [names.get(name, name) for name in entry["names"]]
-        if {"representation_translation", "translation_ranking"} & self.recipe.losses.keys():  # others: no direction
-            for line in oriented.messages():
-                logger.info("%s", line)
-        # Monolingual text stands in the columns that negatives would have.
-        mined = {"translation_ranking"} if self.recipe.negatives.count else set()
-        readers = set() if self.mono else mined or reads_negatives(self.recipe.losses)
-        kept = bool(readers) and not mined
-        mixture = prepare(oriented.data, training, processes=processes, negatives=kept)
-        if mixture.streamed and self.on_leak != "report":
-            raise ValueError(
-                f"a stream is not read before it is trained on: got on_leak={self.on_leak!r}; take st-xling leak."
-            )
-        if mixture.streamed and (mined or self.recipe.taught):
-            raise ValueError(
-                "a teacher and the search for negatives read all text before training: got a stream; read it whole."
-            )
-        seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
-        parts = {name + seen: part for name, part in mixture.parts.items()}
-        parts_left, self.leak = check_leaks(parts, self.evaluator, self.evaluation, on_leak=self.on_leak)
-        if self.leak is not None and self.leak.dropped:
-            mixture = prepare(parts_left, training, processes=processes, negatives=kept)
-        if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
-            losses = {
-                name: options if name in readers else {"columns": [0, 1], **options}
-                for name, options in self.recipe.losses.items()
-            }
-            for name in mined:
-                losses[name] = {**losses[name], "hard_negatives": True}
-            self.recipe = dataclasses.replace(self.recipe, losses=losses)
-        self.mixture = add_mono(mixture, self.mono, seed=training.seed) if self.mono else mixture
+def _build(
+    run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | None
+) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
+    """Build the trainer; also return reports of both sides' texts, and mined negatives by column."""
+    recipe, start = run.recipe, run.model
 
-    def describe_data(self) -> dict[str, Any]:
-        described: dict[str, Any] = {"data": self.mixture.manifest}
-        if self.mono:
-            described["mono"] = {name: {"rows": len(p), "sha8": fingerprint(p)} for name, p in self.mono.items()}
-        return described | distributed.run_on_main(self._open_teacher)
+    def load(model: Any) -> SentenceTransformer:
+        return run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"), model)
 
-    def _open_teacher(self) -> dict[str, Any]:
-        self.teacher_cache, described = open_teacher(self.recipe, self.teacher, self.cache)
-        return described
+    if checkpoint is None and run.model == "tiny" and distributed.process_count() > 1:
+        # Built once, and read by all processes.
+        start = str(run.folder.start)
+        distributed.run_on_main(lambda: load("tiny").save_pretrained(start))
 
-    def _ask_teacher(self) -> str | None:
-        """Compute what the cache of the teacher lacks; its folder."""
-        cache, self.teacher_cache = self.teacher_cache, None
-        if cache is None:
-            return None
-        cache.fill(self._read_by_teacher(), [OUTPUT])
-        return str(cache.folder)
-
-    def _read_by_teacher(self) -> list[str]:
-        """The distinct texts that the teacher reads."""
-        return list(dict.fromkeys(column_texts(self.mixture.pairs, *columns_read(self.recipe.teacher.reads))))
-
-    def build(self, checkpoint: Path | None) -> None:
-        start = self.model
-        self.vectors = distributed.run_on_main(self._ask_teacher)
-        if checkpoint is None and self.model == "tiny" and distributed.process_count() > 1:
-            # Built once, and read by all processes.
-            start = str(self.folder.start)
-            distributed.run_on_main(lambda: self._load("tiny").save_pretrained(start))
-        distributed.run_on_all(lambda: self._build(start, checkpoint))
-        if self.model == "tiny":
-            self.trainer.model.model_card_data.base_model = None
-
-    def _load(self, model: str | SentenceTransformer) -> SentenceTransformer:
-        return self.load_start(lambda: column_texts(self.mixture.looked_at, "source", "target"), model)
-
-    def _build(self, start: str | SentenceTransformer, checkpoint: Path | None) -> None:
-        recipe, mixture, folder = self.recipe, self.mixture, self.folder
+    def build() -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
         training, lora = recipe.training, recipe.training.lora
         if checkpoint is not None:
-            encoder = self.load_checkpoint(checkpoint if lora is None else folder.base)
+            encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
         else:
-            encoder = self._load(start)
+            encoder = load(start)
             check_start(encoder, lora, given=not isinstance(start, str))
         log_mixture(mixture, training)
-        prompts = self.prompts = self.set_prompts(encoder, {side: side for side in ("source", "target")})
-        self.texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
-        if recipe.negatives.count:
-            mixture = self.mixture = self._with_negatives(mixture, encoder, checkpoint)
+        prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
+        texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
+        pairs, negatives = _with_negatives(run, mixture.pairs, encoder, prompts, checkpoint)
         if "target" in prompts:  # without it a negative would be known by its beginning
-            prompts |= dict.fromkeys(negative_columns(mixture.pairs.column_names or []), prompts["target"])
-        cut, total = (sum(getattr(side, what) for side in self.texts) for what in ("truncated", "texts"))
-        longest = max(side.longest for side in self.texts)
-        log_truncation(cut, total, longest, max_length=encoder.max_seq_length)
+            prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
+        cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
+        log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
         learned = None
-        if self.vectors is not None:
-            learned = vectors_for(encoder, cached_rows(Path(self.vectors), self._read_by_teacher(), OUTPUT), recipe)
+        if vectors is not None:
+            rows = cached_rows(Path(vectors), taught_texts(recipe, mixture.pairs), OUTPUT)
+            learned = vectors_for(encoder, rows, recipe)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
-        loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in self.texts], languages=languages)
-        if checkpoint is None and self.model != "tiny":  # a resumed run has the checkpoint's heads
+        loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
+        if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
             for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
                 logger.info("vocabulary head: %s", origin)
-        if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
-            losses = ", ".join(recipe.losses) + (" with training.lora" if lora is not None else "")
-            raise ValueError(f"training.save_vocabulary_head takes the loss mlm or tlm, and no adapters: got {losses}.")
         if training.save_vocabulary_head:
+            if lora is not None or not trained_heads(loss):
+                raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
             check_savable(backbone(encoder), trained_heads(loss)[0])
         weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
-            add_lora(encoder, lora, base=folder.base, seed=training.seed)
+            add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
             logger.info("LoRA trains %s of the encoder", trained_share(encoder))
-        processes = distributed.process_count()
         size = training.mini_batch_size
-        self.trainer = CrossLingualTrainer(
+        trainer = CrossLingualTrainer(
             model=encoder,
             args=training_arguments(
                 training,
-                folder.training,
+                run.folder.training,
                 rows=mixture.rows,
-                processes=processes,
+                processes=distributed.process_count(),
                 prompts=prompts,
-                best_metric=None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}",
+                best_metric=None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}",
             ),
-            train_dataset=mixture.pairs,
+            train_dataset=pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
-            evaluator=self.evaluator,
-            callbacks=[*self.callbacks_of(training), *weights],
+            evaluator=run.evaluator,
+            callbacks=[*run.callbacks_of(training), *weights],
         )
-        collator: Any = self.trainer.data_collator
+        collator: Any = trainer.data_collator
         collator.teacher = learned
+        return trainer, texts, negatives
 
-    def _with_negatives(self, mixture: Mixture, encoder: SentenceTransformer, checkpoint: Path | None) -> Mixture:
-        """The pairs with hard negatives mined by ``encoder``, or with those that the run was started with."""
-        options: dict[str, Any] = {"prompts": self.prompts, "seed": self.recipe.training.seed}
-        if checkpoint is None:
-            self.negatives = distributed.run_on_main(
-                lambda: mine_negatives(mixture.pairs, encoder, self.recipe.negatives.count, **options)
-            )
-        else:
-            self.negatives = read_negatives(self.folder.training / NEGATIVES)
-        pairs: Any = mixture.pairs
-        for name, texts in self.negatives.items():
-            pairs = pairs.add_column(name, texts)
-        return dataclasses.replace(mixture, pairs=pairs)
+    built = distributed.run_on_all(build)
+    if run.model == "tiny":
+        built[0].model.model_card_data.base_model = None
+    return built
 
-    def fit(self, checkpoint: Path | None) -> TrainingResult:
-        model, folder, lora = self.trainer.model, self.folder, self.recipe.training.lora
-        if checkpoint is None:
-            if self.recipe.negatives.count:
-                distributed.run_on_main(lambda: write_negatives(self.negatives, folder.training / NEGATIVES))
-            if lora is not None:
-                distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
-            if (begin := self.on_begin) is not None:
-                distributed.run_on_main(lambda: begin(model, folder.training))
-        result = fit_trainer(self.trainer, folder, checkpoint, self.texts, name=self.recipe.name)
-        if lora is not None:
-            end_lora(result.model, lora, start=model_name(self.model), base=folder.base)
-        if self.recipe.training.save_vocabulary_head:
-            loss: Any = self.trainer.loss
-            save_with_head(backbone(result.model), trained_heads(loss)[0])
-        return result
+
+def _with_negatives(
+    run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
+) -> tuple[Any, dict[str, list[str]]]:
+    """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
+    count, seed = run.recipe.negatives.count, run.recipe.training.seed
+    if not count:
+        return pairs, {}
+    if checkpoint is None:
+        negatives = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
+    else:
+        negatives = read_negatives(run.folder.training / NEGATIVES)
+    for name, texts in negatives.items():
+        pairs = pairs.add_column(name, texts)
+    return pairs, negatives
+
+
+def _fit(
+    run: Run,
+    trainer: CrossLingualTrainer,
+    checkpoint: Path | None,
+    texts: tuple[TextReport, TextReport],
+    negatives: dict[str, list[str]],
+    begin: Callable[[SentenceTransformer, Path], None] | None,
+) -> TrainingResult:
+    model, folder, training = trainer.model, run.folder, run.recipe.training
+    if checkpoint is None:
+        if negatives:
+            distributed.run_on_main(lambda: write_negatives(negatives, folder.training / NEGATIVES))
+        if training.lora is not None:
+            distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
+        if begin is not None:
+            distributed.run_on_main(lambda: begin(model, folder.training))
+    result = fit_trainer(trainer, folder, checkpoint, texts, name=run.recipe.name)
+    if training.lora is not None:
+        end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
+    if training.save_vocabulary_head:
+        loss: Any = trainer.loss
+        save_with_head(backbone(result.model), trained_heads(loss)[0])
+    return result
 
 
 def trained_heads(loss: nn.Module) -> list[VocabularyHead]:

@@ -59,7 +59,7 @@ def check_leaks(
     return data, report
 
 
-def evaluation_texts(evaluator: Any, *, prefix: str = "") -> dict[str, Texts]:
+def evaluation_texts(evaluator: Any) -> dict[str, Texts]:
     """What an evaluator, or each of a sequence of them, evaluates on, by name.
 
     Of ``sets`` of questions these are the queries (collections of passages are searched by many sets), of ``pools``
@@ -67,7 +67,7 @@ def evaluation_texts(evaluator: Any, *, prefix: str = "") -> dict[str, Texts]:
     """
     texts: dict[str, Texts] = {}
     for part in getattr(evaluator, "evaluators", None) or [evaluator]:
-        name, pairs = prefix + (getattr(part, "name", "") or "evaluation"), getattr(part, "pairs", None)
+        name, pairs = getattr(part, "name", "") or "evaluation", getattr(part, "pairs", None)
         # An evaluator of retrieval has pools too, of passages: its sets come first.
         if sets := getattr(part, "sets", ()):
             for group in sets:

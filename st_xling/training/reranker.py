@@ -1,6 +1,6 @@
-"""Cross-encoders for re-ranking: labelled pairs → a model, in one stage or several (XPI first, languages in turn).
+"""Cross-encoders for re-ranking, trained on labelled pairs, in one stage or several (languages in turn).
 
-Beside what :mod:`st_xling.training.run_folder` names, the folder of a run of two stages or more has
+Besides what :mod:`st_xling.training.run_folder` names, the folder of a run of two stages or more has
 
 ================================  ====================================================================
 ``training/stage-1/checkpoint-N/``  ST's checkpoint of the first stage
@@ -18,13 +18,13 @@ import dataclasses
 import itertools
 import logging
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers import CrossEncoder
 from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -32,19 +32,19 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncode
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
-from st_xling.models.cross_encoder import Head, cross_encoder, replace_head, tiny_cross_encoder
+from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encoder
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.checkpoint import BASE, newest_checkpoint
-from st_xling.training.leak_check import check_leaks, evaluation_texts
+from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
-from st_xling.training.recipe import BaseRecipe, read_sections
-from st_xling.training.recipe_files import check_keys, merge, recipe_names
-from st_xling.training.run import Run, RunOptions, dev_data, model_name, run_trainer
-from st_xling.training.run_folder import RunFolder, save_folder
+from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe_files import recipe_names
+from st_xling.training.run import Run, RunOptions, model_name, run_trainer
+from st_xling.training.run_folder import save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.checks import check_choice
 from st_xling.utils.io import read_json_object, write_json
@@ -53,13 +53,11 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Unpack
 
-    from st_xling.data.leak import Texts
+    from st_xling.data.leak import LeakReport
 
 logger = logging.getLogger(__name__)
 
 XPI = "xpi"
-Start = str | SentenceTransformer | CrossEncoder
-"""Hub id, folder, a loaded model, or ``"tiny"``."""
 
 
 @dataclass(frozen=True)
@@ -101,106 +99,48 @@ class CrossEncoderRecipe(BaseRecipe):
 
     Attributes:
         strategy: ``"xpi"``, or how translated query-passage pairs are put together: ``STRATEGIES``.
-        xpi: The recipe of the stage before, whose encoder is kept and whose head is not; ``None``: none.
     """
 
     kind: ClassVar[str] = "cross-encoder"
     arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
-        *("mini_batch_size", "language_alpha", "language_temperature", "batches"),
+        *("mini_batch_size", "language_alpha", "batches"),
         *("keep_duplicates_apart", "shuffle_buffer", "prompt_name", "save_vocabulary_head"),
     )
 
     name: str
     summary: str
-    strategy: str = field(metadata={"read": lambda value: value})
+    strategy: str = ""
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
-    head: Head = field(default="cls", metadata={"read": lambda value: value})
+    head: Head = "cls"
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
     model: PairOptions = field(default_factory=PairOptions)
     training: TrainingOptions = field(default_factory=TrainingOptions)
-    xpi: CrossEncoderRecipe | None = None
 
     def check(self) -> None:
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
-        check_choice("head", self.head, Head)
-        if self.strategy != XPI and self.sentences != SentenceOptions():
-            raise ValueError(
-                f"'sentences' shapes what XPI makes of parallel text: strategy {self.strategy!r} takes none."
-            )
-        drawn = 1 if self.negatives.per_positive is None else self.negatives.per_positive
-        if drawn < 0 or not 0 <= self.negatives.hard <= drawn:
-            hard = self.negatives.hard
-            raise ValueError(f"negatives.hard counts among negatives.per_positive: got {hard} of {drawn}.")
 
 
 def cross_encoder_recipe_names() -> list[str]:
-    """Names of the cross-encoders' recipes that come with the package."""
+    """Return the names of the cross-encoders' recipes that come with the package."""
     return recipe_names("cross-encoder")
 
 
 def load_cross_encoder_recipe(
-    name_or_path: str, *, tiny: bool = False, xpi: bool = False, overrides: dict[str, Any] | None = None
+    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
 ) -> CrossEncoderRecipe:
-    """Read a recipe by name, or from a YAML file.
-
-    Args:
-        name_or_path: One of :func:`cross_encoder_recipe_names`, or a path that ends in ``.yaml``.
-        tiny: Apply the ``tiny`` sections, meant for encoders that start from random weights.
-        xpi: XPI comes before, by the recipe ``xpi`` and what is said under this one's key ``xpi``.
-        overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2, "xpi.training.seed": 1}``.
+    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
 
     Raises:
-        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+        ValueError: No such recipe, an unknown key, or a bad value.
     """
-    raw = read_sections(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
-    before = raw.pop(XPI, None)
-    recipe = CrossEncoderRecipe.from_dict(raw, Path(name_or_path).stem)
-    if recipe.strategy == XPI and (xpi or before is not None):
-        raise ValueError(f"XPI comes before a re-ranking recipe: got it before {recipe.name}, which is XPI itself.")
-    if not xpi:
-        if any(key.split(".")[0] == XPI for key in overrides or {}):
-            raise ValueError(
-                "options under 'xpi' are of a stage that is not there: give --xpi-data, or leave them out."
-            )
-        return recipe
-    before = {} if before is None else before
-    check_keys(before, ["negatives", "sentences", "loss", "training"], XPI)
-    # Head, length, seed, precision and adapters are said once, for both stages; what stands under xpi wins.
-    training = raw.get("training") or {}
-    own_precision = {"bf16", "fp16"} & (before.get("training") or {}).keys()
-    names = ("seed", "lora") if own_precision else ("seed", "bf16", "fp16", "lora")
-    shared = {key: training[key] for key in names if key in training}
-    stage = merge(read_sections(CrossEncoderRecipe, XPI, tiny=tiny), {"training": shared})
-    stage = merge(stage, merge(before, {"head": recipe.head, "model": dataclasses.asdict(recipe.model)}))
-    return dataclasses.replace(recipe, xpi=CrossEncoderRecipe.from_dict(stage, XPI))
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One training on one data set.
-
-    Attributes:
-        name: For people, e.g. ``"xpr-cascade 2/2"``.
-        recipe: Its loss and training options.
-        pairs: Labelled pairs.
-        max_steps: Its part of the recipe's; at most 0: as the epochs say.
-        new_head: The head of the stage before is replaced.
-        evaluator: Evaluates it; the best checkpoint is what it ends with.
-    """
-
-    name: str
-    recipe: CrossEncoderRecipe
-    pairs: Dataset
-    max_steps: int
-    new_head: bool
-    evaluator: BaseEvaluator | None
+    return load_kind(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
 
 
 def _shares(total: int, rows: Sequence[int]) -> list[int]:
-    """``total`` steps divided by rows, at least one for each."""
+    """Divide ``total`` steps by rows, at least one for each."""
     if total <= 0:
         return [total] * len(rows)
     if total < len(rows):
@@ -210,53 +150,6 @@ def _shares(total: int, rows: Sequence[int]) -> list[int]:
     shares = [max(1, end - start) for start, end in itertools.pairwise(bounds)]
     shares[shares.index(max(shares))] += total - sum(shares)
     return shares
-
-
-class StagedRunFolder(RunFolder):
-    """The folder of a run of ``stages`` stages, which are numbered from 0."""
-
-    def __init__(self, path: str | Path, *, stages: int, **options: Any) -> None:
-        super().__init__(path, **options)
-        self.stages = stages
-
-    def stage(self, number: int) -> Path:
-        """Where a stage's checkpoints are."""
-        return self.training if self.stages == 1 else self.training / f"stage-{number + 1}"
-
-    def model(self, number: int) -> Path:
-        """The model that a stage before the last ended with."""
-        return self.stage(number) / "model"
-
-    def first_unfinished(self) -> int:
-        """The stage to go on in; the last one is finished by the run itself."""
-        for number in range(self.stages - 1):
-            if not self.model(number).is_dir():
-                return number
-        return self.stages - 1
-
-    def last_checkpoint(self) -> Path | None:
-        """What there is to go on from: a checkpoint of the stage that was interrupted, or the model before it."""
-        number = self.first_unfinished()
-        checkpoint = newest_checkpoint(self.stage(number))
-        return self.model(number - 1) if checkpoint is None and number > 0 else checkpoint
-
-    def stage_after(self, start: Path) -> int:
-        """The stage to be trained from what :meth:`last_checkpoint` returned."""
-        stage = next(number for number in range(self.stages) if start.parent == self.stage(number))
-        return stage + 1 if start == self.model(stage) else stage
-
-    def finish_stage(self, number: int, model: CrossEncoder, report: dict[str, Any]) -> None:
-        """Keep what a stage before the last ended with; without room for it, the stage's last checkpoint stands."""
-        write_json(self.stage(number) / "report.json", report)
-        save_folder(model, self.model(number))
-
-    def report(self, number: int) -> dict[str, Any]:
-        """What :meth:`finish_stage` kept."""
-        remedy = "remove the folder of the stage, which is then trained again"
-        return read_json_object(self.stage(number) / "report.json", missing_ok=False, remedy=remedy)
-
-    def _last_stage(self) -> Path:
-        return self.stage(self.stages - 1)
 
 
 def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, dict[str, int], int]:
@@ -338,13 +231,7 @@ class CrossEncoderResult:
 
 
 def train_cross_encoder(
-    recipe: CrossEncoderRecipe,
-    stages: Sequence[Dataset],
-    out: str | Path,
-    *,
-    xpi: Dataset | None = None,
-    xpi_evaluator: BaseEvaluator | None = None,
-    **options: Unpack[RunOptions],
+    recipe: CrossEncoderRecipe, stages: Sequence[Dataset], out: str | Path, **options: Unpack[RunOptions]
 ) -> CrossEncoderResult:
     """Train a cross-encoder and save it.
 
@@ -352,9 +239,6 @@ def train_cross_encoder(
         recipe: Loss and options, from :func:`load_cross_encoder_recipe`.
         stages: Labelled pairs of each stage, as a strategy gives them.
         out: Folder of the run, see :mod:`st_xling.training.reranker`.
-        xpi: Labelled pairs of the stage before, for a recipe that was loaded with ``xpi=True``: the encoder is kept,
-            the head is new.
-        xpi_evaluator: Evaluates that stage.
         **options: See :class:`~st_xling.training.run.RunOptions`; a model may be an encoder or a cross-encoder, see
             :func:`cross_encoder`. A run is resumed in the stage that was interrupted.
 
@@ -365,192 +249,158 @@ def train_cross_encoder(
     """
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
-    if (recipe.xpi is None) != (xpi is None):
-        present, lacking = ("data", "recipe") if recipe.xpi is None else ("recipe", "data")
-        raise ValueError(
-            f"XPI needs a recipe and data: got its {present} and no {lacking}; load the recipe with xpi=True."
-        )
-    plan = []
-    if recipe.xpi is not None and xpi is not None:
-        plan = [Stage(recipe.xpi.name, recipe.xpi, xpi, recipe.xpi.training.max_steps, False, xpi_evaluator)]
-    # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
-    steps = _shares(recipe.training.max_steps, [len(part) for part in stages])
-    for number, part in enumerate(stages):
-        name = recipe.name if len(stages) == 1 else f"{recipe.name} {number + 1}/{len(stages)}"
-        new_head = number == 0 and xpi is not None
-        plan.append(Stage(name, recipe, part, steps[number], new_head, options.get("evaluator")))
-    return _RerankerRun(recipe=recipe, out=out, plan=plan, **options)()
-
-
-@dataclass(eq=False, kw_only=True)
-class _RerankerRun(Run):
-    single_process = "cross-encoders"
-    recipe: CrossEncoderRecipe
-    plan: list[Stage]
-    folder: StagedRunFolder = field(init=False)
-
-    def open_folder(self, **options: Any) -> StagedRunFolder:
-        return StagedRunFolder(self.out, stages=len(self.plan), **options)
-
-    def check(self) -> None:
-        for stage in self.plan:
-            check_pairs(stage.pairs)
-
-    def prepare_data(self) -> None:
-        texts: dict[str, Texts] = {}
-        first = {id(stage.evaluator): stage for stage in reversed(self.plan)}  # one evaluator may serve several stages
-        for stage in reversed(first.values()):
-            texts |= evaluation_texts(stage.evaluator, prefix=f"{stage.recipe.name} ")
-        columns = {"query": "source", "passage": "target"}
-        data = {stage.name: stage.pairs.rename_columns(columns) for stage in self.plan}
-        evaluation = {**texts, **(self.evaluation or {})}
-        data_left, self.leak = check_leaks(data, evaluation=evaluation, on_leak=self.on_leak)
-        if self.leak is not None and self.leak.dropped:
-            back = {new: old for old, new in columns.items()}
-            self.plan = [
-                dataclasses.replace(stage, pairs=data_left[stage.name].rename_columns(back)) for stage in self.plan
-            ]
-
-    def describe_data(self) -> dict[str, Any]:
+    for part in stages:
+        check_pairs(part)
+    names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
+    run = Run(recipe=recipe, out=out, stages=len(stages), **options)
+    with run.opened("cross-encoders"):
+        parts, run.leak = _without_leaks(dict(zip(names, stages)), run)
         text = [name for name in PAIR_COLUMNS if name != "label"]
-        return {
-            "data": {
-                stage.name: {"rows": len(stage.pairs), "sha8": fingerprint(stage.pairs, text)} for stage in self.plan
-            },
-            "dev": {stage.name: dev_data(stage.evaluator) for stage in self.plan},
-        }
-
-    def build(self, checkpoint: Path | None) -> None:
-        self.start: CrossEncoder | None = None
+        described = {name: {"rows": len(part), "sha8": fingerprint(part, text)} for name, part in parts.items()}
+        checkpoint = run.claim({"data": described})
+        start = None
         if checkpoint is None:
-            self.start = self._start_model()
-            for stage in self.plan:  # faults of any stage before the first is trained
-                prepare_stage(stage, self.start, log=False)
+            start = _start_model(run, parts)
+            for name, part in parts.items():  # faults of any stage before the first is trained
+                prepare_stage(name, part, recipe.loss, start, log=False)
+        return run.fit(lambda: _train_stages(run, parts, start, checkpoint))
 
-    def _start_model(self) -> CrossEncoder:
-        """What the first stage begins with, by the recipe of the last one; a tiny vocabulary is of the text of all."""
-        recipe = self.plan[-1].recipe
-        seed, max_length = recipe.training.seed, recipe.model.max_length
-        if self.model != "tiny":
-            options: dict[str, Any] = {"max_length": max_length, "seed": seed, **self.load_options}
-            model = mark_loaded(cross_encoder(self.model, head=recipe.head, **options))
-            self.announce(model)
-            return model
-        if recipe.head == "keep":
-            raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
-        texts = (text for stage in self.plan for text in column_texts(stage.pairs, "query", "passage"))
-        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(self.tiny or {})}
+
+def _without_leaks(data: dict[str, Dataset], run: Run) -> tuple[dict[str, Dataset], LeakReport | None]:
+    """Compare pairs with the text that evaluates the run, and drop those that share some, if they shall be dropped."""
+    columns = {"query": "source", "passage": "target"}
+    renamed = {name: part.rename_columns(columns) for name, part in data.items()}
+    left, report = check_leaks(renamed, run.evaluator, run.evaluation, on_leak=run.on_leak)
+    if report is not None and report.dropped:
+        back = {new: old for old, new in columns.items()}
+        data = {name: part.rename_columns(back) for name, part in left.items()}
+    return data, report
+
+
+def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
+    """Load the model to start from; a tiny one has the vocabulary of the text of all stages."""
+    recipe, seed = run.recipe, run.recipe.training.seed
+    max_length = recipe.model.max_length
+    if run.model != "tiny":
+        options: dict[str, Any] = {"max_length": max_length, "seed": seed, **run.load_options}
+        model = mark_loaded(cross_encoder(run.model, head=recipe.head, **options))
+    elif recipe.head == "keep":
+        raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
+    else:
+        texts = (text for part in data.values() for text in column_texts(part, "query", "passage"))
+        shape: dict[str, Any] = {"seed": seed, "max_length": max_length or 128, **(run.tiny or {})}
         model = tiny_cross_encoder(texts, head=recipe.head, **shape)
-        self.announce(model)
-        return model
-
-    def fit(self, checkpoint: Path | None) -> CrossEncoderResult:
-        """Train the stages that are not finished yet.
-
-        Args:
-            checkpoint: Of the first of them, or the model that the one before ended with; ``None``: from the start.
-        """
-        folder, model = self.folder, self.start
-        first = 0 if checkpoint is None else folder.stage_after(checkpoint)
-        reports = [folder.report(number) for number in range(first)]
-        for number in range(first, len(self.plan)):
-            stage, last = self.plan[number], number == len(self.plan) - 1
-            resumed = checkpoint if number == first else newest_checkpoint(folder.stage(number))
-            if resumed is not None and number and resumed == folder.model(number - 1):
-                model, resumed = load_sentence_transformer(CrossEncoder, str(resumed)), None
-            if resumed is None and stage.new_head and model is not None:
-                replace_head(model, stage.recipe.training.seed)
-            start = None if number else model_name(self.model)
-            model, report = self._train_stage(number, model, resumed, keep_adapters=last, start=start)
-            reports.append(report)
-            if not last:
-                folder.finish_stage(number, model, report)
-        assert model is not None
-        model.model_card_data.base_model = self.base_model
-        return CrossEncoderResult(
-            model=model,
-            folder=folder.path,
-            seconds=sum(report["seconds"] for report in reports),
-            steps=sum(report["steps"] for report in reports),
-            stages=[{key: value for key, value in report.items() if key != "history"} for report in reports],
-            history=[{**entry, "stage": report["name"]} for report in reports for entry in report["history"]],
-            best=reports[-1]["best_dev"],
-        )
-
-    def _train_stage(
-        self,
-        number: int,
-        model: CrossEncoder | None,
-        checkpoint: Path | None,
-        *,
-        keep_adapters: bool,
-        start: str | None,
-    ) -> tuple[CrossEncoder, dict[str, Any]]:
-        """Train one stage, from ``checkpoint`` if there is one.
-
-        Args:
-            number: Of the stage.
-            model: What it begins with; ``None``: what the checkpoint's folder holds.
-            checkpoint: Where to go on.
-            keep_adapters: Adapters may stay apart at the end, if the recipe says so; otherwise they are merged.
-            start: Name of the model that the stage begins with, for kept adapters to name as their base.
-
-        Returns:
-            The model, best by the development score or last, and the stage's results with its log.
-        """
-        stage, folder = self.plan[number], self.folder.stage(number)
-        options, lora, base = stage.recipe.training, stage.recipe.training.lora, folder / BASE
-        if checkpoint is not None:
-            model = load_sentence_transformer(CrossEncoder, str(checkpoint if lora is None else base))
-        assert model is not None
-        rows, counts = prepare_stage(stage, model)
-        if lora is not None:
-            if checkpoint is None:
-                save_folder(model, base)
-            add_lora(model, lora, base=base, seed=options.seed)
-            logger.info("LoRA trains %s", trained_share(model))
-        loss = stage.recipe.loss
-        options = dataclasses.replace(
-            options, max_steps=stage.max_steps, keep_duplicates_apart=loss.compares_within_batch
-        )
-        trainer = RankingTrainer(
-            model=model,
-            args=training_arguments(
-                options,
-                folder,
-                rows=len(rows),
-                best_metric=None if stage.evaluator is None else f"eval_{_metric(stage.evaluator)}",
-                kind=CrossEncoderTrainingArguments,
-            ),
-            train_dataset=rows,
-            loss=loss.build(model),
-            keys=meaning_keys(stage.pairs, rows) if loss.compares_within_batch else None,
-            evaluator=stage.evaluator,
-            callbacks=self.callbacks_of(options),
-        )
-        run_trainer(trainer, self.folder, checkpoint, name=stage.name)
-        trained: CrossEncoder = trainer.model
-        if lora is not None:
-            ending = lora if keep_adapters else dataclasses.replace(lora, merge=True)
-            end_lora(trained, ending, start=start or str(base), base=base)
-        return trained, {
-            "name": stage.name,
-            **counts,
-            "steps": trainer.state.global_step,
-            "seconds": round(trainer.seconds, 1),
-            "best_dev": trainer.state.best_metric,
-            "history": trainer.state.log_history,
-        }
+    run.announce(model)
+    return model
 
 
-def prepare_stage(stage: Stage, model: CrossEncoder, *, log: bool = True) -> tuple[Dataset, dict[str, int]]:
-    """The rows that the stage's loss reads, and how many pairs are trained on, cut and left out.
+def _train_stages(
+    run: Run, data: Mapping[str, Dataset], model: CrossEncoder | None, checkpoint: Path | None
+) -> CrossEncoderResult:
+    """Train the stages that are not finished yet.
+
+    Args:
+        run: The run.
+        data: Name → labelled pairs of each stage.
+        model: The model that the first stage starts from; ``None`` if a checkpoint is resumed from.
+        checkpoint: A checkpoint of the first unfinished stage, or the model of the stage before it.
+    """
+    folder = run.folder
+    first = folder.finished_stages() if checkpoint is not None else 0
+    reports = [read_json_object(folder.stage(number) / "report.json", missing_ok=False) for number in range(first)]
+    # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
+    steps = _shares(run.recipe.training.max_steps, [len(part) for part in data.values()])
+    for number in range(first, len(data)):
+        resumed = newest_checkpoint(folder.stage(number)) if checkpoint is not None else None
+        if resumed is None and model is None:
+            model = load_sentence_transformer(CrossEncoder, str(folder.stage(number - 1) / "model"))
+        name = list(data)[number]
+        model, report = _train_stage(run, number, name, data[name], steps[number], model, resumed)
+        reports.append(report)
+        if number < len(data) - 1:  # without room for it, the stage's last checkpoint stands
+            write_json(folder.stage(number) / "report.json", report)
+            save_folder(model, folder.stage(number) / "model")
+    assert model is not None
+    model.model_card_data.base_model = run.base_model
+    return CrossEncoderResult(
+        model=model,
+        folder=folder.path,
+        seconds=sum(report["seconds"] for report in reports),
+        steps=sum(report["steps"] for report in reports),
+        stages=[{key: value for key, value in report.items() if key != "history"} for report in reports],
+        history=[{**entry, "stage": report["name"]} for report in reports for entry in report["history"]],
+        best=reports[-1]["best_dev"],
+    )
+
+
+def _train_stage(
+    run: Run,
+    number: int,
+    name: str,
+    pairs: Dataset,
+    max_steps: int,
+    model: CrossEncoder | None,
+    checkpoint: Path | None,
+) -> tuple[CrossEncoder, dict[str, Any]]:
+    """Train one stage, from ``checkpoint`` if there is one.
+
+    Returns:
+        The model, best by the development score or last, and the stage's results with its log.
+    """
+    recipe, folder, evaluator = run.recipe, run.folder.stage(number), run.evaluator
+    loss, lora, base = recipe.loss, recipe.training.lora, folder / BASE
+    if checkpoint is not None:
+        model = load_sentence_transformer(CrossEncoder, str(checkpoint if lora is None else base))
+    assert model is not None
+    rows, counts = prepare_stage(name, pairs, loss, model)
+    if lora is not None:
+        if checkpoint is None:
+            save_folder(model, base)
+        add_lora(model, lora, base=base, seed=recipe.training.seed)
+        logger.info("LoRA trains %s", trained_share(model))
+    options = dataclasses.replace(
+        recipe.training, max_steps=max_steps, keep_duplicates_apart=loss.compares_within_batch
+    )
+    trainer = RankingTrainer(
+        model=model,
+        args=training_arguments(
+            options,
+            folder,
+            rows=len(rows),
+            best_metric=None if evaluator is None else f"eval_{_metric(evaluator)}",
+            kind=CrossEncoderTrainingArguments,
+        ),
+        train_dataset=rows,
+        loss=loss.build(model),
+        keys=meaning_keys(pairs, rows) if loss.compares_within_batch else None,
+        evaluator=evaluator,
+        callbacks=run.callbacks_of(options),
+    )
+    run_trainer(trainer, run.folder, checkpoint, name=name)
+    trained: CrossEncoder = trainer.model
+    if lora is not None:  # kept apart only at the end
+        ending = lora if number == run.folder.stages - 1 else dataclasses.replace(lora, merge=True)
+        end_lora(trained, ending, start=str(base) if number else model_name(run.model), base=base)
+    return trained, {
+        "name": name,
+        **counts,
+        "steps": trainer.state.global_step,
+        "seconds": round(trainer.seconds, 1),
+        "best_dev": trainer.state.best_metric,
+        "history": trainer.state.log_history,
+    }
+
+
+def prepare_stage(
+    name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder, *, log: bool = True
+) -> tuple[Dataset, dict[str, int]]:
+    """Return the rows that the loss reads, and the numbers of pairs that are trained on, cut and left out.
 
     Raises:
         ValueError: Nothing that can be trained on; a loss that does not fit the model.
     """
-    name, loss, max_length = stage.name, stage.recipe.loss, model.max_seq_length
-    pairs, counts, longest = fitting_pairs(model.tokenizer, stage.pairs, max_length=max_length)
+    max_length = model.max_seq_length
+    pairs, counts, longest = fitting_pairs(model.tokenizer, pairs, max_length=max_length)
     rows, unusable = loss_rows(pairs, loss.form)
     loss.build(model)
     if not log:

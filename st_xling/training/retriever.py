@@ -28,7 +28,7 @@ from st_xling.models.view import rebuilt
 from st_xling.training.arguments import sampler_options, total_steps, training_arguments
 from st_xling.training.encoder import build_loss, scheduled_weights
 from st_xling.training.leak_check import check_leaks
-from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
+from st_xling.training.mixture import TextReport, as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
@@ -156,6 +156,11 @@ class RetrievalSources:
         if loss == SEMANTIC:
             return ["semantic_source", "semantic_target"]
         return ["language_source", "language_target", *(["other"] if self.others else [])]
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts of all data sets."""
+        for data in filter(None, (self.queries, self.parallel, self.others)):
+            yield from column_texts(mix(data), "source", "target")
 
     def named(self) -> dict[str, Dataset]:
         """All data sets, by role and name."""
@@ -367,79 +372,61 @@ def train_retrieval(
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    return _RetrieverRun(recipe=recipe, out=out, text=sources, **options)()
-
-
-@dataclass(eq=False, kw_only=True)
-class _RetrieverRun(Run):
-    single_process = "retrievers"
-    may_train_longer = True
-    recipe: RetrievalRecipe
-    text: RetrievalSources
-
-    def check(self) -> None:
-        self.text.check(self.recipe)
-
-    def prepare_data(self) -> None:
-        named = self.text.named()
-        left, self.leak = check_leaks(named, self.evaluator, self.evaluation, on_leak=self.on_leak)
-        if self.leak is not None and self.leak.dropped:
+    run = Run(recipe=recipe, out=out, **options)
+    sources.check(recipe)
+    with run.opened("retrievers"):
+        named, run.leak = check_leaks(sources.named(), run.evaluator, run.evaluation, on_leak=run.on_leak)
+        if run.leak is not None and run.leak.dropped:
             roles: dict[str, dict[str, Dataset]] = {"queries": {}, "parallel": {}, "others": {}}
-            for key, part in left.items():
+            for key, part in named.items():
                 role, _, name = key.partition(":")
                 roles[role][name] = part
-            self.text = RetrievalSources(**roles)
+            sources = RetrievalSources(**roles)
+        checkpoint = run.claim({"data": sources.manifest()}, longer=True)
+        trainer, reports = _build(run, sources, checkpoint)
+        return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, reports, name=recipe.name))
 
-    def describe_data(self) -> dict[str, Any]:
-        return {"data": self.text.manifest()}
 
-    def build(self, checkpoint: Path | None) -> None:
-        recipe, text = self.recipe, self.text
-        encoder = self.load_start(self._texts) if checkpoint is None else self.load_checkpoint(checkpoint)
-        names = [name for loss in recipe.losses for name in text.columns(loss)]
-        self.prompts = self.set_prompts(encoder, {name: ROUTES.get(name, "document") for name in names})
-        sides = {"source": self.prompts.get("query", ""), "target": self.prompts.get("passage", "")}
-        self.reports = report_sides(encoder, mix(text.queries), ("queries", "passages"), prompts=sides)
-        for report, name in zip(self.reports, ("queries", "passages")):
-            limit = encoder.max_seq_length
-            log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
-        if recipe.retrieval.encoders == "separate":
-            encoder = separate_encoders(encoder)
-        elif _has_routes(encoder):
-            raise ValueError("this model has separate encoders: got retrieval.encoders 'shared'; take 'separate'.")
-        losses = {
-            loss: {**options, "columns": [names.index(name) for name in text.columns(loss)]}
-            for loss, options in recipe.losses.items()
-        }
-        total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
-        loss = TermByTermLoss(encoder, total.term_list())
-        self.trainer = RetrievalTrainer(
-            model=encoder,
-            args=self._arguments(encoder, names),
-            train_dataset=join_sources(text, recipe),
-            loss=loss,
-            evaluator=self.evaluator,
-            callbacks=[*self.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
-        )
-        self.trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
-
-    def _texts(self) -> Iterator[str]:
-        """Of all sources, for the vocabulary of a tiny encoder."""
-        for data in (self.text.queries, self.text.parallel, self.text.others):
-            if data:
-                yield from column_texts(mix(data), "source", "target")
-
-    def _arguments(self, encoder: SentenceTransformer, columns: Sequence[str]) -> Any:
-        # The epochs of a stream are not known to ST, so they are counted out here.
-        options = dataclasses.replace(self.recipe.training, max_steps=total_steps(self.recipe.training, self.text.rows))
-        metric = None if self.evaluator is None else f"eval_{self.evaluator.primary_metric}"
-        arguments: SentenceTransformerTrainingArguments = training_arguments(
-            options, self.folder.training, rows=None, prompts=self.prompts, best_metric=metric
-        )
-        arguments.per_device_train_batch_size = self.recipe.batch_rows
-        if _has_routes(encoder):
-            arguments.router_mapping = {name: ROUTES.get(name, "document") for name in columns}
-        return arguments
-
-    def fit(self, checkpoint: Path | None) -> TrainingResult:
-        return fit_trainer(self.trainer, self.folder, checkpoint, self.reports, name=self.recipe.name)
+def _build(
+    run: Run, sources: RetrievalSources, checkpoint: Path | None
+) -> tuple[RetrievalTrainer, tuple[TextReport, TextReport]]:
+    """Build the trainer; also return reports of the queries' and passages' texts."""
+    recipe: RetrievalRecipe = run.recipe
+    encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
+    names = [name for loss in recipe.losses for name in sources.columns(loss)]
+    routes = {name: ROUTES.get(name, "document") for name in names}
+    prompts = run.set_prompts(encoder, routes)
+    sides = {"source": prompts.get("query", ""), "target": prompts.get("passage", "")}
+    reports = report_sides(encoder, mix(sources.queries), ("queries", "passages"), prompts=sides)
+    for report, name in zip(reports, ("queries", "passages")):
+        limit = encoder.max_seq_length
+        log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
+    if recipe.retrieval.encoders == "separate":
+        encoder = separate_encoders(encoder)
+    elif _has_routes(encoder):
+        raise ValueError("this model has separate encoders: got retrieval.encoders 'shared'; take 'separate'.")
+    losses = {
+        loss: {**options, "columns": [names.index(name) for name in sources.columns(loss)]}
+        for loss, options in recipe.losses.items()
+    }
+    total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
+    loss = TermByTermLoss(encoder, total.term_list())
+    # The epochs of a stream are not known to ST, so they are counted out here.
+    options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
+    metric = None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}"
+    arguments: SentenceTransformerTrainingArguments = training_arguments(
+        options, run.folder.training, rows=None, prompts=prompts, best_metric=metric
+    )
+    arguments.per_device_train_batch_size = recipe.batch_rows
+    if _has_routes(encoder):
+        arguments.router_mapping = routes
+    trainer = RetrievalTrainer(
+        model=encoder,
+        args=arguments,
+        train_dataset=join_sources(sources, recipe),
+        loss=loss,
+        evaluator=run.evaluator,
+        callbacks=[*run.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
+    )
+    trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
+    return trainer, reports

@@ -1,4 +1,4 @@
-"""One training run, from data to a saved model; kinds of models differ in the four hooks of :class:`Run`."""
+"""One training run: what is common to all kinds of models, from the start model to the saved folder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
 
 import psutil
 import sentence_transformers
@@ -122,30 +122,39 @@ class RunOptions(TypedDict, total=False):
     load_options: Mapping[str, Any]
 
 
+class HasFigures(Protocol):
+    """A run's result."""
+
+    @property
+    def model(self) -> BaseModel: ...
+
+    @property
+    def history(self) -> list[dict[str, Any]]: ...
+
+    def figures(self) -> dict[str, Any]: ...
+
+
+Result = TypeVar("Result", bound=HasFigures)
+
+
 @dataclass(eq=False, kw_only=True)
 class Run:
-    """A run, called once; subclasses add the data of their kind.
+    """Context of one run, which goes from preparing data through :meth:`claim` and building a trainer to :meth:`fit`.
 
     Args:
-        recipe: Of this kind of model.
+        recipe: Recipe of the kind of model.
         out: Folder of the run, see :class:`RunFolder`.
+        stages: Number of stages, each with checkpoints of its own.
         model, tiny, evaluator, …: See :class:`RunOptions`.
 
     Raises:
-        ValueError: From calling it: data, model or options that do not fit; an occupied folder; shared text, if it is
-            to fail; several processes, where the kind trains in one.
-        TrainingInterrupted: Ctrl-C.
+        ValueError: Data, model or options that do not fit; an occupied folder.
     """
-
-    single_process: ClassVar[str] = ""
-    """What is trained, for the message of a kind that trains in one process; empty: in several too."""
-
-    may_train_longer: ClassVar[bool] = False
-    """Whether a run that is resumed may have other steps or epochs than it was started with."""
 
     recipe: Any
     out: str | Path
     model: Any
+    stages: int = 1
     tiny: Mapping[str, Any] | None = None
     evaluator: Any = None
     evaluation: Mapping[str, Texts] | None = None
@@ -161,67 +170,66 @@ class Run:
         self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options or {})
         self.provenance = [dict(entry) for entry in self.provenance]
         teacher = getattr(self.recipe, "teacher", None)
-        inputs = [teacher and teacher.model, *(entry.get("spec") for entry in self.provenance)]
-        self.folder = self.open_folder(resume=self.resume, overwrite=self.overwrite, start=self.model, inputs=inputs)
+        self.folder = RunFolder(
+            self.out,
+            resume=self.resume,
+            overwrite=self.overwrite,
+            start=self.model,
+            inputs=[teacher and teacher.model, *(entry.get("spec") for entry in self.provenance)],
+            stages=self.stages,
+        )
         self.manifest: dict[str, Any] = {}
         self.leak: LeakReport | None = None
 
-    def open_folder(self, **options: Any) -> RunFolder:
-        """Where the run lives."""
-        return RunFolder(self.out, **options)
+    def opened(self, single_process: str = "") -> RunFolder:
+        """Return the folder, to be entered.
 
-    def __call__(self) -> Any:
+        Args:
+            single_process: Kind of model, if it is trained in one process only.
+        """
         distributed.init_distributed()
-        if self.single_process:
-            distributed.require_one_process(self.single_process)
-        self.check()
-        with self.folder as folder:
-            distributed.run_on_all(self.prepare_data)
-            self.manifest = {
-                "version": __version__,
-                "command": self.command,
-                "recipe": self.recipe.as_dict(),
-                "model": model_name(self.model),
-                "load_options": self.load_options,
-                "tiny": self.tiny,
-                "dev": dev_data(self.evaluator),
-                "processes": distributed.process_count(),
-                "sources": self.provenance,
-                **self.describe_data(),
-            }
-            # Only now is it known whether a resumed run is the same: recipe and data are part of it.
-            checkpoint = distributed.run_on_main(lambda: folder.claim(self.manifest, longer=self.may_train_longer))
-            self.build(checkpoint)
-            # From here on the folder is this run's: whatever could be wrong has been looked at.
-            distributed.run_on_main(lambda: folder.begin(self.manifest))
-            try:
-                result = self.fit(checkpoint)
-            except KeyboardInterrupt as stop:
-                last = folder.last_checkpoint() if distributed.is_main() else None
-                raise TrainingInterrupted(folder.path, last) from stop
-            distributed.run_on_main(
-                lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=self.leak)
-            )
+        if single_process:
+            distributed.require_one_process(single_process)
+        return self.folder
+
+    def claim(self, described: Mapping[str, Any], *, longer: bool = False) -> Path | None:
+        """Return the checkpoint to resume from, or ``None`` to start.
+
+        Args:
+            described: Description of the data; a run that is resumed must agree with it.
+            longer: Whether a run that is resumed may have other steps or epochs than it was started with.
+        """
+        self.manifest = {
+            "version": __version__,
+            "command": self.command,
+            "recipe": self.recipe.as_dict(),
+            "model": model_name(self.model),
+            "load_options": self.load_options,
+            "tiny": self.tiny,
+            "dev": dev_data(self.evaluator),
+            "processes": distributed.process_count(),
+            "sources": self.provenance,
+            **described,
+        }
+        return distributed.run_on_main(lambda: self.folder.claim(self.manifest, longer=longer))
+
+    def fit(self, train: Callable[[], Result]) -> Result:
+        """Train and save. From here on the folder is this run's.
+
+        Raises:
+            TrainingInterrupted: Ctrl-C.
+        """
+        folder = self.folder
+        distributed.run_on_main(lambda: folder.begin(self.manifest))
+        try:
+            result = train()
+        except KeyboardInterrupt as stop:
+            last = folder.last_checkpoint() if distributed.is_main() else None
+            raise TrainingInterrupted(folder.path, last) from stop
+        distributed.run_on_main(
+            lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=self.leak)
+        )
         return result
-
-    def check(self) -> None:
-        """Raise ``ValueError`` for what can be seen before the folder is opened."""
-
-    def prepare_data(self) -> None:
-        """Put the data together, and look through it for text that evaluates the model: sets ``leak``."""
-        raise NotImplementedError
-
-    def describe_data(self) -> dict[str, Any]:
-        """What identifies the data in ``run.json``; a run that is resumed must agree with it."""
-        raise NotImplementedError
-
-    def build(self, checkpoint: Path | None) -> None:
-        """Make model and trainer ready, from ``checkpoint`` if there is one."""
-        raise NotImplementedError
-
-    def fit(self, checkpoint: Path | None) -> Any:
-        """Train; what comes of it has ``model``, ``history`` (the log) and ``figures()``, for ``results.json``."""
-        raise NotImplementedError
 
     def load_start(
         self, texts: Callable[[], Iterable[str]], model: Any = None, *, pooling: bool = True

@@ -67,6 +67,7 @@ class RunFolder:
         overwrite: Remove an earlier run of ours before the new one is trained; files that it did not write stay.
         start: The model to start from, if it has a name.
         inputs: What else the run reads: specs, paths, Hub ids, or lists of them.
+        stages: Number of stages, each with checkpoints of its own.
 
     Raises:
         ValueError: On entering, or by :meth:`check`: the folder contains something else, or a run that may not be
@@ -81,8 +82,9 @@ class RunFolder:
         overwrite: bool = False,
         start: str | BaseModel | None = None,
         inputs: Sequence[Any] = (),
+        stages: int = 1,
     ) -> None:
-        self.path = Path(path)
+        self.path, self.stages = Path(path), stages
         self.training = self.path / "training"
         self.start = self.training / "start"
         self.base = self.training / BASE
@@ -160,7 +162,7 @@ class RunFolder:
             OSError: No room; the earlier model stays.
         """
         temporary = temporary_path(self.path / "model")
-        _save(model, temporary, self._last_stage())
+        _save(model, temporary, self.stage(self.stages - 1))
         # Resumed after its end, the model is the same, and its results stay with it.
         stale = () if self.is_finished else OF_THE_WEIGHTS
         if others := sorted(also):
@@ -187,13 +189,20 @@ class RunFolder:
             raise FileNotFoundError(f"{self._folder.record} is missing.")
         return self._folder.task
 
-    def last_checkpoint(self) -> Path | None:
-        """The newest complete checkpoint."""
-        return newest_checkpoint(self.training)
+    def stage(self, number: int) -> Path:
+        """Folder of the checkpoints of a stage, counted from 0."""
+        return self.training if self.stages == 1 else self.training / f"stage-{number + 1}"
 
-    def _last_stage(self) -> Path:
-        """Where the checkpoints are that the model comes from."""
-        return self.training
+    def finished_stages(self) -> int:
+        """Number of stages before the last whose model is saved."""
+        done = [(self.stage(number) / "model").is_dir() for number in range(self.stages - 1)]
+        return [*done, False].index(False)
+
+    def last_checkpoint(self) -> Path | None:
+        """The newest complete checkpoint of the stage that was interrupted, or the model of the stage before it."""
+        number = self.finished_stages()
+        checkpoint = newest_checkpoint(self.stage(number))
+        return self.stage(number - 1) / "model" if checkpoint is None and number > 0 else checkpoint
 
     def _open(self) -> None:
         self.check()

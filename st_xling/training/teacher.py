@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
+from st_xling.data.text_columns import column_texts
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode
 from st_xling.models.sidecar import card_terms
@@ -86,23 +87,26 @@ class TeacherCache(VectorCache):
         [column] = columns
         return {column: encode(self.model, texts, bar=options["progress"])}
 
-    def describe(self, name: str) -> dict[str, Any]:
-        """For ``run.json`` and the card: which model it is, and under what license."""
-        license = card_terms(name).get("license") if name else None
-        known = {"license": license} if license else {}
-        return {"model": name or "a loaded model", "fingerprint": self.fingerprint[:16], **known}
+
+def taught_texts(recipe: Any, pairs: Any) -> list[str]:
+    """Return the distinct texts that the recipe's teacher reads."""
+    return list(dict.fromkeys(column_texts(pairs, *columns_read(recipe.teacher.reads))))
 
 
-def open_teacher(recipe: Any, teacher: Any, folder: str | Path | None) -> tuple[TeacherCache | None, dict[str, Any]]:
-    """The cache of a recipe's teacher and, under ``teacher``, what describes this model; none where nothing is taught.
+def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: Any) -> tuple[str | None, dict[str, Any]]:
+    """Encode the texts of ``pairs`` that the cache of a recipe's teacher lacks.
 
     Args:
         recipe: With ``teacher``, its options, and ``taught``, the losses that learn from it.
         teacher: A loaded one, in place of the recipe's.
-        folder: Of the cache; ``None``: one of the model's own, beside downloaded models.
+        folder: Folder of the cache; ``None``: one of the model's own, next to downloaded models.
+        pairs: The training data.
+
+    Returns:
+        Folder of the cache, and under ``teacher`` a description of the model; ``None`` and nothing without a teacher.
 
     Raises:
-        ValueError: No teacher; a model that cannot be loaded; a folder that holds something else.
+        ValueError: No teacher; a model that cannot be loaded; a folder that contains something else.
     """
     if not recipe.taught:
         return None, {}
@@ -110,7 +114,12 @@ def open_teacher(recipe: Any, teacher: Any, folder: str | Path | None) -> tuple[
     model = options.load() if teacher is None else teacher
     name = (options.model if teacher is None else name_of(teacher)) or ""
     cache = TeacherCache(model, folder, name=name)
-    return cache, {"teacher": cache.describe(name)}
+    cache.fill(taught_texts(recipe, pairs), [OUTPUT])
+    license = card_terms(name).get("license") if name else None
+    known = {"license": license} if license else {}
+    return str(cache.folder), {
+        "teacher": {"model": name or "a loaded model", "fingerprint": cache.fingerprint[:16], **known}
+    }
 
 
 def normalises(model: nn.Module) -> bool:

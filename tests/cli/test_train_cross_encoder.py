@@ -29,17 +29,16 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     return words
 
 
-def test_xpi_before_mixed_in_one_command(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_mixed(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     words = ["train", "xpr-mixed", "--model", "tiny", *files, *TINY, *STEPS, "--out", str(out)]
-    words += ["--xpi-data", "phrasebook:de?size=40", "--xpi-steps", "3", "--xpi-dev", "none"]
     assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("7 steps in ") and "best development acc@1" in told.out
-    assert "xpi: " in told.err and "queries for development" in told.err
+    assert told.out.startswith("4 steps in ") and "best development acc@1" in told.out
+    assert "queries for development" in told.err
     stages = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["training"]["stages"]
-    assert [(stage["name"], stage["steps"]) for stage in stages] == [("xpi", 3), ("xpr-mixed", 4)]
-    assert stages[0]["best_dev"] is None and 0 <= stages[1]["best_dev"] <= 1
+    assert [(stage["name"], stage["steps"]) for stage in stages] == [("xpr-mixed", 4)]
+    assert 0 <= stages[0]["best_dev"] <= 1
     ranking = CrossEncoder(str(out), device="cpu").rank("Der Hund schläft.", ["The dog sleeps.", "Drei Bücher."])
     assert {entry["corpus_id"] for entry in ranking} == {0, 1}
     assert main(words) == 2
@@ -60,13 +59,13 @@ def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.Ca
     assert "text in both training and evaluation data" in capsys.readouterr().err
     sets = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]["sets"]
     assert list(sets) == [
-        "xpr-mixed dev queries",
-        "xpr-mixed dev relevant passages",
+        "dev queries",
+        "dev relevant passages",
         "plain",
         "en=later.en.tsv queries",
         "en=later.en.tsv relevant passages",
     ]
-    assert sets["xpr-mixed dev queries"]["text"]["rows"] == 6
+    assert sets["dev queries"]["text"]["rows"] == 6
     figures = {name: (side["text"]["leaked"], side["text"]["rows"]) for name, side in sets.items()}
     leaked, asked = figures["en=later.en.tsv queries"]
     assert 20 <= leaked <= 30 and asked == 60, "each but some of those held out"

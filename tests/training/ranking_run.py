@@ -46,7 +46,7 @@ def judge() -> CrossEncoderRerankingEvaluator:
     return CrossEncoderRerankingEvaluator(samples, name="dev", write_csv=False)  # type: ignore[arg-type]
 
 
-def run(out: Path, name: str = "xpr-mixed", *, xpi: bool = False, judged: bool = True, **options: Any) -> Any:
+def run(out: Path, name: str = "xpr-mixed", *, judged: bool = True, **options: Any) -> Any:
     """Train ``name`` for a few steps; dotted options as ``training__max_steps=4``; others are the function's own."""
     steps = {
         "training.max_steps": 4,
@@ -55,15 +55,10 @@ def run(out: Path, name: str = "xpr-mixed", *, xpi: bool = False, judged: bool =
         "training.per_device_train_batch_size": 8,
     }
     fast = {"training.learning_rate": 1e-2, "training.save_total_limit": 10, "model.max_length": 64}
-    before = (
-        {"xpi.training.max_steps": 3, "xpi.training.eval_steps": 1, "xpi.training.per_device_train_batch_size": 8}
-        if xpi
-        else {}
-    )
     dotted = {
         key.replace("__", "."): options.pop(key) for key in list(options) if "__" in key or key in ("head", "loss")
     }
-    recipe = load_cross_encoder_recipe(name, tiny=True, xpi=xpi, overrides={**steps, **fast, **before, **dotted})
+    recipe = load_cross_encoder_recipe(name, tiny=True, overrides={**steps, **fast, **dotted})
     stages = options.pop("stages", None) or STRATEGIES[recipe.strategy](aligned(), seed=0)
     start = options.pop("model", "tiny")
     return train_cross_encoder(
@@ -73,6 +68,5 @@ def run(out: Path, name: str = "xpr-mixed", *, xpi: bool = False, judged: bool =
         model=start,
         tiny=TINY if start == "tiny" else None,
         evaluator=judge() if judged else None,
-        xpi=xpi_rows() if xpi else None,
         **options,
     )

@@ -263,9 +263,3 @@ def test_tiny_options() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             check_tiny(options)
-
-
-def test_the_precision_of_xpi_wins() -> None:
-    changes = {"training.bf16": True, "xpi.training.fp16": True}
-    recipe = load_cross_encoder_recipe("xpr-merged", xpi=True, overrides=changes)
-    assert recipe.training.bf16 and recipe.xpi.training.fp16 and not recipe.xpi.training.bf16

@@ -14,9 +14,9 @@ from st_xling.training.reranker import RankingTrainer
 from tests.training.children import stop_at
 from tests.training.ranking_run import run
 
-OPTIONS: dict[str, Any] = {"xpi": True, "training__max_steps": 6, "training__eval_steps": 1, "judged": True}
-STEPS = [3, 3, 3]
-"""Of XPI and of the two stages of the cascade; a checkpoint after every one."""
+OPTIONS: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 1, "judged": True}
+STEPS = [3, 3]
+"""Of the two stages of the cascade; a checkpoint after every one."""
 
 
 def train(out: Path, **options: Any) -> Any:
@@ -40,9 +40,9 @@ def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     undisturbed, out = train(tmp_path / "undisturbed"), tmp_path / "run"
     assert [stage["steps"] for stage in undisturbed.stages] == STEPS
     with monkeypatch.context() as patch:
-        stop_at(patch, RankingTrainer, 9)
+        stop_at(patch, RankingTrainer, 6)
         with pytest.raises(TrainingInterrupted) as stop:
             train(out)
-    assert stop.value.checkpoint == out / "training" / "stage-3" / "checkpoint-2"
+    assert stop.value.checkpoint == out / "training" / "stage-2" / "checkpoint-2"
     assert not (out / "model.safetensors").exists()
     assert_same(train(out, resume=True), undisturbed)
