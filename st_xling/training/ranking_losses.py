@@ -6,7 +6,6 @@ form           columns                                         label
 ``pairs``      ``query, passage``                              ``label``: 0 or 1
 ``lists``      ``query, passages`` (a list)                    ``labels``: one a passage, relevant ones first
 ``positives``  ``query, positive, negative_1, …, negative_n``  none
-``triplets``   ``query, positive, negative``                   ``label``: the margin, 1
 =============  ==============================================  ==========================================
 """
 
@@ -28,7 +27,7 @@ from st_xling.utils.options import is_checked
 if TYPE_CHECKING:
     from datasets import Dataset
 
-Form = Literal["pairs", "lists", "positives", "triplets"]
+Form = Literal["pairs", "lists", "positives"]
 
 DEFAULT = "binary_cross_entropy"
 
@@ -43,7 +42,6 @@ _CLASSES: dict[str, tuple[str, Form]] = {
     "adr_mse": ("ADRMSELoss", "lists"),
     "multiple_negatives_ranking": ("MultipleNegativesRankingLoss", "positives"),
     "cached_multiple_negatives_ranking": ("CachedMultipleNegativesRankingLoss", "positives"),
-    "margin_mse": ("MarginMSELoss", "triplets"),
 }
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
 _WEIGHTINGS = ("NoWeightingScheme", "NDCGLoss1Scheme", "NDCGLoss2Scheme", "LambdaRankScheme", "NDCGLoss2PPScheme")
@@ -99,8 +97,6 @@ def loss_names() -> list[str]:
 def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
     """What a recipe says under ``loss``: a name, or a mapping of one name to its options.
 
-    Names are taken in any of the spellings ``rank_net``, ``ranknet`` and ``RankNetLoss``.
-
     Raises:
         ValueError: A loss or option that is not known (the nearest is named), or a value of another type.
     """
@@ -110,11 +106,9 @@ def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
         section = {section: None}
     if not isinstance(section, dict) or len(section) != 1:
         raise ValueError(f"{where} names one loss, as in {{list_net: {{mini_batch_size: 16}}}}: got {section!r}.")
-    [(spelling, options)] = section.items()
-    spelled = {_plain(name): name for name in loss_names()}
-    name = spelled.get(_plain(str(spelling)))
-    if name is None:
-        raise ValueError(f"{where} {str(spelling)!r} is not known{nearest(str(spelling), loss_names())}")
+    [(name, options)] = section.items()
+    if name not in loss_names():
+        raise ValueError(f"{where} {name!r} is not known{nearest(str(name), loss_names())}")
     return RankingLoss(name, _loss_options(name, {} if options is None else options, f"{where}.{name}"))
 
 
@@ -134,10 +128,6 @@ def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
 
 def _st_class(name: str) -> Any:
     return getattr(st_losses, _CLASSES[name][0])
-
-
-def _plain(name: str) -> str:
-    return name.replace("_", "").replace("-", "").lower().removesuffix("loss")
 
 
 def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
@@ -191,10 +181,6 @@ def _columns(usable: list[tuple[str, list[str], list[str]]], form: Form) -> dict
             "labels": [[1.0] * len(relevant) + [0.0] * len(others) for _, relevant, others in usable],
         }
     rows = [(query, positive, others) for query, relevant, others in usable for positive in relevant]
-    if form == "triplets":
-        triplets = [(query, positive, other) for query, positive, others in rows for other in others]
-        columns = zip(("query", "positive", "negative"), zip(*triplets))
-        return {name: list(texts) for name, texts in columns} | {"label": [1.0] * len(triplets)}
     # Columns are the same for all rows: as many negatives as the query with the fewest has.
     negatives = min(len(others) for _, _, others in usable)
     texts = {"query": [query for query, _, _ in rows], "positive": [positive for _, positive, _ in rows]}

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 ROUTES = {"query": "query"}
 """Columns that the query encoder reads; the passage encoder reads all others."""
-ENCODERS = ("shared", "separate")
-GRADIENTS = ("one_by_one", "together")
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
 Data = Mapping[str, "Dataset"]
@@ -56,14 +54,11 @@ class RetrievalOptions:
     Attributes:
         encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
             terms train the latter alone, as in the paper; or ``"shared"``.
-        gradients: ``"one_by_one"``: each term is computed and its gradient added before the next, as in the paper, in
-            the memory of the largest; ``"together"``: one backward pass through all. The step is the same.
         parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, beside the queries of
             ``training.per_device_train_batch_size``; ``None``: as many as queries.
     """
 
-    encoders: str = "separate"
-    gradients: str = "one_by_one"
+    encoders: Literal["shared", "separate"] = "separate"
     parallel_batch_size: int | None = None
 
 
@@ -83,22 +78,9 @@ class RetrievalRecipe(Recipe):
 
     def check(self) -> None:
         super().check()
-        for name, choices in (("encoders", ENCODERS), ("gradients", GRADIENTS)):
-            if (value := getattr(self.retrieval, name)) not in choices:
-                raise ValueError(f"retrieval.{name} must be one of {', '.join(choices)}: got {value!r}.")
         check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE), "losses of a retriever")
         if RANKING not in self.losses:
             raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
-        for name, options in self.losses.items():
-            if "columns" in options:
-                raise ValueError(f"losses.{name}.columns follow from the term: leave them out.")
-        size = self.retrieval.parallel_batch_size
-        if size is not None and size < 2:
-            raise ValueError(f"retrieval.parallel_batch_size must be at least 2 pairs, to contrast: got {size}.")
-        if size is not None and not set(self.losses) & {SEMANTIC, LANGUAGE}:
-            raise ValueError(
-                f"{self.name} reads no parallel text: got retrieval.parallel_batch_size {size}; leave it out."
-            )
         if self.training.mini_batch_size != 0 or self.training.lora is not None:
             raise ValueError(
                 "retrievers are trained without mini-batches and adapters: got training.mini_batch_size or "
@@ -316,17 +298,12 @@ class RetrievalTrainer(CrossLingualTrainer):
     Gradients add up in the parameters until the optimiser's step, so the step is that of one backward pass through the
     sum, in the memory of the largest term.
 
-    Attributes:
-        one_by_one: Whether to; otherwise there is one backward pass.
     """
 
     data_collator_class = RetrievalCollator
-    one_by_one = True
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
-        loss = self.loss
-        if not self.one_by_one or not isinstance(loss, TermByTermLoss):
-            return super().training_step(model, inputs, *args, **kwargs)
+        loss: Any = self.loss
         values = []
         try:
             for name in loss.names:
@@ -339,7 +316,7 @@ class RetrievalTrainer(CrossLingualTrainer):
     def track_loss_components(self, loss: dict[str, Tensor]) -> None:
         super().track_loss_components(loss)
         own: Any = self.loss
-        if isinstance(own, TermByTermLoss) and own.only not in (None, own.names[0]):
+        if own.only not in (None, own.names[0]):
             # ST divides by its calls, and a step has one for each term.
             self.accum_loss_components["train" if self.model.training else "eval"]["steps"] -= 1
 
@@ -420,13 +397,11 @@ def _build(
     arguments.per_device_train_batch_size = recipe.batch_rows
     if _has_routes(encoder):
         arguments.router_mapping = routes
-    trainer = RetrievalTrainer(
+    return RetrievalTrainer(
         model=encoder,
         args=arguments,
         train_dataset=join_sources(sources, recipe),
         loss=loss,
         evaluator=run.evaluator,
         callbacks=[*run.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
-    )
-    trainer.one_by_one = recipe.retrieval.gradients == "one_by_one"
-    return trainer, reports
+    ), reports

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import psutil
 import sentence_transformers
@@ -122,19 +122,7 @@ class RunOptions(TypedDict, total=False):
     load_options: Mapping[str, Any]
 
 
-class HasFigures(Protocol):
-    """A run's result."""
-
-    @property
-    def model(self) -> BaseModel: ...
-
-    @property
-    def history(self) -> list[dict[str, Any]]: ...
-
-    def figures(self) -> dict[str, Any]: ...
-
-
-Result = TypeVar("Result", bound=HasFigures)
+Result = TypeVar("Result")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -216,13 +204,16 @@ class Run:
     def fit(self, train: Callable[[], Result]) -> Result:
         """Train and save. From here on the folder is this run's.
 
+        Args:
+            train: Returns a result with ``model``, ``history`` (the log) and ``figures()``, for ``results.json``.
+
         Raises:
             TrainingInterrupted: Ctrl-C.
         """
         folder = self.folder
         distributed.run_on_main(lambda: folder.begin(self.manifest))
         try:
-            result = train()
+            result: Any = train()
         except KeyboardInterrupt as stop:
             last = folder.last_checkpoint() if distributed.is_main() else None
             raise TrainingInterrupted(folder.path, last) from stop

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.training import TrainingOptions
@@ -66,13 +65,6 @@ def test_a_stream(tmp_path: Path) -> None:
     assert made.accelerator_config.dispatch_batches is False
     with pytest.raises(ValueError, match=r"a stream has no end that is known: .* set training.max_steps / --max-steps"):
         training_arguments(TrainingOptions(), tmp_path, rows=None)
-
-
-def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
-    """Sentence-transformers refuses it on a machine without a GPU unless it is told that the CPU is meant."""
-    made = args(tmp_path, bf16=True)
-    assert made.bf16 and made.device.type == (torch.accelerator.current_accelerator() or torch.device("cpu")).type
-    assert not args(tmp_path).use_cpu
 
 
 def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) -> None:

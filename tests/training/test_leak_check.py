@@ -39,16 +39,6 @@ def test_telling(data: Any, evaluator: TatoebaEvaluator, logged: Any) -> None:
     assert logged().strip() == report.table()
 
 
-def test_nothing_to_compare_with(data: Any, logged: Any) -> None:
-    assert check_leaks(data) == (data, None)
-    assert logged() == ""
-    for what in ("fail", "drop"):
-        with pytest.raises(ValueError, match=f"on_leak='{what}' needs evaluation data"):
-            check_leaks(data, on_leak=what)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="on_leak must be one of .*: got 'stop'"):
-        check_leaks(data, on_leak="stop")  # type: ignore[arg-type]
-
-
 def test_a_run_without_the_leaked_rows(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
     """What is trained on, and what a resumed run must repeat, are the rows that are left."""
     out = tmp_path / "run"

@@ -23,7 +23,6 @@ from st_xling.training.mixture import (
     COLUMNS,
     add_mono,
     fingerprint,
-    log_mixture,
     mix,
     prepare,
     report_texts,
@@ -103,17 +102,6 @@ def test_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset]) -> N
     assert fingerprint(part.select(range(49, -1, -1))) != fingerprint(part)
 
 
-def test_what_is_told(data: dict[str, Dataset], logged: Any) -> None:
-    options = TrainingOptions(max_steps=1, batches="one_pair", language_alpha=0.5)
-    log_mixture(prepare(data, options), options)
-    assert logged() == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
-    log_mixture(prepare({"vi-en": data["vi-en"]}, options), options)
-    assert logged() == ""
-    log_mixture(prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1)), options)
-    told = logged()
-    assert "those of the first 50 rows; tokens that come later only are left out of a target_vocabulary: auto" in told
-
-
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     """Five sentences: two contiguous pairs, and one over."""
@@ -148,29 +136,6 @@ def test_the_command_trains_on_it(text: Path, tmp_path: Path) -> None:
     assert (mlm["columns"], mlm["contiguous"], mlm["positions"]) == ([2, 3], True, "restarting")
     assert {tuple(options["columns"]) for options in losses.values()} == {(0, 1)}
     assert load_recipe("amber").losses["mlm"]["positions"] == "running"  # the tiny encoder's positions end too early
-
-
-def test_streams_and_single_sentences_are_refused(text: Path) -> None:
-    data = {"de-en": parallel_phrases("de", "en", size=7)}
-    stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1))
-    with pytest.raises(ValueError, match="got a stream"):
-        add_mono(stream, read_all_others([f"de={text}"]))
-    with pytest.raises(ValueError, match="'de:text.de' must have at least 2 sentences: got 1"):
-        add_mono(prepare(data, TrainingOptions()), read_all_others([f"de={text}?size=1"]))
-
-
-@pytest.mark.parametrize(
-    ("recipe", "words", "message"),
-    [
-        ("tr", [], "monolingual text is for masked language modelling: tr has translation_ranking"),
-        ("sf", [], "--mono is for encoders"),
-    ],
-)
-def test_what_is_refused(
-    recipe: str, words: list[str], message: str, text: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run_command(tmp_path / "run", recipe, "--mono", f"de={text}", *words) == 2
-    assert message in capsys.readouterr().err
 
 
 TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}

@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from st_xling.cli import main
 from st_xling.training import NotFiniteError, load_recipe, train
-from st_xling.training.checkpoint import is_complete, mark_complete, newest_checkpoint, remove_earlier
+from st_xling.training.checkpoint import is_complete, mark_complete, remove_earlier
 from st_xling.training.run import write_log
 from st_xling.training.run_folder import RunFolder, save_folder
-from st_xling.utils.failures import explain
 from tests.training.test_run_folder import TINY, short, snapshot
 
 
@@ -76,14 +74,6 @@ def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> 
     assert [path.name for path in tmp_path.iterdir()] == ["base"]
 
 
-def test_files_of_others_are_not_removed(tmp_path: Path) -> None:
-    out = tmp_path / "run"
-    run(out, "old")
-    (out / "training" / "data.tsv").write_text("a\tb\n")
-    run(out, "new", overwrite=True)
-    assert (out / "training" / "data.tsv").exists() and model(out) == ("new", False)
-
-
 @pytest.mark.parametrize("where", ["teacher", "start", "data", "checkpoint", "link"])
 def test_an_output_never_replaces_an_input(where: str, tmp_path: Path) -> None:
     """Wherever it is named: as the start, in a recipe, or as data."""
@@ -139,27 +129,6 @@ def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> N
     assert not (tmp_path / "other").exists()
 
 
-@pytest.mark.parametrize(
-    ("recipe", "data"),
-    [
-        ("tr", ["--data", "phrasebook:de?size=80"]),
-        pytest.param("sf", ["--data", "de-en=phrasebook?size=80", "--layer", "1"], marks=pytest.mark.slow),
-        pytest.param(
-            "ir", ["--data", "queries=phrasebook?size=40", "--dev", "en=phrasebook?size=20"], marks=pytest.mark.slow
-        ),
-        ("xpr-merged", ["--data", "en=phrasebook?size=60", "--data", "de=phrasebook?size=60"]),
-    ],
-)
-def test_a_run_that_was_evaluated_is_replaced(recipe: str, data: list[str], tmp_path: Path) -> None:
-    """With development text, sentence-transformers writes files of its own."""
-    tiny = ["--tiny", "hidden_size=16", "--tiny", "layers=1", "--tiny", "vocabulary=200"]
-    words = ["train", recipe, "--model", "tiny", *tiny, *data, "--batch-size", "8", "--max-steps", "2"]
-    words += ["--cache", str(tmp_path / "cache")] if recipe == "sf" else ["--eval-steps", "1"]
-    for more in ([], ["--overwrite", "--learning-rate", "2e-3"]):
-        assert main([*words, "--out", str(tmp_path / "run"), *more]) == 0
-    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["training"]["learning_rate"] == 2e-3
-
-
 def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train(short(), data, out, model="tiny", tiny=TINY)
@@ -192,18 +161,6 @@ def test_one_writer_at_a_time(tmp_path: Path) -> None:
     run(out, "new")
 
 
-def test_links(tmp_path: Path) -> None:
-    for name, goal in (("dangling", "nowhere"), ("itself", "itself")):
-        (tmp_path / name).symlink_to(tmp_path / goal)
-        with pytest.raises(ValueError, match=f"--out must be a folder: .*{name} is a file or a broken link"):
-            RunFolder(tmp_path / name).check()
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    run(tmp_path / "link", "old")
-    run(tmp_path / "link", "new", overwrite=True)
-    assert model(tmp_path / "elsewhere") == ("new", False) and (tmp_path / "link").is_symlink()
-
-
 @pytest.mark.parametrize("content", ["[]", "{", "7", ""])
 def test_a_damaged_manifest_is_named(content: str, tmp_path: Path) -> None:
     run(tmp_path / "run", "old")
@@ -220,14 +177,6 @@ def checkpoint(folder: Path, step: int, *, complete: bool = True) -> None:
     (path / "trainer_state.json").write_text("{}")
     if complete:
         mark_complete(path, seconds=step)
-
-
-def test_the_newest_complete_checkpoint(tmp_path: Path) -> None:
-    assert newest_checkpoint(tmp_path) is None
-    for step, complete in ((2, True), (10, True), (9, True), (11, False)):
-        checkpoint(tmp_path, step, complete=complete)
-    (tmp_path / "checkpoint-foo").mkdir()
-    assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-10"  # by number, not by letter
 
 
 @pytest.mark.parametrize(
@@ -274,22 +223,3 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
     assert not is_complete(out / "training" / "checkpoint-4")
     train(recipe, data, out, model="tiny", tiny=TINY, resume=True)
     assert snapshot(out)["model.safetensors"] == snapshot(whole.folder)["model.safetensors"]
-
-
-def test_no_room_for_the_model(tmp_path: Path) -> None:
-    class Full(TwoFiles):
-        def save_pretrained(self, path: str) -> None:
-            super().save_pretrained(path)
-            raise OSError(28, "No space left on device")
-
-    with pytest.raises(OSError, match="Make room"), RunFolder(tmp_path / "run") as folder:
-        folder.begin({"recipe": "new"})
-        folder.save_model(Full("new", dense=False))
-    assert not (tmp_path / "run").exists()
-
-
-def test_no_memory_is_explained() -> None:
-    for error in (MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")):
-        assert "lower the batch size" in str(explain(error))
-    full = OSError(28, "no space left on the device for run/training/checkpoint-4; it stands. Make room, then")
-    assert str(explain(full)).startswith("no space left on the device for run/training/checkpoint-4; it stands")

@@ -52,9 +52,6 @@ def test_the_rows_of_each_form() -> None:
         {"query": "谁", "positive": "她", "negative_1": "he"},
         {"query": "谁", "positive": "I", "negative_1": "he"},
     ]
-    rows, _ = loss_rows(pairs(), "triplets")
-    assert rows.column_names == ["query", "positive", "negative", "label"] and len(rows) == 4
-    assert [tuple(row.values()) for row in rows][:2] == [("who", "她", "he", 1.0), ("who", "她", "them", 1.0)]
 
 
 def test_the_same_text_in_two_languages_is_two_queries() -> None:

@@ -11,7 +11,6 @@ import yaml
 
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
-from st_xling.training.recipe_files import recipe_kind
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
@@ -42,14 +41,6 @@ def test_every_shipped_recipe_loads_and_builds(name: str, tiny: bool, make_model
     assert recipe.name == name and recipe.summary
     loss = build_loss(recipe, make_model(), token_ids=[{5, 6}, {7, 8}], languages=[["de"], ["en"]])
     assert len(loss.names) == len(recipe.losses)
-
-
-def test_kinds() -> None:
-    kinds = {"dap": "encoder", "sf": "adapter", "ir-semacl": "retriever", "xpi": "cross-encoder"}
-    assert {name: recipe_kind(name) for name in kinds} == kinds
-    assert all(name in recipe_names(kind) for name, kind in kinds.items()) and set(kinds) < set(recipe_names(None))
-    with pytest.raises(ValueError, match="no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'"):
-        recipe_kind("xpr-mixd")
 
 
 def test_ranking_goes_the_papers_ways() -> None:
@@ -142,14 +133,6 @@ FAULTS: list[tuple[str, Any, str]] = [
 def test_faults(key: str, value: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         load_recipe("dap", overrides={key: value})
-
-
-def test_faults_of_the_tiny_section(write: Any) -> None:
-    with pytest.raises(ValueError, match="tiny has no key 'modl'; did you mean 'model'"):
-        load_recipe(write({**DAP, "tiny": {"modl": {}}}))
-    path = write({**DAP, "tiny": {"training": {"num_train_epoch": 1}}})
-    with pytest.raises(ValueError, match="training has no key 'num_train_epoch'; did you mean 'num_train_epochs'"):
-        load_recipe(path, tiny=True)
 
 
 def test_an_error_of_a_loss_names_it(make_model: Any) -> None:
@@ -245,11 +228,6 @@ def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, t
     path.write_bytes(b"name: 2001-99-99")
     with pytest.raises(ValueError, match="mine.yaml .* month must be in 1..12"):
         load(str(path))
-
-
-def test_yaml_anchors_and_merges(write: Any) -> None:
-    text = "losses: &l {translation_ranking: &o {scale: 2}}\ntiny: {losses: {translation_ranking: {<<: *o}}}\n"
-    assert load_recipe(write(text)).losses["translation_ranking"]["scale"] == 2.0
 
 
 def test_tiny_options() -> None:

@@ -101,7 +101,7 @@ def test_the_encoder_of_xpi_is_kept_and_its_head_is_not(tmp_path: Path) -> None:
     assert not torch.allclose(heads[0], heads[1], atol=1e-3) and torch.allclose(heads[1], heads[2], atol=1e-7)
 
 
-FORMS = ("binary_cross_entropy", "list_net", "multiple_negatives_ranking", "margin_mse")
+FORMS = ("binary_cross_entropy", "list_net", "multiple_negatives_ranking")
 LOSSES = [name if name in FORMS else pytest.param(name, marks=pytest.mark.slow) for name in loss_names()]
 
 

@@ -51,26 +51,19 @@ def test_options_and_overrides(tmp_path: Path) -> None:
     changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
     recipe = load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
     assert recipe.training.per_device_train_batch_size == 64 and list(recipe.losses) == ["in_batch_ranking"]
-    assert recipe.as_dict()["retrieval"] == {
-        "encoders": "shared", "gradients": "one_by_one", "parallel_batch_size": None
-    }  # fmt: skip
+    assert recipe.as_dict()["retrieval"] == {"encoders": "shared", "parallel_batch_size": None}
     own = tmp_path / "own.yaml"
-    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {gradients: together}\n", encoding="utf-8")
+    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
     assert recipe_kind(str(own)) == "retriever" and load_retrieval_recipe(str(own)).name == "own"
 
 
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
-        ({"retrieval.encoders": "two"}, "retrieval.encoders must be one of shared, separate: got 'two'"),
-        ({"retrieval.gradient": "together"}, "did you mean 'gradients'"),
-        ({"retrieval.parallel_batch_size": 1}, "parallel_batch_size must be at least 2 .* got 1"),
-        ({"retrieval.parallel_batch_size": 8, "losses.semantic_contrastive.weight": 0}, "reads no parallel text"),
-        ({"losses.in_batch_ranking.weight": 0}, "a retriever learns by in_batch_ranking"),
+        ({"retrieval.encoders": "two"}, "retrieval.encoders .*'two'"),
+        ({"losses.in_batch_ranking.weight": 0}, "in_batch_ranking"),
         ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
-        ({"losses.in_batch_ranking.columns": [0, 1]}, "columns follow from the term"),
-        ({"training.mini_batch_size": 16}, "without mini-batches and adapters"),
-        ({"training.lora.rank": 4}, "without mini-batches and adapters"),
+        ({"training.lora.rank": 4}, "training.lora"),
     ],
 )
 def test_recipes_that_are_refused(overrides: dict[str, object], message: str) -> None:
@@ -240,19 +233,6 @@ def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, 
         sum(own(features(model, rows, routed=True)).values()).backward()
         moved = {key.split(".")[2] for key, gradient in gradients(model).items() if gradient.abs().sum() > 0}
         assert moved == taught
-
-
-@pytest.mark.slow
-def test_steps_are_the_same_together_and_one_by_one(tmp_path: Path) -> None:
-    """AdamW divides by the gradient's size, so that rounding shows: few steps, and no equality to the last bit."""
-    sources, few = phrase_sources(), {"training__max_steps": 4, "training__logging_steps": 1, "training__eval_steps": 4}
-    results = {
-        way: run("ir-semacl-langcl", tmp_path / way, sources, retrieval__gradients=way, **few)
-        for way in ("one_by_one", "together")
-    }
-    first, second = (weights(result.model) for result in results.values())
-    for name, value in first.items():
-        torch.testing.assert_close(value, second[name], rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[:3]), NAMES[3]])

@@ -78,9 +78,6 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
             {"recipe": {"name": "tr", "training": {"num_train_epochs": 2.0, "seed": 0}}},
             "recipe.training.num_train_epochs differ",
         ),
-        ({"model": "xlm-roberta-base"}, "model differ"),
-        ({"dev": "other pairs"}, "dev differ"),
-        ({"load_options": {}}, "load_options.revision differ"),
     ],
 )
 def test_resuming_another_run_names_what_differs(changes: dict[str, Any], named: str, tmp_path: Path) -> None:

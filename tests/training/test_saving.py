@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import platform
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from st_xling.evaluation import SavedResults, read_saved_results, save_results
-from st_xling.training.run import machine_facts, save_run
+from st_xling.training.run import save_run
 from st_xling.training.run_folder import RunFolder
 
 
@@ -44,12 +41,3 @@ def test_figures_of_an_unfinished_model_do_not_stand(make_model: Callable[..., A
     RunFolder(out).update(finished=False)  # it went on from here
     run(out, model, 8, resume=True)
     assert read_saved_results(out) == []
-
-
-def test_facts_are_of_this_machine_and_json_can_hold_them():
-    facts = machine_facts()
-    assert json.loads(json.dumps(facts)) == facts
-    assert facts["threads"] == torch.get_num_threads()
-    assert facts["versions"]["torch"] == torch.__version__
-    assert facts["cores"] >= 1 and facts["system"].startswith(platform.system())
-    assert ("accelerators" in facts) == (torch.cuda.is_available() or torch.backends.mps.is_available())

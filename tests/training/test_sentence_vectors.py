@@ -52,28 +52,6 @@ def test_a_second_run_encodes_what_is_new(model: Any, tmp_path: Path, monkeypatc
     np.testing.assert_array_equal(third.read(TEXTS, Column(2))[:3], expected)
 
 
-def test_many_texts_are_written_file_by_file(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was written before a stop is kept; what was not, is encoded."""
-    monkeypatch.setattr(sentence_vectors, "TEXTS_A_FILE", 2)
-    calls: list[int] = []
-
-    def stops(*arguments: Any, **options: Any) -> Any:
-        calls.append(len(arguments[1]))
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return layer_vectors(*arguments, **options)
-
-    monkeypatch.setattr(sentence_vectors, "layer_vectors", stops)
-    cache = VectorCache(model, tmp_path / "cache")
-    with pytest.raises(KeyboardInterrupt):
-        cache.fill(TEXTS, COLUMNS)
-    assert {path.suffix for path in cache.folder.iterdir()} == {".json", ".safetensors"}
-    assert cache.fill(TEXTS, COLUMNS) == 2 and calls == [2, 2, 2]
-    whole = layer_vectors(model, TEXTS, COLUMNS)
-    for column in COLUMNS:
-        np.testing.assert_allclose(cache.read(TEXTS, column), whole[column], rtol=0, atol=1e-6)
-
-
 def test_another_model(model: Any, make_model: Callable[..., Any], tmp_path: Path) -> None:
     VectorCache(model, tmp_path / "cache", name="first")
     with pytest.raises(ValueError, match=r"holds vectors of another model: of first \(\w{16}\), not of second"):

@@ -14,11 +14,11 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch.nn import functional as F
 
 from st_xling.cli import main
-from st_xling.training import load_recipe, load_retrieval_recipe, train
+from st_xling.training import load_recipe, train
 from st_xling.training import teacher as teaching
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.sentence_vectors import CachedRows, cached_rows
-from st_xling.training.teacher import OUTPUT, TeacherCache, TeacherOptions, principal_directions
+from st_xling.training.sentence_vectors import CachedRows
+from st_xling.training.teacher import TeacherOptions, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -164,18 +164,6 @@ def test_a_student_normalises_where_its_teacher_does(
     assert np.allclose(lengths, 1.0, atol=1e-5) is normalised
 
 
-def test_rows_are_read_by_text(teacher: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from st_xling.training import sentence_vectors
-
-    monkeypatch.setattr(sentence_vectors, "TEXTS_A_FILE", 2)
-    model, texts = SentenceTransformer(str(teacher)), ["One.", "Two.", "Three.", "Four.", "Five."]
-    cache = TeacherCache(model, tmp_path / "cache")
-    cache.fill([*texts, "Two."], [OUTPUT])
-    rows = cached_rows(cache.folder, texts, OUTPUT)
-    found = rows.of(["Four.", "One.", "Four."])
-    torch.testing.assert_close(found, torch.tensor(model.encode(["Four.", "One.", "Four."])), rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("changes", "error"),
     [
@@ -218,21 +206,3 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
 def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:
     with pytest.raises(ValueError, match=error):
         recipe(name, **changes)
-
-
-def test_a_recipe_without_a_teacher_is_written_as_before() -> None:
-    assert {"teacher", "negatives"}.isdisjoint(load_recipe("tr").as_dict())
-    assert load_recipe("distill").as_dict()["teacher"]["reads"] == "target"
-
-
-@pytest.mark.parametrize(
-    ("changes", "error"),
-    [
-        ({"negatives.count": 1}, "mined for translation_ranking"),
-        ({"losses.MSELoss.weight": 1}, "losses of a retriever has no key 'MSELoss'"),
-        ({"teacher.model": "x"}, "nothing in ir learns from a teacher"),
-    ],
-)
-def test_retrievers_that_are_refused(changes: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        load_retrieval_recipe("ir", overrides=changes)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset, DatasetDict
+from datasets import Dataset
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import BaseEvaluator
@@ -122,23 +122,6 @@ def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make
     with pytest.raises(ValueError, match="does not fit this loss"):
         load_loss_state(two, model, tmp_path)
     torch.testing.assert_close(own_state(two, model), before, rtol=0, atol=0)
-
-
-def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
-    """Each data set's sampler must hear of the epoch, through sentence-transformers' sampler over data sets."""
-    run = trainer(make_model(), DatasetDict({"one": rows, "two": rows}), tmp_path, save_strategy="no")
-    seen: list[list[str]] = []
-    whole = run.data_collator.preprocess_fn
-
-    def spy(texts: list[str], **kwargs: Any) -> Any:
-        seen.append(list(texts))
-        return whole(texts, **kwargs)
-
-    run.data_collator.preprocess_fn = spy
-    run.train()
-    half = len(seen) // 2
-    assert sorted(text for batch in seen[:half] for text in batch) == sorted(text for b in seen[half:] for text in b)
-    assert sorted(seen[:half]) != sorted(seen[half:])
 
 
 def test_of_equal_checkpoints_the_later_is_kept(make_model: Make, rows: Dataset, tmp_path: Path) -> None:

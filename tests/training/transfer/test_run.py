@@ -14,7 +14,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForTokenClassification, Trainer
 
 from st_xling.data.tagged_words import UPOS, TaggedSentences
-from st_xling.training import NotFiniteError, TrainingInterrupted
+from st_xling.training import TrainingInterrupted
 from st_xling.training.transfer import TASKS, TransferData, load_transfer_data, transfer
 from st_xling.training.transfer.run import NO_LABEL, Classifier
 from tests.conftest import PAIRS
@@ -130,24 +130,6 @@ def test_stopped_in_training_and_resumed(
     torch.testing.assert_close(left, right, rtol=0, atol=0)
 
 
-def test_another_run_is_not_resumed_nor_replaced(
-    encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
-) -> None:
-    out, data, few = tmp_path / "run", sets["pawsx"], options("pawsx", max_steps=1)
-    other = dataclasses.replace(few, seed=1)
-    transfer(encoder, data, out, options=few)
-    with pytest.raises(ValueError, match="options.seed differ"):
-        transfer(encoder, data, out, options=other, resume=True)
-    with pytest.raises(ValueError, match="it is complete"):
-        transfer(encoder, data, out, options=few)
-    replaced = transfer(encoder, data, out, options=other, overwrite=True)
-    fresh = transfer(encoder, data, tmp_path / "fresh", options=other)
-    assert "|seed:1|" in replaced.signature and replaced.languages == fresh.languages
-    with monkeypatch.context() as patch:
-        stop_at(patch, Trainer, 1)  # a finished run makes no step
-        assert transfer(encoder, data, out, options=other, resume=True).languages == fresh.languages
-
-
 @pytest.mark.parametrize(("schedule", "last"), [("constant", 1e-3), ("linear", 2.5e-4)])
 def test_the_rate_rises_to_its_peak(
     schedule: str, last: float, encoder: str, sets: dict[str, TransferData], tmp_path: Path
@@ -159,22 +141,6 @@ def test_the_rate_rises_to_its_peak(
     rates = [entry["learning_rate"] for entry in map(json.loads, log.splitlines()) if "loss" in entry]
     assert rates[:5] == pytest.approx([0.0, 2.5e-4, 5e-4, 7.5e-4, 1e-3]) and rates[-1] == pytest.approx(last)
     assert f"|lr:0.001/{schedule}|warmup:0.5|" in report.signature
-
-
-def test_a_model_that_predicts_one_label_alone_is_named(
-    encoder: str, sets: dict[str, TransferData], tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    rows = sets["pawsx"].train["en"]
-    ones = rows.select(place for place, label in enumerate(rows.labels) if label == "1")
-    data = dataclasses.replace(sets["pawsx"], train={"en": ones})
-    transfer(encoder, data, tmp_path, options=options("pawsx", max_steps=40))
-    assert "en: only the label 1 was predicted" in caplog.text
-
-
-def test_a_loss_that_is_no_number_stops(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
-    with pytest.raises(NotFiniteError, match="expected finite numbers in training step"):
-        transfer(encoder, sets["pos"], tmp_path / "run", options=options("pos", learning_rate=1e30))
-    assert not (tmp_path / "run" / "model.safetensors").exists()
 
 
 @pytest.mark.parametrize("task", ["pawsx", "pos"])
