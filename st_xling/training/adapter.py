@@ -38,7 +38,6 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import NotFiniteError
-from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
@@ -64,13 +63,6 @@ _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
 _IN = "sentence_embedding"
 
 
-def check_network(network: str, dropout: float) -> None:
-    """Raise ``ValueError`` for options that :class:`Adapter` does not know."""
-    check_choice("network", network, Network)
-    if not 0 <= dropout < 1:
-        raise ValueError(f"dropout must be in [0, 1): got {dropout}; the paper's is 0.2.")
-
-
 class Adapter(nn.Module):
     """A siamese layer: both languages' sentence vectors go through the same weights.
 
@@ -85,7 +77,6 @@ class Adapter(nn.Module):
 
     def __init__(self, dim: int, *, network: Network = "linear", dropout: float = 0.2) -> None:
         super().__init__()
-        check_network(network, dropout)
         # ST's modules from the start: what is trained is what is published.
         self.stages = nn.ModuleList(Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network])
         self.dropout = nn.Dropout(dropout)
@@ -148,10 +139,9 @@ class AdapterRecipe(BaseRecipe):
     training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def check(self) -> None:
-        check_network(self.adapter.network, self.adapter.dropout)
-        check_choice("adapter.center", self.adapter.center, Center)
+        if not 0 <= self.adapter.dropout < 1:
+            raise ValueError(f"adapter.dropout must be in [0, 1): got {self.adapter.dropout}; the paper's is 0.2.")
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
-        check_choice("model.pooling", self.model.pooling, Pooling)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; of the training options those that count here."""

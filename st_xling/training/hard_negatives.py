@@ -29,10 +29,6 @@ class NegativeOptions:
 
     count: int = 0
 
-    def __post_init__(self) -> None:
-        if not 0 <= self.count < LAST_RANK:
-            raise ValueError(f"negatives.count must be from 0 to {LAST_RANK - 1}: got {self.count}.")
-
 
 def mine_negatives(
     pairs: Any, model: Any, count: int, *, prompts: Mapping[str, str], seed: int = 0

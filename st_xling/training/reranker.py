@@ -42,7 +42,6 @@ from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.recipe_files import recipe_names
 from st_xling.training.run import Run, RunOptions, model_name, run_trainer
 from st_xling.training.run_folder import save_folder
 from st_xling.training.trainer import GuardedTrainer
@@ -121,11 +120,6 @@ class CrossEncoderRecipe(BaseRecipe):
 
     def check(self) -> None:
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
-
-
-def cross_encoder_recipe_names() -> list[str]:
-    """Return the names of the cross-encoders' recipes that come with the package."""
-    return recipe_names("cross-encoder")
 
 
 def load_cross_encoder_recipe(

@@ -448,6 +448,10 @@ def check_model(name: str, *, revision: str | None = None, trust_remote_code: bo
         modules, config, adapter = (load_file_path(name, file, revision=revision) for file in names)
         if not (modules or config or adapter):
             raise FileNotFoundError("neither modules.json nor config.json is there.")
+        kinds = [str(each["type"]) for each in json.loads(Path(modules).read_text("utf-8"))] if modules else []
+        own = [kind for kind in kinds if not kind.startswith("sentence_transformers.")]
+        if own and not trust_remote_code:
+            raise ValueError(f"the module class {own[0]!r} needs trust_remote_code=True")
         if config:
             AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
 

@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -27,7 +27,6 @@ from st_xling.utils.loaded import name_of
 
 logger = logging.getLogger(__name__)
 
-READS = ("target", "source", "both")
 _ROWS = 4096
 
 
@@ -54,11 +53,7 @@ class TeacherOptions:
     prompt_name: str | None = None
     max_length: int | None = None
     truncate_dim: int | None = None
-    reads: str = "target"
-
-    def __post_init__(self) -> None:
-        if self.reads not in READS:
-            raise ValueError(f"teacher.reads must be one of {', '.join(READS)}: got {self.reads!r}.")
+    reads: Literal["target", "source", "both"] = "target"
 
     def load(self) -> Any:
         """Load the model."""

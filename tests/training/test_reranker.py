@@ -20,10 +20,9 @@ from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
 from st_xling.models.cross_encoder import tiny_cross_encoder
 from st_xling.models.lora import has_adapters
-from st_xling.training import NotFiniteError
+from st_xling.training import NotFiniteError, recipe_names
 from st_xling.training.ranking_losses import RankingLoss, loss_names
 from st_xling.training.reranker import (
-    cross_encoder_recipe_names,
     load_cross_encoder_recipe,
     train_cross_encoder,
 )
@@ -38,7 +37,7 @@ def load(name: str = "xpr-mixed", **options: Any) -> Any:
 
 def test_the_paper_s_recipes() -> None:
     """Adam, 2e-5, linear decay, binary cross-entropy, linear on CLS (section V-D, equations 1 to 4)."""
-    assert cross_encoder_recipe_names() == NAMES
+    assert recipe_names("cross-encoder") == NAMES
     for name in NAMES:
         recipe = load(name)
         assert recipe.name == name and recipe.summary and recipe.strategy == name.removeprefix("xpr-")

@@ -282,14 +282,6 @@ def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:
     assert evaluator(result.model)["dev_mean_MRR@100"] == pytest.approx(result.best)
 
 
-def test_what_is_refused(tmp_path: Path) -> None:
-    sources = phrase_sources()
-    shared = load_retrieval_recipe("ir-semacl-langcl", overrides={**STEPS, "retrieval.encoders": "shared"})
-    with pytest.raises(ValueError, match="this model has separate encoders"):
-        train_retrieval(shared, sources, tmp_path / "b", model=separate_encoders(small_encoder(sources)))
-    assert not (tmp_path / "b").exists()
-
-
 @pytest.fixture
 def evaluator(tmp_path: Path) -> RetrievalEvaluator:
     translated(tmp_path / "set", texts=ENGLISH)

@@ -200,7 +200,7 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
     ("name", "changes", "error"),
     [
         ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
-        ("distill", {"teacher__reads": "English"}, "teacher.reads must be one of target, source, both: got 'English'"),
+        ("distill", {"teacher__reads": "English"}, "teacher.reads .*'English'"),
     ],
 )
 def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from datasets import Dataset
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import BaseEvaluator
 from torch import nn
@@ -90,23 +89,6 @@ def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
     torch.testing.assert_close(run.model.state_dict(), finished.model.state_dict(), rtol=0, atol=1e-6)
     losses = [[entry["loss"] for entry in each.state.log_history if "loss" in entry] for each in (run, finished)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
-
-
-def test_checkpoints_whose_loss_does_not_fit(
-    finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
-) -> None:
-    """A tensor of another shape; then no file at all."""
-    source = Path(finished.args.output_dir) / "checkpoint-3"
-    checkpoint = Path(shutil.copytree(source, tmp_path / "checkpoint-3"))
-    state = load_file(checkpoint / "loss.safetensors")
-    name = next(key for key in state if key.endswith("head.bias"))
-    save_file({**state, name: state[name][:-1].clone()}, checkpoint / "loss.safetensors")
-    run = trainer(make_model(), rows, tmp_path)
-    with pytest.raises(ValueError, match=r"does not fit this loss: .*head\.bias are missing, unknown or of another"):
-        run.train(resume_from_checkpoint=str(checkpoint))
-    (checkpoint / "loss.safetensors").unlink()
-    with pytest.raises(ValueError, match=r"the loss's own parameters in .*loss\.safetensors: it is missing"):
-        run.train(resume_from_checkpoint=str(checkpoint))
 
 
 def test_loss_state_refuses_unknown_and_missing_tensors_and_changes_nothing(make_model: Make, tmp_path: Path) -> None:

@@ -69,17 +69,6 @@ def test_tags_that_are_never_trained_are_counted() -> None:
     assert find_untrained(train, {"fr": rare, "en": train[0]}) == {"fr": {"INTJ": 1}}
 
 
-@pytest.mark.parametrize("task", ["pawsx", "pos"])
-def test_files_of_a_language_are_joined(task: str, tmp_path: Path) -> None:
-    one, two = (write_set(tmp_path / name, task)["en"] for name in "ab")
-    single = load_transfer_data(task, [f"en={one}"], [f"en={one}"]).train["en"]
-    joined = load_transfer_data(task, [f"en={one}", f"en={two}?size=5&seed=1"], [f"en={one}"]).train["en"]
-    assert len(joined) == len(single) + 5 and joined.total == 2 * single.total
-    places = [row - single.total for row in joined.rows[len(single) :]]
-    texts = list(zip(joined.first, joined.second)) if isinstance(joined, ClassifiedPairs) else joined.words
-    assert texts[len(single) :] == [texts[place] for place in places] and places == sorted(set(places))
-
-
 def test_fused_forms_of_treebanks(tmp_path: Path) -> None:
     lines = ["2-3\taux\t_\t_\t_\t_\t_\t_\t_\t_", "2\tà\t_\tADP\t_\t_\t1\t_\t_\t_", "3\tles\t_\tDET\t_\t_\t1\t_\t_\t_"]
     path = tmp_path / "fr.conllu"
