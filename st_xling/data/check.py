@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.utils.text import UTF8_MARK, ParallelTextError, decode_line, open_bytes
+from st_xling.utils.text import UTF8_MARK, ParallelTextError, check_head, decode_line, open_bytes
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ LEAST_NUMBERS = 10
 """Fewer rows of numbers may be sentences."""
 
 _BLOCK_BYTES = 1 << 21
-_XML = re.compile(rb"\s*<(?:\?xml|!doctype|tmx|srcset|refset|tstset|mteval|cesalign|doc)[\s>]", re.IGNORECASE)
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
 _VISIBLE = "[^\\pZ\\p{Cc}\\p{Cf}\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f]"
@@ -152,7 +151,7 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
     with open_bytes(path) as stream:
         while chunk := stream.read(_BLOCK_BYTES):
             if number == 1 and not rest:
-                _check_head(path, chunk)
+                check_head(path, chunk)
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
                 lines = _split_lines(path, whole, number, faults)
@@ -182,18 +181,6 @@ def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) 
                 faults.add(path, place, "invalid UTF-8", fault)
             lines.append(line)
         return lines
-
-
-def _check_head(path: str | Path, head: bytes) -> None:
-    if b"\n" not in head and head.count(b"\r") > 1:
-        raise ParallelTextError(
-            f"{path}: expected lines that end in LF, got lines that end in CR alone; convert it: tr '\\r' '\\n'"
-        )
-    if _XML.match(head.removeprefix(UTF8_MARK)):
-        raise ParallelTextError(
-            f"{path}: expected a sentence a line; this looks like XML. Name a TMX file .tmx; of SGM take the text of "
-            "the segments first: sed -n 's/^<seg[^>]*>\\(.*\\)<.seg>$/\\1/p'"
-        )
 
 
 def check_sentences(

@@ -36,10 +36,11 @@ from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import BlankLines, Errors, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.text import (
-    UTF8_MARK,
     ParallelTextError,
     decode_line,
     escape_cell,
+    is_blank,
+    line_text,
     open_bytes,
     raw_lines,
     unescape_cell,
@@ -186,7 +187,7 @@ class IndexedLines(Sequence[Parsed]):
         file, line = self._locate(row)
         start, stop = self._starts[file][line : line + 2].tolist()
         raw = os.pread(self._streams[file].fileno(), stop - start, start)
-        return raw[:-1].removesuffix(b"\r") if raw.endswith(b"\n") else raw, self.files[file], line + 1
+        return line_text(raw), self.files[file], line + 1
 
     def place(self, row: int) -> str:
         """Return file and line of a row, as ``file:line``."""
@@ -215,10 +216,8 @@ def _unpacked(path: str) -> IO[bytes]:
 def _line_starts(file: IO[bytes]) -> np.ndarray:
     """Find the beginning of each line, and the end of the last one. *Shape:* ``(lines + 1,)``"""
     file.seek(0)
-    first = len(UTF8_MARK) if file.read(len(UTF8_MARK)) == UTF8_MARK else 0
-    file.seek(0)
     # It grows in place: a list of arrays would be there twice when they are joined, and leave holes in memory.
-    starts, place = array("q", [first]), 0
+    starts, place = array("q", [0]), 0
     while chunk := file.read(_CHUNK_BYTES):
         starts.frombytes((np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1).tobytes())
         place += len(chunk)
@@ -332,7 +331,7 @@ def validate_text(
     for row in progress_bar(stream, desc="reading", unit="lines", show=progress):
         rows += 1
         fault, name = row.fault, row.id or str(rows)
-        if fault is None and not row.sentence.strip():
+        if fault is None and is_blank(row.sentence):
             blanks.append(rows - 1)
             fault = ("blank line", "") if blank == "error" else None
         if fault is None and format != "lines":

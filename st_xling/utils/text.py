@@ -40,6 +40,7 @@ _MAGIC = {
     ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 UTF8_MARK = b"\xef\xbb\xbf"
+_XML = re.compile(rb"\s*<(?:\?xml|!doctype|html|tmx|srcset|refset|tstset|mteval|cesalign|doc)[\s>]", re.IGNORECASE)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NUMPY = b"\x93NUMPY"
 _FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
@@ -112,17 +113,17 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
-    """Every line without its end, one after another; a UTF-8 byte order mark at the start is dropped.
+    """Every line by :func:`line_text`, one after another.
 
     Args:
         path: A text file, plain or packed.
         any_length: Read also lines of more than 16 MiB, which are no sentences but may be records.
     Raises:
-        ParallelTextError: As :func:`open_bytes`, and for a line of more than 16 MiB, unless of ``any_length``.
+        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB, unless of
+            ``any_length``.
     """
     with open_bytes(path) as stream:
-        if stream.peek(len(UTF8_MARK)).startswith(UTF8_MARK):
-            stream.read(len(UTF8_MARK))
+        check_head(path, stream.peek())
         most = -1 if any_length else LONGEST_LINE_BYTES + 1
         for number, line in enumerate(iter(partial(stream.readline, most), b""), 1):
             if not any_length and len(line) > LONGEST_LINE_BYTES:
@@ -130,7 +131,25 @@ def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
                     f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
                     "bytes; is this text?"
                 )
-            yield line[:-1].rstrip(b"\r") if line.endswith(b"\n") else line
+            yield line_text(line)
+
+
+def line_text(line: bytes) -> bytes:
+    """Return a line without its end, and without a byte order mark before it, as where files were joined."""
+    return line.removesuffix(b"\n").rstrip(b"\r").removeprefix(UTF8_MARK)
+
+
+def check_head(path: str | Path, head: bytes) -> None:
+    r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end in ``\r`` alone."""
+    if b"\n" not in head and head.count(b"\r") > 1:
+        raise ParallelTextError(
+            f"{path}: expected lines that end in LF, got lines that end in CR alone; convert it: tr '\\r' '\\n'"
+        )
+    if _XML.match(head.removeprefix(UTF8_MARK)):
+        raise ParallelTextError(
+            f"{path}: expected a sentence a line; this looks like XML. Name a TMX file .tmx; of SGM take the text of "
+            "the segments first: sed -n 's/^<seg[^>]*>\\(.*\\)<.seg>$/\\1/p'"
+        )
 
 
 def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str]:
