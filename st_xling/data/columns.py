@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
@@ -178,6 +178,10 @@ def _language_pair(names: Sequence[str], languages: Languages, nested: bool = Fa
     return (one, other) if all(fits) else None
 
 
+def _is_name(cell: str) -> bool:
+    return cell.replace("_", " ").replace(" ", "").isalnum() and len(cell.split()) <= 2
+
+
 def _spelling(name: object) -> str:
     return str(name).strip().lower().replace("_", " ")
 
@@ -239,7 +243,8 @@ def find_layout(
         others = (row for _, row in rows if isinstance(row, Mapping))
         return layout_of_names(((list(row), row) for row in (first, *others)), where, columns, options)
     check_columns(columns, where)
-    return _delimited_layout(first or [], where, columns, options, says_header)
+    following = [row for _, row in islice(rows, 3) if isinstance(row, list)]
+    return _delimited_layout(first or [], following, where, columns, options, says_header)
 
 
 def layout_of_names(
@@ -274,14 +279,25 @@ def layout_of_names(
 
 
 def _delimited_layout(
-    first: list[str], where: str, columns: Columns | None, options: dict[str, Any], says_header: bool
+    first: list[str],
+    following: list[list[str]],
+    where: str,
+    columns: Columns | None,
+    options: dict[str, Any],
+    says_header: bool,
 ) -> Layout:
     by_name = columns is not None and isinstance(columns[0], str)
     layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
+    # "no,si" may well be a pair; one or two words above sentences may well be names.
+    doubtful = layout is None and bool(following) and all(map(_is_name, first))
+    doubtful = doubtful and all(max(map(len, map(str.split, row))) > 3 for row in following)
     if layout and not by_name and not any(options["named"]) and all(len(str(key)) == 2 for key in layout.keys[:2]):
-        pair = ", ".join(first)
-        logger.warning("%s: the first line, %s, is read as a pair; if it is a header, name the languages", where, pair)
-        layout = None  # "no,si" may well be a pair
+        layout, doubtful = None, True
+    if doubtful and columns is None:
+        names = ",".join(first)
+        logger.warning(
+            "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s", where, names
+        )
     if layout is None and by_name:
         raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
     if layout is None:

@@ -26,9 +26,9 @@ _SCRIPT = f"[-_](?i:{_SCRIPTS.replace(' ', '|')})"
 _REGION = "(?:-[A-Z]{2}|_[A-Za-z]{2}|[-_][0-9]{3})"
 _STRICT = re.compile(f"([a-z]{{2,3}})({_SCRIPT})?({_REGION})?")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
-# In file names a region is in capitals after an underscore too ("de-en_us.tsv"), and three letters need a script, or
-# "dev-de.tsv" would be a pair. A hyphen before it would take "built-in-to.tsv" for one.
-_IN_NAME = f"(?:[a-z]{{2}}(?:{_SCRIPT})?|[a-z]{{3}}{_SCRIPT})(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?"
+# In file names a region is in capitals after an underscore too ("de-en_us.tsv"). A hyphen before it would take
+# "built-in-to.tsv" for a pair.
+_IN_NAME = f"[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?"
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
 
 # LASER's three-letter code, the codes of two letters, the English name.
@@ -169,8 +169,10 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
         >>> pair_in_name("de-en.dev.tsv.gz"), pair_in_name("news_zh_CN-en.tsv"), pair_in_name("deu_Latn-eng_Latn.tsv")
         (('de', 'en'), ('zh_CN', 'en'), ('deu_Latn', 'eng_Latn'))
     """
-    match = _PAIR_IN_NAME.search(Path(path).name)
-    return (match[1], match[2]) if match else (None, None)
+    # Three letters alone must be a known language, or "dev-de.tsv" would be a pair.
+    pairs = (match.groups() for match in _PAIR_IN_NAME.finditer(Path(path).name))
+    known = (pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair))
+    return next(known, (None, None))
 
 
 def split_pair(pair: str) -> tuple[str, str] | None:

@@ -192,10 +192,15 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert re.search(message, str(caught.value)), str(caught.value)
 
 
-def test_a_header_of_two_codes_is_a_pair_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    write(tmp_path, {"c.tsv": "de\ten\n" + TSV})
-    assert cells(load_pairs(tmp_path / "c.tsv")) == [("de", "en"), *HUND]
-    assert "if it is a header, name the languages" in caplog.text
+@pytest.mark.parametrize(
+    ("first", "warns"),
+    [("de\ten", True), ("DE\tEN", True), ("text_de\ttext_en", True), ("Deutsch\tEnglisch", True), ("Ja.\tYes.", False)],
+)
+def test_a_first_line_that_may_be_a_header(first: str, warns: bool, tmp_path: Path, caplog: Any) -> None:
+    write(tmp_path, {"c.tsv": f"{first}\nWir haben keine Zeit.\tWe have no time.\n"})
+    assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
+    columns = f"if it is a header, name its columns: ?columns={','.join(first.split())}"
+    assert (columns in caplog.text) == warns
 
 
 def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:

@@ -320,6 +320,7 @@ def test_parquet_faults(tmp_path: Path) -> None:
 
 
 NAMED = {"de-en.tsv": "de en", "de-en.dev.tsv": "de en", "wmt_zh-vi.tsv": "zh vi", "dev-de.tsv": "und und"}
+NAMED |= {"deu-eng.tsv": "deu eng", "news.ger-eng.tsv": "ger eng", "new-old.tsv": "und und"}
 
 
 @pytest.mark.parametrize("name", [*NAMED, "built-in-to.tsv"])

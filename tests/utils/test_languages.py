@@ -106,7 +106,7 @@ def test_the_known_code_of_a_language(code: str, known: list[str], match: str | 
         ("de-en_Test.tsv", ("de", "en")),
         ("de-en_us.tsv", ("de", "en")),
         ("dev-de.tsv", (None, None)),
-        ("deu-eng.tsv", (None, None)),
+        ("deu-eng.tsv", ("deu", "eng")),
         ("built-in-to.tsv", (None, None)),
         ("pt-br-en.tsv", (None, None)),
         ("de-en-v2.tsv", (None, None)),
