@@ -196,7 +196,9 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ("first", "warns"),
     [("de\ten", True), ("DE\tEN", True), ("text_de\ttext_en", True), ("Deutsch\tEnglisch", True), ("Ja.\tYes.", False)],
 )
-def test_a_first_line_that_may_be_a_header(first: str, warns: bool, tmp_path: Path, caplog: Any) -> None:
+def test_a_first_line_that_may_be_a_header(
+    first: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     write(tmp_path, {"c.tsv": f"{first}\nWir haben keine Zeit.\tWe have no time.\n"})
     assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
     columns = f"if it is a header, name its columns: ?columns={','.join(first.split())}"
