@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.gather import average_heads, sum_over_processes
+from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
 
 logger = logging.getLogger(__name__)
 
@@ -50,6 +50,8 @@ class CrossLingualLoss(nn.Module):
         max_columns: Number of text columns that it reads; further ones are ignored, with a warning. ``None``: all.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         citation: BibTeX of the paper that the objective comes from.
+        warns_of_heads: Whether the first pass warns of weights that checkpoints lack; our trainer, which saves them,
+            sets it to false.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
 
     Example:
@@ -73,6 +75,7 @@ class CrossLingualLoss(nn.Module):
     min_columns = 2
     max_columns: int | None = None
     reads_encoding = True
+    warns_of_heads = True
     citation: str = ""
     shared_head: str | None = None
 
@@ -117,6 +120,12 @@ class CrossLingualLoss(nn.Module):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value = self.compute_loss(batch, labels)
         average_heads(self)
+        if self.warns_of_heads and own_parameters(self):
+            warn_once(
+                f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
+                "another trainer they start anew when a run is resumed."
+            )
+        self.warns_of_heads = False
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies

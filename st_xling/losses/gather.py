@@ -142,11 +142,16 @@ def average_heads(loss: nn.Module) -> None:
             assert parameter.grad is not None
             dist.all_reduce(parameter.grad.div_(get_world_size()))
 
-    theirs = {id(parameter) for parameter in loss.model.parameters()}  # type: ignore[union-attr]
-    for parameter in loss.parameters():
-        if parameter.requires_grad and id(parameter) not in theirs and not hasattr(parameter, "is_averaged"):
+    for parameter in own_parameters(loss):
+        if not hasattr(parameter, "is_averaged"):
             parameter.register_post_accumulate_grad_hook(average)
             parameter.is_averaged = True  # type: ignore[attr-defined]
+
+
+def own_parameters(loss: nn.Module) -> list[Tensor]:
+    """Return the trained parameters that are the loss's and not its model's."""
+    theirs = {id(parameter) for parameter in loss.model.parameters()}  # type: ignore[union-attr]
+    return [each for each in loss.parameters() if each.requires_grad and id(each) not in theirs]
 
 
 class _Sum(torch.autograd.Function):

@@ -366,7 +366,10 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        parts = self._all_losses().modules()
+        parts = [*self._all_losses().modules()]
+        for part in parts:
+            if isinstance(part, CrossLingualLoss):
+                part.warns_of_heads = False
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}

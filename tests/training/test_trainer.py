@@ -19,6 +19,7 @@ from st_xling.losses import (
     RepresentationTranslationLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    base,
 )
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
@@ -63,6 +64,18 @@ def finished(make_model: Make, rows: Dataset, tmp_path_factory: pytest.TempPathF
     run = trainer(make_model(dropout=0.1), rows, tmp_path_factory.mktemp("host"))
     run.train()
     return run
+
+
+def test_a_loss_in_another_trainer_warns_of_its_weights(make_model: Make, rows: Dataset, caplog: Any) -> None:
+    base.warn_once.cache_clear()
+    model = make_model()
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
+    features = [model.preprocess(rows[side][:2]) for side in ("source", "target")]
+    CrossLingualTrainer(model=model, args=arguments(Path("run")), train_dataset=rows, loss=loss)
+    TranslationRankingLoss(model)(features), loss(features)
+    assert not caplog.messages
+    RepresentationTranslationLoss(model, layers=1)(features)
+    assert "which only CrossLingualTrainer saves in checkpoints" in caplog.text
 
 
 def test_every_checkpoint_holds_the_loss(finished: CrossLingualTrainer) -> None:
