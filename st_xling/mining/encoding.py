@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 import multiprocessing
 import os
 import signal
@@ -34,16 +33,14 @@ from st_xling.mining.store import (
 )
 from st_xling.mining.text import Files, Row, TextSummary, file_list, hash_sentence, read_rows, validate_text
 from st_xling.models import load_encoder
+from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
-from st_xling.models.encode import own_prompt
 from st_xling.models.normalization import in_language, language_route
 from st_xling.models.view import model_options
 from st_xling.utils.choices import BlankLines, Engine, Errors, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-
-logger = logging.getLogger(__name__)
 
 #: Function that loads an encoder on the device passed as ``device``.
 Load = Callable[..., Any]
@@ -153,29 +150,13 @@ def encode(
                 yield vectors, window.place if place is None else partial(_shifted, place, start)
                 start += len(vectors)
                 bar.update(start - bar.n)
-        if truncated:
-            logger.warning(
-                "%s of %s sentences are longer than the model's maximum of %s tokens: their ends are not encoded.",
-                *(f"{truncated:,}", f"{start - first:,}", encoder.max_seq_length),
-            )
+        warn_of_truncated(truncated, start - first, encoder)
 
     return write_shards(out, header, summary, shards, overwrite=overwrite)
 
 
 def _shifted(place: Callable[[int], str], start: int, row: int) -> str:
     return place(start + row)
-
-
-def count_truncated(encoder: Any, sentences: Sequence[str], prompt: str | None) -> int:
-    """Count the sentences that are longer than the model's maximum length, with the prompt."""
-    limit, tokenizer = encoder.max_seq_length, getattr(encoder, "tokenizer", None)
-    if not limit or not callable(tokenizer):
-        return 0
-    prompt = own_prompt(encoder) if prompt is None else prompt
-    # A token has at least one byte, so most sentences need not be tokenized again.
-    long = [prompt + sentence for sentence in sentences if len((prompt + sentence).encode("utf-8")) > limit - 2]
-    ids = tokenizer(long, truncation=False, verbose=False, return_attention_mask=False)["input_ids"] if long else []
-    return sum(len(row) > limit for row in ids)
 
 
 class Window(NamedTuple):

@@ -14,6 +14,7 @@ from torch import Tensor
 from st_xling.models.backbone import backbone
 from st_xling.models.corpus_alignment import Links, link_by_corpus
 from st_xling.utils.checks import check_choice
+from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.utils.console import progress_bar
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
@@ -157,6 +158,8 @@ def _states_of_pairs(
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     if batch_size < 1:
         raise ValueError(f"batch_size must be at least 1: got {batch_size}.")
+    texts = [text if isinstance(text, str) else " ".join(text) for side in (sources, targets) for text in side]
+    warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
     with progress_bar(total=len(order), desc="comparing words", unit="pairs", show=show_progress_bar) as bar:
         for start in range(0, len(order), batch_size):

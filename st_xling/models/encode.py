@@ -7,6 +7,7 @@ at a time, sorted by their tokens, and a batch has as many rows as fit into a nu
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -21,6 +22,8 @@ from torch import Tensor
 
 from st_xling.models.load import loaded
 from st_xling.utils.console import on_terminal, progress_bar
+
+logger = logging.getLogger(__name__)
 
 Role = Literal["text", "query", "document"]
 
@@ -137,6 +140,27 @@ def own_prompt(model: Any, role: Role = "text") -> str:
     names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
     name = next((name for name in names if name in prompts), default)
     return prompts.get(name) or ""
+
+
+def count_truncated(model: Any, texts: Sequence[str], prompt: str | None = None) -> int:
+    """Count the texts that are longer than the model's maximum length, with the prompt."""
+    limit, tokenizer = getattr(model, "max_seq_length", None), getattr(model, "tokenizer", None)
+    if not limit or not callable(tokenizer):
+        return 0
+    prompt = own_prompt(model) if prompt is None else prompt
+    # A token has at least one byte, so most texts need not be tokenized again.
+    long = [prompt + text for text in texts if len((prompt + text).encode("utf-8", "surrogatepass")) > limit - 2]
+    ids = tokenizer(long, truncation=False, verbose=False, return_attention_mask=False)["input_ids"] if long else []
+    return sum(len(row) > limit for row in ids)
+
+
+def warn_of_truncated(truncated: int, total: int, model: Any) -> None:
+    """Warn that some texts are longer than the model's maximum length."""
+    if truncated:
+        logger.warning(
+            "%s of %s sentences are longer than the model's maximum of %s tokens: their ends are not encoded.",
+            *(f"{truncated:,}", f"{total:,}", model.max_seq_length),
+        )
 
 
 def token_batches(

@@ -17,7 +17,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize, Router
 from torch import Tensor, nn
 
-from st_xling.models.encode import Role, encode
+from st_xling.models.encode import Role, count_truncated, encode, own_prompt, warn_of_truncated
 from st_xling.models.view import rebuilt
 from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN, match_language
@@ -222,6 +222,8 @@ def encode_columns(
         # By modules and not by a task of encode: encode_query and encode_document have tasks of their own.
         routed = model if task is None else in_language(model, task)
         embeddings = encode(routed, texts, role=role, **options)
+        if options.get("show_progress_bar"):
+            warn_of_truncated(count_truncated(model, texts, own_prompt(model, role)), len(texts), model)
         row = {text: index for index, text in enumerate(texts)}
         for place in places:
             encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])

@@ -88,7 +88,7 @@ def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
 
 
 @pytest.mark.parametrize("method", ["itermax", "corpus"])
-def test_batches_and_lengths_do_not_change_links(method, make_model):
+def test_batches_and_lengths_do_not_change_links(method, make_model, caplog):
     model = make_model(max_length=8)
     sources = ["Der Hund schläft.", "", "Ich lese ein sehr langes Buch über sehr viele Hunde und Katzen.", "Ja"]
     targets = ["The dog is sleeping.", "nothing", "I read a very long book about a great many dogs and cats.", "Yes"]
@@ -97,6 +97,7 @@ def test_batches_and_lengths_do_not_change_links(method, make_model):
     assert one[1] == [] and one[2]
     # Eight tokens with CLS and SEP hold six words at most.
     assert max(i for i, _ in one[2]) < 6
+    assert "4 of 8 sentences are longer than the model's maximum of 8 tokens" in caplog.text
 
 
 @pytest.mark.parametrize(
