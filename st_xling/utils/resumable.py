@@ -15,8 +15,11 @@ renamed, so that a kill at any moment loses no more than the step that was being
 
 from __future__ import annotations
 
+import bz2
 import contextlib
+import gzip
 import json
+import lzma
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -314,7 +317,7 @@ def work_folder(out: Output, work: str | Path | None, task: Mapping[str, Any]) -
 
 
 def deliver(result: Path, out: Output) -> None:
-    """Move a finished file to where it is wanted, or copy it to the stream."""
+    """Move a finished file to where it is wanted, packed if its name ends so, or copy it to the stream."""
     if not _is_file_name(out):
         with result.open("rb") as stream, contextlib.ExitStack() as stack:
             copy = stack.enter_context(Path(out).open("wb")) if isinstance(out, (str, Path)) else out
@@ -323,11 +326,14 @@ def deliver(result: Path, out: Output) -> None:
         return
     path = Path(out).resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(OSError):  # another file system
-        result.replace(path)
-        return
+    pack: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(path.suffix)
+    if pack is None:
+        with contextlib.suppress(OSError):  # another file system
+            result.replace(path)
+            return
     with result.open("rb") as stream, atomic_writer(path) as copy:
-        shutil.copyfileobj(stream, copy)
+        with pack(copy, "wb") if pack else contextlib.nullcontext(copy) as packed:
+            shutil.copyfileobj(stream, packed)
     result.unlink()
 
 

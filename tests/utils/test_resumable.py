@@ -12,6 +12,7 @@ import pytest
 
 from st_xling.utils.io import write_json
 from st_xling.utils.resumable import ResumableFolder, deliver, work_folder
+from st_xling.utils.text import read_bytes
 
 TASK = {"command": "mine", "k": 4, "text": "a" * 64}
 
@@ -199,6 +200,9 @@ def made(tmp_path: Path) -> Path:
 def test_a_file_is_made_or_replaced(made: Path, tmp_path: Path) -> None:
     deliver(made, tmp_path / "deep" / "new")
     assert (tmp_path / "deep" / "new").read_bytes() == b"pairs" and not made.exists()
+    made.write_bytes(b"more")
+    deliver(made, tmp_path / "packed.gz")
+    assert read_bytes(tmp_path / "packed.gz") == b"more" and not made.exists()
     made.write_bytes(b"more")
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "new")
     deliver(made, tmp_path / "link")

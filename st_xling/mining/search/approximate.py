@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import math
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -203,6 +204,8 @@ class CandidateIndex:
         self.factory, _, words = factory.partition("?")
         parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
         self.text = self.factory
+        if re.search("(HNSW|NSG)[01](?![0-9])", self.factory):  # FAISS ends the process, or never ends
+            raise ValueError(f"a graph must have 2 links a vector or more: got {self.factory!r}; 32 are usual.")
         with self._errors():
             self._index = faiss.index_factory(dim, self.factory)
             inverted = faiss.try_extract_index_ivf(self._index)

@@ -41,6 +41,9 @@ _PAIRS_PER_CANDIDATE = 64
 # Cosines of a block with too many candidates that are computed at a time.
 _COSINES_AT_ONCE = 2**20
 
+# Multiplications up to which one thread is as fast as several, which mostly wait for each other: half a second.
+_ONE_THREAD = 10**10
+
 # Rows of a corpus that nearest_rows searches at a time.
 _CORPUS_ROWS = 2**16
 
@@ -99,8 +102,14 @@ def exact_neighbors(
     names = "source_embeddings", "target_embeddings"
     both = check_shapes(source_embeddings, target_embeddings, *names)
     check_k(k, both[0].shape[0], both[1].shape[0])
-    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
-    forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
+    threads = torch.get_num_threads()
+    if both[0].shape[0] * both[1].shape[0] * both[0].shape[1] <= _ONE_THREAD:
+        torch.set_num_threads(1)
+    try:
+        source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+        forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
+    finally:
+        torch.set_num_threads(threads)
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
 

@@ -26,6 +26,7 @@ from st_xling.mining.search.exact import Neighbors, check_k
 from st_xling.mining.search.top_k import NO_CANDIDATE, distinct_best, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.io import file_sha256
 from st_xling.utils.resumable import ResumableFolder
 
 _FILE = "search.safetensors"
@@ -133,6 +134,9 @@ def sharded_neighbors(
             prints = {"source": matrices[0].fingerprint, "target": matrices[1].fingerprint}
             folder.begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
             if _FILE in folder.steps:
+                digest = file_sha256(folder.path / _FILE)
+                if folder.steps[_FILE].get("sha256", digest) != digest:
+                    raise ValueError(f"{folder.path / _FILE} is damaged; delete it, and the search starts again.")
                 try:
                     state = load_file(folder.path / _FILE)
                 except SafetensorError as error:
@@ -149,6 +153,8 @@ def sharded_neighbors(
                 started = time.monotonic()
                 with folder.writing(_FILE, _FILE) as temporary:
                     save_file(state, temporary)
+                folder.listed[_FILE]["sha256"] = file_sha256(folder.path / _FILE)
+                folder.write_record()
                 saved_at = time.monotonic()
                 cost = saved_at - started
 

@@ -217,6 +217,7 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     for wrong, message in (
         ("fast", "one of exact, approximate, auto, or faiss:"),
         ("faiss:Fltt", "FAISS cannot search by 'Fltt'"),
+        ("faiss:HNSW0", "2 links a vector or more: got 'HNSW0'"),
     ):
         with pytest.raises(ValueError, match=message):
             mine(source, target, method=wrong)

@@ -267,6 +267,12 @@ def test_budget_bounds_the_blocks():
 def test_state_of_another_search_is_refused(tmp_path):
     source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
     find_neighbors(source, target, k=2, state_folder=tmp_path)
+    state = tmp_path / "search.safetensors"
+    whole = state.read_bytes()
+    state.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(ValueError, match="search.safetensors is damaged; delete it"):
+        find_neighbors(source, target, k=2, state_folder=tmp_path)
+    state.write_bytes(whole)
     changed = target.copy()
     changed[7, 3] += 1e-6
     others = {"k": {"k": 3}, "target": {"target_embeddings": changed}, "search": {"target_embeddings": target[:50]}}
