@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, overload
 
 import numpy as np
 import torch
@@ -15,6 +15,9 @@ from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 #: Names that ``retrieval`` may take.
 RETRIEVALS = get_args(Retrieval)
@@ -29,6 +32,8 @@ _PAIRS_AT_ONCE = 1 << 16
 class MinedPairs:
     """Pairs, best first; equal scores by source index, then target index.
 
+    Iterates over, and is indexed by pair as, ``(score, source index, target index)``; slices are pairs again.
+
     Attributes:
         scores: float64, finite. *Shape:* ``(pairs,)``
         source_indices: Rows of the source corpus, int64. *Shape:* ``(pairs,)``
@@ -41,6 +46,35 @@ class MinedPairs:
 
     def __len__(self) -> int:
         return len(self.scores)
+
+    def __iter__(self) -> Iterator[tuple[float, int, int]]:
+        return zip(self.scores.tolist(), self.source_indices.tolist(), self.target_indices.tolist())
+
+    @overload
+    def __getitem__(self, row: int) -> tuple[float, int, int]: ...
+    @overload
+    def __getitem__(self, row: slice) -> MinedPairs: ...
+    def __getitem__(self, row: int | slice) -> Any:
+        if isinstance(row, slice):
+            return self.select(row)
+        return float(self.scores[row]), int(self.source_indices[row]), int(self.target_indices[row])
+
+    def __repr__(self) -> str:
+        lines = [f"{score:.4f} {source:>8} {target:>8}" for score, source, target in self[:10]]
+        more = [f"… {len(self) - 10:,} more"] if len(self) > 10 else []
+        return "\n".join([f"{len(self):,} pairs", "score    source   target", *lines, *more])
+
+    def to_dataset(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Dataset:
+        """Return the pairs as a data set of ``source``, ``target`` and ``score``, to train with."""
+        from datasets import Dataset
+
+        columns: dict[str, list[Any]] = {"source": [source_sentences[row] for row in self.source_indices.tolist()]}
+        columns["target"] = [target_sentences[row] for row in self.target_indices.tolist()]
+        return Dataset.from_dict({**columns, "score": self.scores.tolist()})
+
+    def to_pandas(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Any:
+        """Return the table of :meth:`to_dataset` as a data frame."""
+        return self.to_dataset(source_sentences, target_sentences).to_pandas()
 
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""
@@ -56,9 +90,10 @@ Allow = Callable[[MinedPairs], np.ndarray]
 
 
 def mine(
-    source_embeddings: Embeddings,
-    target_embeddings: Embeddings,
+    source: Embeddings | Sequence[str],
+    target: Embeddings | Sequence[str],
     *,
+    model: Any = None,
     k: int = 4,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
@@ -87,8 +122,9 @@ def mine(
     options of the search, call :func:`~st_xling.mining.find_neighbors` and :func:`~st_xling.mining.best_pairs`.
 
     Args:
-        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
+        source: Embeddings, numpy or torch, any float dtype, *Shape:* ``(sources, dim)``; or sentences.
+        target: *Shape:* ``(targets, dim)``; or sentences.
+        model: Encoder of sentences, such as a ``SentenceTransformer``; with the model's own prompt.
         k: Number of neighbors of each sentence.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
@@ -110,9 +146,15 @@ def mine(
     """
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
+    sides: list[Any] = [source, target]
+    if model is not None:
+        from st_xling.models.encode import encode
+
+        sides = [encode(model, list(side), show_progress_bar=progress) for side in sides]
+    if any(isinstance(side, (list, tuple)) for side in sides):
+        raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
     forward, backward = find_neighbors(
-        source_embeddings,
-        target_embeddings,
+        *sides,
         k=k,
         method=method,
         device=device,

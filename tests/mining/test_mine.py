@@ -68,6 +68,21 @@ def test_swapping_languages_swaps_pairs_and_permuting_sentences_permutes_them(se
     assert one == {(score, int(rows[i]), int(columns[j])) for score, i, j in as_list(other)}
 
 
+def test_sentences_and_what_pairs_are(make_model):
+    model, sources, targets = make_model(), ["Der Hund schläft.", "Ich lese."], ["I read.", "The dog is sleeping."]
+    pairs = mine(sources, targets, model=model, k=2)
+    same = mine(model.encode(sources), model.encode(targets), k=2)
+    assert list(pairs) == [pairs[row] for row in range(len(pairs))]
+    np.testing.assert_allclose(pairs.scores, same.scores, atol=1e-5)
+    assert list(pairs[1:]) == list(pairs)[1:] and f"{len(pairs)} pairs" in repr(pairs)
+    score, one, other = pairs[0]
+    row = {"source": sources[one], "target": targets[other], "score": score}
+    assert pairs.to_dataset(sources, targets)[0] == row
+    assert pairs.to_pandas(sources, targets).iloc[0].to_dict() == row
+    with pytest.raises(ValueError, match="sentences with their encoder"):
+        mine(sources, targets)
+
+
 def test_duplicates_compete_by_index():
     """Rows 0 and 1 are one sentence on either side: the first two meet, and (1, 1) is no candidate."""
     source, target = np.array([[1.0, 0], [1, 0], [0.6, 0.8]]), np.array([[1.0, 0], [1, 0], [0.6, 0.8]])
