@@ -59,6 +59,19 @@ NAMES = ("tiny", "bm25")
 OUTPUTS = frozenset(("out", "json", "rejects", "work"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
+TEXTS = ("SOURCE", "TARGET", "TEXT")
+SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
+ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
+"""Endings of names that can only be files."""
+MODEL_FILES = ("config.json", "modules.json")
+SYNONYMS = {
+    **{"--lr": "--learning-rate", "--bs": "--batch-size", "--per-device-train-batch-size": "--batch-size"},
+    **{"--num-train-epochs": "--epochs", "--num-epochs": "--epochs", "--warmup-ratio": "--warmup"},
+    **{"--max-seq-length": "--max-length", "--model-name-or-path": "--model"},
+    **{"-o": "--out", "--output": "--out", "--output-dir": "--out", "--output-path": "--out"},
+}
+"""Options of other tools → ours, for messages."""
+
 TYPER: dict[str, Any] = {
     "rich_markup_mode": "rich",
     "no_args_is_help": True,
@@ -103,7 +116,20 @@ class Command(TyperCommand):
         super().__init__(*args, help=fill(help or ""), **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Let lists whose metavar ends with ``...`` take several words: ``--pairs de-en fr-en``."""
+        """Parse the words of a command.
+
+        Lists whose metavar ends with ``...`` take several: ``--pairs de-en fr-en``. ``--model MODEL`` may also name a
+        model that is an argument. Options of other tools are named as ours in an error.
+        """
+        known = {flag for each in self.params for flag in each.opts}
+        if "--model" not in known and getattr(self.params[0], "metavar", None) == "MODEL":
+            args = [part for word in args for part in (word.split("=", 1) if word.startswith("--model=") else [word])]
+            if "--model" in args[:-1]:
+                place = args.index("--model")
+                args = [args[place + 1], *args[:place], *args[place + 2 :]]
+        for word in args:
+            if word not in known and (ours := SYNONYMS.get(word)) in known:
+                raise typer.BadParameter(f"No such option: {word}; did you mean {ours}?")
         lists = {
             flag for each in self.params if str(getattr(each, "metavar", "")).endswith("...") for flag in each.opts
         }
@@ -145,8 +171,23 @@ class Command(TyperCommand):
                 print(f"st-xling: error: {message}", file=sys.stderr)
             raise typer.Exit(2) from None
 
+    def check_input(self, metavar: str, value: str, revision: str | None) -> None:
+        """Raise if a text or model is not there, before anything large is imported."""
+        from st_xling.data.spec import split_spec
+        from st_xling.utils.text import describe_missing, file_ending, unpacked_name
+
+        if metavar in TEXTS or metavar in SPECS:
+            spec = None if metavar in TEXTS else split_spec(value)
+            for name in [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(","):
+                path = Path(name).expanduser()
+                is_file = spec is None or file_ending(unpacked_name(path)) in ENDINGS
+                if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
+                    raise FileNotFoundError(describe_missing(path))
+        elif metavar == "MODEL" and self.name not in ("card", "push", "reproduce") and value not in NAMES:
+            check_model(value.partition("?")[0] if self.name == "compare" else value, revision)
+
     def check(self, values: dict[str, Any]) -> None:
-        """Raise ``ValueError`` if an output would replace an input or cannot be written, or there is no such device."""
+        """Raise if an output would replace an input or cannot be written, or an input or device is not there."""
         from st_xling.utils.devices import check_device
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
@@ -168,8 +209,38 @@ class Command(TyperCommand):
         results = {name: path for name, path in files.items() if name != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
+        named = [
+            (str(getattr(parameter, "metavar", "")).removesuffix("..."), value)
+            for parameter in self.params
+            if parameter.name not in OUTPUTS and (found := values.get(str(parameter.name)))
+            for value in (found if isinstance(found, list) else [found])
+            if isinstance(value, str)
+        ]
+        for metavar, value in sorted(named, key=lambda each: each[0] != "MODEL"):
+            self.check_input(metavar, value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])
+
+
+def check_model(name: str, revision: str | None) -> None:
+    """Raise ``ValueError`` if a name is no folder and no model of the Hub or of its cache."""
+    from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, LocalEntryNotFoundError
+
+    if Path(name).expanduser().exists():
+        return
+    try:
+        if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):
+            hf_hub_download(name, MODEL_FILES[0], revision=revision)
+    except (LocalEntryNotFoundError, ValueError, OSError) as error:
+        if isinstance(error, GatedRepoError) or (
+            isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
+        ):
+            return  # what is wrong, if anything, is found when it is loaded
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        raise ValueError(
+            f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
+        ) from error
 
 
 def after_interrupt(stop: KeyboardInterrupt, line: str) -> str:

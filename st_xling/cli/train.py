@@ -256,9 +256,7 @@ def train(
         raise ValueError(f"missing {', '.join(missing)}; see st-xling train --help")
     assert recipe is not None and model is not None and out is not None and data is not None
     from st_xling.training.recipe_files import recipe_kind
-    from st_xling.utils import distributed
 
-    distributed.init_distributed()
     kind = recipe_kind(recipe)
     for name, kinds in TAKEN_BY.items():
         if kind not in kinds and context.params[name]:
@@ -269,6 +267,9 @@ def train(
     for one, other in (("fail_on_leak", "drop_leaks"), ("lora", "lora_keep")):
         if context.params[one] and context.params[other]:
             raise ValueError(f"--{one.replace('_', '-')} and --{other.replace('_', '-')} exclude each other.")
+    from st_xling.utils import distributed
+
+    distributed.init_distributed()
     lists = ("data", "dev", "check_leak", "mono", "tiny", "set", "parallel")
     arguments = SimpleNamespace(**{**context.params, **{name: context.params[name] or [] for name in lists}})
     arguments.line, arguments.loading = context.obj.line, model_options(context, ("revision", "trust_remote_code"))

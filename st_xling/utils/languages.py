@@ -170,7 +170,7 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
         (('de', 'en'), ('zh_CN', 'en'), ('deu_Latn', 'eng_Latn'))
     """
     # Three letters alone must be a known language, or "dev-de.tsv" would be a pair.
-    pairs = (match.groups() for match in _PAIR_IN_NAME.finditer(Path(path).name))
+    pairs = ((match[1], match[2]) for match in _PAIR_IN_NAME.finditer(Path(path).name))
     known = (pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair))
     return next(known, (None, None))
 

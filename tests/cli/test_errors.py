@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,8 +82,8 @@ ERRORS = {
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
     "KEEP": "--calibrate",
-    "KEEP --calibrate c.tsv --model some/model": "there is no folder some/model",
-    "KEEP --calibrate c.tsv --source-language German": "'german-en'",
+    "KEEP --calibrate a.de --model some/model": "Hub id or folder 'some/model'",
+    "KEEP --calibrate a.de --source-language German": "'german-en'",
     "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
     # Slim models
@@ -136,3 +139,24 @@ def test_an_error_is_one_line(
     errors = [line for line in err.splitlines() if line.startswith("st-xling: error: ")]
     assert len(errors) == 1 and ERRORS[command] in err[err.index(errors[0]) :]
     assert {path.name for path in tmp_path.iterdir()} <= before
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        ("train dpa --model tiny --data phrasebook:de --out x", "did you mean 'dap'"),
+        ("train dap --model tiny --data de-en=absent.tsv --out x", "expected a file absent.tsv"),
+        ("train dap --model no/model --data phrasebook:de --out x", "Hub id or folder 'no/model'"),
+        ("mine absent.de absent.en --model tiny --out x", "expected a file absent.de"),
+        ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
+        ("train dap --lr 1e-5", "did you mean --learning-rate?"),
+    ],
+)
+def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path: Path) -> None:
+    code = (
+        "import sys; from st_xling.cli import main; status = main(sys.argv[1:]); print(status, 'torch' in sys.modules)"
+    )
+    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    child = [sys.executable, "-c", code, *words.split()]
+    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    assert fact in done.stderr and done.stdout.split() == ["2", "False"]

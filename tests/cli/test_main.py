@@ -39,7 +39,7 @@ def test_an_occupied_folder_is_told_before_the_data_are_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("mine")
-    assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent.tsv", "--out", str(tmp_path)]) == 2
+    assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent", "--out", str(tmp_path)]) == 2
     assert capsys.readouterr().err.startswith("st-xling: error: --out must")
     assert main([*TRAIN, *SMALL, "--out", str(tmp_path), "--overwrite"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
