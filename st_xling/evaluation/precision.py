@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs, count_repeats
+from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs, count_repeats, named_pairs
 from st_xling.utils.languages import distinct_codes, pair_languages
 from st_xling.utils.nearest import precision_at
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 DIRECTIONS = ("source_to_target", "target_to_source", "mean")
@@ -27,6 +28,8 @@ class PrecisionEvaluator(SignedEvaluator):
         pairs: Name, such as ``"zh-vi"``, to aligned texts: two lists, or a ``Dataset`` with columns ``source`` and
             ``target``. Its columns of languages, else the name, say what languages they are: a model centered by
             language (:class:`~st_xling.models.normalization.Centering`) encodes each side by the route of its language.
+            Or one data set, or the source sentences, as sentence-transformers' ``TranslationEvaluator`` takes them.
+        targets: Target sentences, with source sentences.
         at: Values of N.
         options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
@@ -44,7 +47,15 @@ class PrecisionEvaluator(SignedEvaluator):
 
     task = "precision"
 
-    def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Any) -> None:
+    def __init__(
+        self,
+        pairs: Pairs | Dataset | Sequence[str],
+        targets: Sequence[str] | None = None,
+        *,
+        at: Sequence[int] = (1, 5),
+        **options: Any,
+    ) -> None:
+        pairs = named_pairs(pairs, targets)
         if not at or min(at) < 1:
             raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
         self.at = tuple(at)

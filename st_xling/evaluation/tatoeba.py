@@ -11,12 +11,14 @@ from st_xling.evaluation.tatoeba_data import (
     aligned_pairs,
     count_repeats,
     english_columns,
+    named_pairs,
 )
 from st_xling.utils.nearest import retrieval_accuracy
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
 
@@ -28,7 +30,9 @@ class TatoebaEvaluator(SignedEvaluator):
 
     Args:
         pairs: Language code to aligned texts, the language first and English second: two lists, or a ``Dataset`` with
-            columns ``source`` and ``target``. Known two-letter codes become three-letter ones.
+            columns ``source`` and ``target``. Known two-letter codes become three-letter ones. Or one data set, or the
+            source sentences, as sentence-transformers' ``TranslationEvaluator`` takes them.
+        targets: English sentences, with source sentences.
         options: Of every evaluator, such as ``batch_size``: see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
@@ -49,9 +53,11 @@ class TatoebaEvaluator(SignedEvaluator):
 
     task = "tatoeba"
 
-    def __init__(self, pairs: Pairs, **options: Any) -> None:
+    def __init__(
+        self, pairs: Pairs | Dataset | Sequence[str], targets: Sequence[str] | None = None, **options: Any
+    ) -> None:
         super().__init__("mean_accuracy", **options)
-        self.pairs = aligned_pairs(pairs)
+        self.pairs = aligned_pairs(named_pairs(pairs, targets))
         #: Language → sentences that repeat an earlier one, which no search can find.
         self.repeats = count_repeats(self.pairs, self.data_name)
         self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}

@@ -76,6 +76,13 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     return tuple(codes)
 
 
+def named_pairs(pairs: Any, targets: Sequence[str] | None = None) -> Pairs:
+    """Return pairs by name: a mapping as it is, a data set or two lists as ``pairs``."""
+    if targets is not None:
+        return {"pairs": (pairs, targets)}
+    return pairs if isinstance(pairs, Mapping) else {"pairs": pairs}
+
+
 def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     """Return canonical code → two lists of equal length, in alphabetical order; all faults in one error."""
     aligned: dict[str, tuple[list[str], list[str]]] = {}

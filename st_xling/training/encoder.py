@@ -15,6 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
+from st_xling.data.pairs import labelled_pairs
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import (
     CachedLoss,
@@ -57,7 +58,7 @@ logger = logging.getLogger(__name__)
 
 def train(
     recipe: Recipe | str,
-    data: Mapping[str, Dataset | IterableDataset],
+    data: Dataset | Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
     mono: Mapping[str, Dataset] | None = None,
@@ -70,7 +71,8 @@ def train(
 
     Args:
         recipe: Objectives and options, from :func:`load_recipe`; or what that takes.
-        data: Name → data set with ``source``, ``target``, ``source_language``, ``target_language``; all are mixed.
+        data: A data set, or name → data set; all are mixed. Columns ``source``, ``target``, ``source_language``,
+            ``target_language``; else as :func:`~st_xling.data.pairs.labelled_pairs` finds them.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
@@ -105,7 +107,7 @@ def train(
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
     run = Run(recipe=recipe, out=out, **options)
     with run.opened():
-        mixture = distributed.run_on_all(lambda: _prepare(run, data, mono or {}))
+        mixture = distributed.run_on_all(lambda: _prepare(run, labelled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
         if mono:
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}

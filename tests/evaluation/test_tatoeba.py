@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from datasets import Dataset
 
-from st_xling.evaluation import TATOEBA_GROUPS, TatoebaEvaluator
+from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator
 from st_xling.utils.tables import Row
 from tests.evaluation.table_model import TableModel
 
@@ -69,6 +69,10 @@ def test_groups_are_reported_only_when_whole():
 def test_datasets_and_lists_are_the_same():
     datasets = {code: Dataset.from_dict({"source": s, "target": t}) for code, (s, t) in PAIRS.items()}
     assert TatoebaEvaluator(datasets).pairs == TatoebaEvaluator(PAIRS).pairs
+    code = next(iter(PAIRS))
+    for evaluator in (TatoebaEvaluator, PrecisionEvaluator):
+        expected = {"pairs": tuple(map(list, PAIRS[code]))}
+        assert evaluator(datasets[code]).pairs == evaluator(*PAIRS[code]).pairs == expected
 
 
 def test_signature_follows_texts_order_and_truncation():
