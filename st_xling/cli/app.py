@@ -174,12 +174,12 @@ class Command(TyperCommand):
     def check_input(self, metavar: str, value: str, revision: str | None) -> None:
         """Raise if a text or model is not there, before anything large is imported."""
         from st_xling.data.spec import split_spec
-        from st_xling.utils.text import describe_missing, file_ending, unpacked_name
+        from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
 
         if metavar in TEXTS or metavar in SPECS:
             spec = None if metavar in TEXTS else split_spec(value)
             for name in [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(","):
-                path = Path(name).expanduser()
+                path = home_path(name)
                 is_file = spec is None or file_ending(unpacked_name(path)) in ENDINGS
                 if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
                     raise FileNotFoundError(describe_missing(path))
@@ -203,6 +203,8 @@ class Command(TyperCommand):
                 continue  # the name of one
             elif metavar in INPUTS and parameter.name != "runs" and value not in NAMES:
                 inputs.append(value)
+        if values.get("rejects") == "-":
+            raise ValueError("--rejects must be a file: got -, which stands for stdout in --out alone.")
         if files.get("--json") == Path("-") and files.get("--out") == "-":
             raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
         check_outputs(files, inputs, folders=folders)
@@ -227,7 +229,9 @@ def check_model(name: str, revision: str | None) -> None:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, LocalEntryNotFoundError
 
-    if Path(name).expanduser().exists():
+    from st_xling.utils.text import home_path
+
+    if home_path(name).exists():
         return
     try:
         if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):

@@ -12,7 +12,7 @@ from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.spec import parse_spec, split_spec, unique_name
 from st_xling.data.test_sets import read_bucc, read_tatoeba
-from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
+from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from st_xling.data.leak import Texts
@@ -36,7 +36,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
     loaded: dict[str, Texts] = {}
     for spec in specs:
         parts = split_spec(spec)
-        path, is_named = Path(parts.location).expanduser(), len(parts.languages) == 1
+        path, is_named = home_path(parts.location), len(parts.languages) == 1
         found: dict[str, Any]
         if path.is_dir() and any(path.glob("tatoeba.*-eng.*")):
             found = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}

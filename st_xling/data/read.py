@@ -42,7 +42,15 @@ from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
 from st_xling.data.sample import Sample, no_length, sample_rows
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
 from st_xling.utils.languages import UNKNOWN, pair_in_name
-from st_xling.utils.text import PACKED, describe_missing, estimate_lines, file_ending, open_bytes, unpacked_name
+from st_xling.utils.text import (
+    PACKED,
+    describe_missing,
+    estimate_lines,
+    file_ending,
+    home_path,
+    open_bytes,
+    unpacked_name,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -353,7 +361,7 @@ def find_source(
             raise ValueError(f"expected two paths of a Moses pair, got {len(location)}; pass (source, target)")
         _refuse("a Moses pair", columns=columns, name=name, split=split)
         return _open_moses((location[0], location[1]), languages)
-    path = Path(location).expanduser()
+    path = home_path(location)
     if path.is_dir():
         return _open_folder(path, languages, columns, name, split, known, stream=stream)
     kind = file_ending(unpacked_name(path))

@@ -54,7 +54,7 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
                 turned = "-".join(reversed(pair))
                 advice = f"the sides look swapped; nothing is changed: say {turned}=PATH, or choose by ?columns=1,0"
             lines.append(f"{name}: {'; '.join(faults)}; {advice}")
-            logger.warning("%s", lines[-1])
+            logger.warning("%s", lines[-1], extra={"at_once": True})  # before training begins
     return lines
 
 

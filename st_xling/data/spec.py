@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 from st_xling.data.sample import Sample
 from st_xling.utils.languages import is_strict_code, split_pair
+from st_xling.utils.text import home_path
 
 FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
 """The grammar, for help and messages."""
@@ -144,7 +145,7 @@ class DataSpec:
 
     @property
     def path(self) -> Path:
-        return Path(self.location).expanduser()
+        return home_path(self.location)
 
     @property
     def sample(self) -> Sample:

@@ -16,6 +16,7 @@ from st_xling.data.phrasebook_spec import phrasebook_name
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import parse_spec, split_spec
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes
+from st_xling.utils.text import home_path
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -178,7 +179,7 @@ def load_english_pairs(
 
 def _is_tatoeba(spec: str) -> bool:
     parts = split_spec(spec)
-    path = Path(parts.location).expanduser()
+    path = home_path(parts.location)
     return not parts.languages and path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
 
 

@@ -24,6 +24,7 @@ from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
 from st_xling.utils.languages import hub_language, is_code, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
+from st_xling.utils.text import home_path
 
 CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
 PHRASEBOOK_LICENSE = "apache-2.0"
@@ -488,7 +489,7 @@ def _look_up(folder: Path, run: Mapping[str, Any]) -> dict[str, Any]:
     data = {}
     for _, spec, _ in _training_sources(run):
         location = split_spec(spec).location
-        path = Path(location).expanduser()
+        path = home_path(location)
         files = path.exists() or _FILE.fullmatch(location) or any(path.parent.glob(f"{path.name}.*"))
         if _HUB_ID.fullmatch(location) and not files:
             data[spec] = {"id": location}

@@ -215,6 +215,10 @@ class ModelOptions:
     pooling: str | None = None
     max_length: int | None = None
 
+    def __post_init__(self) -> None:
+        if self.max_length is not None and self.max_length < 3:
+            raise ValueError(f"model.max_length must leave room for CLS, SEP and a word: got {self.max_length!r}.")
+
 
 @dataclass(frozen=True)
 class Recipe(BaseRecipe):

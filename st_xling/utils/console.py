@@ -163,7 +163,10 @@ class _Console(logging.Handler):
         library = record.name.partition(".")[0]
         keep = library in (PACKAGE, ST) and record.levelno == logging.WARNING
         if keep and not record.getMessage().startswith("Default prompt name"):  # which whoever set it knows
-            self.warnings[record.getMessage()] = None
+            if not (keep := not getattr(record, "at_once", False)):
+                record.msg = f"warning: {record.msg}"
+            else:
+                self.warnings[record.getMessage()] = None
         if self.verbose or record.levelno >= logging.ERROR or (library == PACKAGE and not keep):
             try:
                 bar_of_place.write(self.format(record), file=self.stream)

@@ -14,6 +14,7 @@ import difflib
 import gzip
 import io
 import lzma
+import os
 import re
 import unicodedata
 import zipfile
@@ -249,6 +250,11 @@ def unpacked_name(path: str | Path) -> str:
     """The name of a file without the ending that says how it is packed."""
     path = Path(path)
     return path.stem if path.suffix.lower() in PACKED else path.name
+
+
+def home_path(path: str | Path) -> Path:
+    """Return a path with ``~`` as the home folder; ``~x`` is a name if there is no such user."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111
 
 
 def plain_or_packed(path: Path) -> Path:

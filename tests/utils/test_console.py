@@ -125,3 +125,10 @@ def test_a_library_call_says_nothing(capsys: pytest.CaptureFixture[str]) -> None
     OURS.info("loaded")
     assert list(progress_bar([1], unit="texts")) == [1]
     assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers
+
+
+def test_a_warning_of_the_data_comes_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+    with console():
+        logging.getLogger("st_xling.data.sides").warning("swapped", extra={"at_once": True})
+        assert capsys.readouterr().err == "warning: swapped\n"
+    assert capsys.readouterr().err == ""

@@ -25,7 +25,7 @@ from st_xling.data.retrieval.retrieval_set import (
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import DataSpec, split_spec, unique_name
 from st_xling.data.squad_form import NO_ANSWER, read_squad
-from st_xling.utils.text import file_ending, plain_or_packed, unpacked_name
+from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -157,7 +157,7 @@ def read_question_table(
         FileNotFoundError: There is no such file.
         ValueError: A file of another kind, options that it does not take, faults.
     """
-    path, kind = Path(place).expanduser(), file_ending(unpacked_name(place))
+    path, kind = home_path(place), file_ending(unpacked_name(place))
     if kind != ".json":
         if kind not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
             raise ValueError(

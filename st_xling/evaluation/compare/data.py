@@ -14,7 +14,7 @@ from st_xling.data.test_sets import BuccCorpus, read_bucc
 from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
-from st_xling.utils.text import unpacked_name
+from st_xling.utils.text import home_path, unpacked_name
 
 #: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
@@ -97,7 +97,7 @@ def load_comparison_data(
     mining: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
     missing: list[tuple[str, str, str]] = []
     for spec in listed:
-        path = Path(spec).expanduser()
+        path = home_path(spec)
         if is_phrasebook(spec):
             pairs, passages, corpora = _phrasebook(spec)
             pair_specs.append(pairs)
