@@ -31,6 +31,7 @@ from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_utils import get_last_checkpoint
 
+from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.checkpoint import (
