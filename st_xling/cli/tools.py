@@ -239,7 +239,7 @@ def postprocess(
         complete=lambda folder: update_model_card(folder, is_new=True),
         **model_options(context),
     )
-    print(report.table())
+    print(report.table(), report.content["signature"], sep="\n")
     write_results(context, {"postprocess": report.content})
 
 

@@ -60,7 +60,7 @@ class PostprocessReport:
         for name, stage in stages.items():
             values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
             rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
-        return f"{format_table(head, rows)}\n{self.content['signature']}"
+        return format_table(head, rows)
 
 
 def postprocess(
