@@ -68,14 +68,14 @@ def slim_encoder(
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
     # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
-    counts = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress)
+    counts, before_unknown = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress)
     configs = [each.auto_model.config for each in encoders]
     special = set(tokenizer.all_special_ids).union(*(ids for config in configs for ids in _named(config).values()))
     known = set(vocabulary.pieces) | set(vocabulary.added)
     # Words that are tokens themselves, and the tokens of the others.
     words = [*keep, *prompts]
     requested = {number for row in token_ids(tokenizer, words) for number in row if number != vocabulary.unknown_id}
-    requested |= {vocabulary.ids[word] for word in words if word in vocabulary.ids}
+    requested |= {vocabulary.ids[word] for word in words if word in vocabulary.ids} | before_unknown
     kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested | special & known)
     if len(kept) == len(known):
         raise ValueError(f"there is nothing to prune: the text uses all {len(known):,} tokens; name fewer languages.")

@@ -128,8 +128,8 @@ def count_tokens(
     *,
     prompts: Iterable[str] = (),
     progress: bool = False,
-) -> np.ndarray:
-    """Count the tokens of texts, not truncated, without special tokens. *Shape:* ``(ids,)``
+) -> tuple[np.ndarray, set[int]]:
+    """Count the tokens of texts, not truncated, without special tokens.
 
     Args:
         tokenizer: A fast transformers tokenizer.
@@ -138,15 +138,24 @@ def count_tokens(
         prompts: Put before every text in turn, besides the text alone: a word may begin with another piece where it
             does not begin the text.
         progress: Show a bar on stderr.
+    Returns:
+        Occurrences by id, *shape:* ``(ids,)``; and, of WordPiece, pieces that it takes before it gives up a word as
+        unknown. They are not part of the result, but without them it would take shorter ones, and might succeed.
     """
     counts, beginnings = np.zeros(len(vocabulary), dtype=np.int64), ["", *prompts]
+    before_unknown: set[int] = set()
     filled = filter(str.strip, progress_bar(texts, desc="counting tokens", unit="texts", show=progress))
     while batch := list(itertools.islice(filled, BATCH_TEXTS)):
         for beginning in beginnings:
-            rows = token_ids(tokenizer, [beginning + text for text in batch])
+            prompted = [beginning + text for text in batch]
+            rows = token_ids(tokenizer, prompted)
             flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
             counts += np.bincount(flat, minlength=len(counts))
-    return counts
+            if vocabulary.kind == "WordPiece":
+                lost = [text for text, ids in zip(prompted, rows) if vocabulary.unknown_id in ids]
+                for text in lost:
+                    before_unknown.update(_pieces_before_unknown(tokenizer.backend_tokenizer, vocabulary, text))
+    return counts, before_unknown
 
 
 def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
@@ -156,6 +165,24 @@ def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
     backend.no_truncation()
     backend.no_padding()
     return [each.ids for each in backend.encode_batch_fast(texts, add_special_tokens=False)]
+
+
+def _pieces_before_unknown(backend: Any, vocabulary: Vocabulary, text: str) -> Iterator[int]:
+    """Pieces of the words of ``text``, each up to the place where no piece fits."""
+    text = backend.normalizer.normalize_str(text) if backend.normalizer else text
+    words = backend.pre_tokenizer.pre_tokenize_str(text) if backend.pre_tokenizer else [(text, None)]
+    prefix = vocabulary.model["continuing_subword_prefix"]
+    for word, _ in words:
+        start = 0
+        while start < len(word) <= vocabulary.model["max_input_chars_per_word"]:
+            before = prefix if start else ""
+            # The longest piece that fits, as WordPiece takes it.
+            ends = range(len(word), start, -1)
+            end = next((end for end in ends if before + word[start:end] in vocabulary.ids), None)
+            if end is None:
+                break
+            yield vocabulary.ids[before + word[start:end]]
+            start = end
 
 
 def kept_tokens(

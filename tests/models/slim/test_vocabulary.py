@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from tokenizers import Tokenizer, models, pre_tokenizers
@@ -17,9 +18,10 @@ def fast(model: Any, **special: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=core, **special)
 
 
-def cut(tokenizer: Any, texts: list[str], **options: Any) -> Any:
+def cut(tokenizer: Any, texts: list[str], *, requested: Iterable[int] = ()) -> Any:
     vocabulary = Vocabulary(tokenizer)
-    kept = kept_tokens(vocabulary, count_tokens(tokenizer, vocabulary, texts), **options)
+    counts, before_unknown = count_tokens(tokenizer, vocabulary, texts)
+    kept = kept_tokens(vocabulary, counts, requested={*requested, *before_unknown})
     return prune_tokenizer(tokenizer, vocabulary, new_ids(vocabulary, kept, pinned=vocabulary.structural_ids()))
 
 
@@ -35,6 +37,15 @@ def test_all_ways_to_a_kept_piece_of_bpe_stay() -> None:
     assert [tuple(merge) for merge in left] == [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c")]
     for text in ("abc", "xabc", "ababc", "bcab"):
         assert after.tokenize(text) == tokenizer.tokenize(text)
+
+
+def test_a_word_that_wordpiece_gave_up_stays_unknown() -> None:
+    """``abc`` is ``ab`` and then nothing that begins with ``c``; without ``ab`` it would be ``a ##bc``."""
+    vocab = {piece: number for number, piece in enumerate(["[UNK]", "a", "ab", "##bc", "##b", "z", "zz"])}
+    tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
+    assert tokenizer.tokenize("abc a") == ["[UNK]", "a"]
+    after = cut(tokenizer, ["abc", "a", "zbc"], requested=[vocab["##bc"]])
+    assert after.tokenize("abc a") == ["[UNK]", "a"] and "zz" not in after.get_vocab()
 
 
 def test_both_forms_of_a_character_stay_in_wordpiece() -> None:
@@ -77,8 +88,8 @@ def test_counts_are_those_of_plain_tokenising() -> None:
     tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
     vocabulary = Vocabulary(tokenizer)
     texts = ["a aa b", "", "a"] * 700  # more than one batch
-    counted = count_tokens(tokenizer, vocabulary, iter(texts))
+    counted, _ = count_tokens(tokenizer, vocabulary, iter(texts))
     assert counted.tolist() == [0, 2100, 700, 700]
-    twice = count_tokens(tokenizer, vocabulary, texts, prompts=["b "])
+    twice, _ = count_tokens(tokenizer, vocabulary, texts, prompts=["b "])
     assert twice.tolist() == [0, 4200, 1400, 2800]  # with those of the prompt
     assert token_ids(tokenizer, []) == []
