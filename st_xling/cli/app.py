@@ -218,7 +218,10 @@ class Command(TyperCommand):
             for value in (found if isinstance(found, list) else [found])
             if isinstance(value, str)
         ]
+        keeps = values.get("keep") or values.get("keep_threshold")  # these need a folder, and say so
         for metavar, value in sorted(named, key=lambda each: each[0] != "MODEL"):
+            if keeps and metavar == "MODEL":
+                continue
             self.check_input(metavar, value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])

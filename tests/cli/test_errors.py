@@ -85,7 +85,7 @@ ERRORS = {
     "MINE --rejects -": "--rejects must be a file",
     "mine ~x a.en --model encoder --out out": "expected a file ~x",
     "TR --max-length -3": "model.max_length must leave room for CLS, SEP and a word: got -3",
-    "KEEP --calibrate a.de --model some/model": "Hub id or folder 'some/model'",
+    "KEEP --calibrate a.de --model some/model": "there is no folder some/model",
     "KEEP --calibrate a.de --source-language German": "'german-en'",
     "ENCODE --batch-size 0": "batch_size must be at least 1: got 0",
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
