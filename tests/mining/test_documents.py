@@ -1,0 +1,169 @@
+"""Sentence alignment of documents: properties of the groups, an exhaustive program, long and odd documents."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+
+from st_xling.mining import documents
+from st_xling.mining.documents import (
+    GAP,
+    UNPAIRED,
+    DocumentSide,
+    SentenceGroup,
+    align_documents,
+    align_sides,
+    overlap_texts,
+    paragraph_marks,
+)
+
+Pair = tuple[DocumentSide, DocumentSide]
+
+
+def noisy(meanings: np.ndarray, rng: np.random.Generator, max_size: int, noise: float = 0.3) -> DocumentSide:
+    """A document whose sentences have these meanings; a group has the sum of its own, and noise."""
+    vectors = []
+    for size in range(1, min(max_size - 1, len(meanings)) + 1):
+        sums = np.array([meanings[start : start + size].sum(0) for start in range(len(meanings) - size + 1)])
+        sums = sums / np.linalg.norm(sums, axis=1, keepdims=True) + noise * rng.normal(size=sums.shape) / 8
+        vectors.append((sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32))
+    return DocumentSide(vectors, np.full(len(meanings), 50), np.zeros(len(meanings), dtype=bool))
+
+
+def random_pair(rows: int, columns: int, seed: int, max_size: int = 4) -> Pair:
+    rng = np.random.default_rng(seed)
+    sides = [noisy(rng.normal(size=(size, 64)), rng, max_size) for size in (rows, columns)]
+    for side in sides:
+        side.lengths[:] = rng.integers(5, 90, len(side))
+        side.marks[1:] = rng.random(len(side) - 1) < 0.2
+    return sides[0], sides[1]
+
+
+@pytest.fixture(scope="module")
+def book() -> tuple[np.ndarray, np.ndarray, list[SentenceGroup]]:
+    """Meanings of two documents of about 300 sentences, and what belongs together.
+
+    Of two sentences that one translates each has half of its meaning; passages without translation have four sentences.
+    """
+    rng = np.random.default_rng(5)
+    source, target, groups = [], [], list[SentenceGroup]()
+    while len(source) < 300:
+        n, m = [(1, 1), (1, 1), (1, 1), (1, 1), (2, 1), (1, 2)][rng.integers(6)] if rng.random() > 0.03 else (4, 0)
+        own, other = (tuple(range(len(side), len(side) + size)) for side, size in ((source, n), (target, m)))
+        parts = rng.normal(size=(max(n, m), 64))
+        source += list(parts) if n == len(parts) else [parts.sum(0) / 2**0.5]
+        target += list(parts) if m == len(parts) else [parts.sum(0) / 2**0.5] * m
+        groups += [SentenceGroup(own, other, 0.0)] if m else [SentenceGroup((row,), (), 0.0) for row in own]
+    return np.array(source), np.array(target), groups
+
+
+def without_scores(groups: list[SentenceGroup]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    return [(group.source, group.target) for group in groups]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_groups_partition_both_documents_in_order_and_mirror(seed: int) -> None:
+    source, target = random_pair(5 + seed, 12 - seed, seed)
+    groups = align_sides(source, target, max_size=4)
+    for side, document in (("source", source), ("target", target)):
+        assert [row for group in groups for row in getattr(group, side)] == list(range(len(document)))
+    assert all(len(group.source) + len(group.target) <= 4 for group in groups)
+    mirrored = align_sides(target, source, max_size=4)
+    assert {(group.target, group.source) for group in mirrored} == {*without_scores(groups)}
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_cheapest_of_all_ways(seed: int) -> None:
+    source, target = random_pair(3 + seed % 6, 8 - seed % 5, 100 + seed)
+    shapes = [(n, m) for n in range(1, 4) for m in range(1, 4) if n + m <= 4]
+    band = documents._band(source, target, margin=8)
+    costs = documents._GroupCosts(source, target, log_ratio=documents._log_length_ratio(source, target, band))
+
+    def price(i: int, j: int, n: int, m: int) -> float:
+        end = slice(i + n, i + n + 1), slice(j + m, j + m + 1)
+        return float(costs.block(*end, (n, m))[0, 0])
+
+    @cache
+    def cheapest(i: int, j: int, in_gap: bool) -> float:
+        if (i, j) == (len(source), len(target)):
+            return 0.0
+        opening = 0.0 if in_gap else GAP
+        ways = [opening + UNPAIRED + cheapest(i + 1, j, True)] if i < len(source) else []
+        ways += [opening + UNPAIRED + cheapest(i, j + 1, True)] if j < len(target) else []
+        for n, m in shapes:
+            if n <= len(source) - i and m <= len(target) - j:
+                ways.append(price(i, j, n, m) + cheapest(i + n, j + m, False))
+        return min(ways)
+
+    total, in_gap, i, j = 0.0, False, 0, 0
+    for group in align_sides(source, target, max_size=4):
+        n, m = len(group.source), len(group.target)
+        total += price(i, j, n, m) if n and m else UNPAIRED + (0.0 if in_gap else GAP)
+        in_gap, i, j = not (n and m), i + n, j + m
+    assert total == pytest.approx(cheapest(0, 0, False), abs=1e-6)
+
+
+def test_coarse_to_fine_finds_what_the_exhaustive_search_finds(
+    book: tuple[np.ndarray, np.ndarray, list[SentenceGroup]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    sides = noisy(book[0], rng, 5), noisy(book[1], rng, 5)
+    whole = align_sides(*sides, max_size=5)
+    right = {*without_scores(book[2])}
+    assert np.mean([group in right for group in without_scores(whole)]) > 0.95
+    monkeypatch.setattr(documents, "EXHAUSTIVE_CELLS", 2_000)
+    assert align_sides(*sides, max_size=5) == whole
+
+
+def test_a_chapter_more_and_chapters_swapped(book: tuple[np.ndarray, np.ndarray, list[SentenceGroup]]) -> None:
+    rng = np.random.default_rng(1)
+    more = np.concatenate([book[1][:150], rng.normal(size=(60, 64)), book[1][150:]])
+    groups = align_sides(noisy(book[0], rng, 4), noisy(more, rng, 4), max_size=4)
+    added = {*range(150, 210)}
+    assert not [group for group in groups if group.source and added & {*group.target}]
+    assert sum(bool(group.source and group.target) for group in groups) > 200
+    swapped = np.concatenate([book[1][150:], book[1][:150]])
+    groups = align_sides(noisy(book[0], rng, 4), noisy(swapped, rng, 4), max_size=4)
+    paired = [group for group in groups if group.source and group.target]
+    assert 80 < len(paired) < 150 and np.mean([group.score > 0.5 for group in paired]) > 0.95
+
+
+def test_one_sentence_of_many_and_identical_documents() -> None:
+    rng = np.random.default_rng(2)
+    meanings = rng.normal(size=(400, 64))
+    one, many = noisy(meanings[250:251], rng, 8), noisy(meanings, rng, 8)
+    assert [group.target for group in align_sides(one, many, max_size=8) if group.source] == [(250,)]
+    same = align_sides(many, many, max_size=8)
+    assert without_scores(same) == [((row,), (row,)) for row in range(400)]
+    assert min(group.score for group in same) == pytest.approx(1, abs=1e-5)
+
+
+def test_documents_with_nothing_in_common_and_empty_ones() -> None:
+    rng = np.random.default_rng(3)
+    one, other = (noisy(rng.normal(size=(40, 64)), rng, 4) for _ in range(2))
+    assert not [group for group in align_sides(one, other, max_size=4) if group.source and group.target]
+    groups = align_documents(["", "a", " ", "b"], ["", ""], source_embeddings=np.eye(3), target_embeddings=np.eye(0))
+    assert groups == [SentenceGroup((1,), (), 0.0), SentenceGroup((3,), (), 0.0)]
+
+
+def test_blank_lines_mark_paragraphs() -> None:
+    assert paragraph_marks(["", "a", "b", " ", "", "c"]) == ([1, 2, 5], [True, False, True])
+    texts = ["eins", "zwei", "", "drei"]
+    vectors = np.random.default_rng(0).normal(size=(len(overlap_texts(["eins", "zwei", "drei"], 8)), 16))
+    groups = align_documents(texts, texts, source_embeddings=vectors, target_embeddings=vectors)
+    assert without_scores(groups) == [((row,), (row,)) for row in (0, 1, 3)]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"max_size": 1}, "max_size must be at least 2"),
+        ({}, "expected a model, or source_embeddings and target_embeddings"),
+        ({"source_embeddings": np.eye(4), "target_embeddings": np.eye(3)}, r"expected 3 vectors for 2 .* \(4, 4\)"),
+    ],
+)
+def test_what_is_refused(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        align_documents(["a", "b"], ["c", "d"], **options)  # type: ignore[arg-type]
