@@ -29,4 +29,6 @@ Errors = Literal["strict", "replace"]
 #: Lines without a sentence: an error, or kept.
 BlankLines = Literal["error", "keep"]
 #: Format of pairs.
-PairFormat = Literal["tsv", "jsonl"]
+PairFormat = Literal["tsv", "jsonl", "tmx"]
+#: Format of aligned documents.
+AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]

@@ -6,6 +6,7 @@ format  content
 tsv     a header line ``score, source_id, target_id, source, target``, then a pair a line, with several ids
         joined by commas; cells are escaped by :func:`~st_xling.mining.tsv_line`
 jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …}``
+tmx     TMX 1.4, a translation unit a pair, with the score as a property; ids are not kept
 ======  ==================================================================================================
 
 If a cross-encoder has scored the pairs again, ``score`` is its score, and a last column or key ``margin`` has the
@@ -30,15 +31,14 @@ from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
+from st_xling.mining.pipeline.pair_files import Languages, PairWriter, check_format
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     default_device,
     embed_distinct,
-    header_line,
     open_work,
     outcome_lines,
-    pair_line,
     search_name,
     sign_pairs,
 )
@@ -170,7 +170,7 @@ def mine_texts(
             reason ``rescore``.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
-        format: Format of the pairs, ``"tsv"`` or ``"jsonl"``.
+        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``.
         method: As for :func:`~st_xling.mining.find_neighbors`.
         engine: As for :func:`~st_xling.mining.find_neighbors`.
         device: Device to embed and search on; by default a GPU if there is one.
@@ -202,6 +202,7 @@ def mine_texts(
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     device = device or default_device()
     filters = filters or FilterOptions()
+    check_format(format, (filters.source_language, filters.target_language))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
         sides = []
@@ -313,7 +314,15 @@ def mine_texts(
             rejected |= rescored.rejected
             chosen += [f"rescore:{rescored.model}"]
             chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
-        _write_pairs(pairs, sides, folder.path / f"pairs.{format}", margins=margins, format=format, progress=progress)
+        _write_pairs(
+            pairs,
+            sides,
+            folder.path / f"pairs.{format}",
+            margins=margins,
+            format=format,
+            languages=(filters.source_language, filters.target_language),
+            progress=progress,
+        )
         signature = sign_pairs(
             "mine",
             makers,
@@ -341,15 +350,23 @@ def mine_texts(
 
 
 def _write_pairs(
-    pairs: MinedPairs, sides: Sequence[TextSide], path: Path, *, margins: np.ndarray | None, format: str, progress: bool
+    pairs: MinedPairs,
+    sides: Sequence[TextSide],
+    path: Path,
+    *,
+    margins: np.ndarray | None,
+    format: PairFormat,
+    languages: Languages,
+    progress: bool,
 ) -> None:
     """Write pairs of distinct sentences, with the ids of all their rows, and with ``margins`` if there are any."""
     source, target = sides
-    with atomic_writer(path) as stream:
-        if format == "tsv":
-            stream.write(header_line(*([] if margins is None else ["margin"])))
+    with (
+        atomic_writer(path) as stream,
+        PairWriter(stream, format, languages=languages, margins=margins is not None) as writer,
+    ):
         for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             ids, texts = (source.ids(one), target.ids(other)), (source.distinct[one], target.distinct[other])
             margin = None if margins is None else float(margins[row])
-            stream.write(pair_line(format, float(pairs.scores[row]), ids, texts, margin))
+            writer.write(float(pairs.scores[row]), ids, texts, margin)

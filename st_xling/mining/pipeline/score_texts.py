@@ -31,14 +31,13 @@ from st_xling.mining.filters import (
 )
 from st_xling.mining.margins import pair_scorer
 from st_xling.mining.mine import MinedPairs
+from st_xling.mining.pipeline.pair_files import PairWriter, check_format
 from st_xling.mining.pipeline.work import (
     REJECTS,
     default_device,
     embed_distinct,
-    header_line,
     open_work,
     outcome_lines,
-    pair_line,
     search_name,
     sign_pairs,
 )
@@ -189,6 +188,7 @@ def score_texts(
         if filters.source_language is filters.target_language is None:
             filters = replace(filters, source_language=corpus.languages[0], target_language=corpus.languages[1])
         languages = {"source": filters.source_language, "target": filters.target_language}
+        check_format(format, (filters.source_language, filters.target_language))
         table, sha256 = corpus.table, corpus.sha256  # the signature has the hash of all pairs, rejected or not
         some = table.take(np.arange(0, len(table), 1 + len(table) // _SAMPLED_PAIRS))
         filters = identify_languages(filters, some["source"].to_pylist(), some["target"].to_pylist())
@@ -246,8 +246,8 @@ def score_texts(
         places = [text.place_of for text in distinct.values()]
         start, kept, best = 0, 0, -math.inf
         stream = stack.enter_context(atomic_writer(folder.path / f"pairs.{format}"))
-        if format == "tsv":
-            stream.write(header_line())
+        spoken = filters.source_language, filters.target_language
+        writer = stack.enter_context(PairWriter(stream, format, languages=spoken))
         for batch in progress_bar(table.to_batches(), desc="writing", unit="blocks", show=progress):
             lines, *columns = (column.to_pylist() for column in batch.columns)
             rows = [column[start : start + len(lines)] for column in places]
@@ -262,7 +262,7 @@ def score_texts(
                 stays[candidates] = _allowed(pair_filters, batch_of, [lines[row] for row in candidates.tolist()], log)
             for row in np.flatnonzero(stays).tolist():
                 ids = [str(lines[row])], [str(lines[row])]
-                stream.write(pair_line(format, float(found.scores[row]), ids, (columns[0][row], columns[1][row])))
+                writer.write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]))
             kept += int(stays.sum())
         log.close()
         deliver(temporary / REJECTS, folder.path / REJECTS)

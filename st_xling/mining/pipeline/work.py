@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +16,10 @@ from st_xling.mining.filters import PairFilters
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
-from st_xling.mining.text import tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
 from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
-from st_xling.utils.text import SCORED_COLUMNS
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -110,29 +106,6 @@ def embed_distinct(
 def search_name(method: str) -> str:
     """Return the name of the folder that a search is saved in; each method has its own."""
     return "search" if method == "exact" else f"search-{hashlib.sha256(method.encode()).hexdigest()[:8]}"
-
-
-def header_line(*more: str) -> bytes:
-    """Return the header line of a TSV file of scored pairs, with further columns."""
-    return "\t".join([*SCORED_COLUMNS, *more]).encode() + b"\n"
-
-
-def pair_line(
-    format: str,
-    score: float,
-    ids: tuple[Sequence[str], Sequence[str]],
-    texts: tuple[str, str],
-    margin: float | None = None,
-) -> bytes:
-    """Return a line of a file of scored pairs, see :func:`~st_xling.mining.mine_texts`."""
-    if format == "tsv":
-        cells = [repr(score), *map(",".join, ids), *texts]
-        line = tsv_line(cells if margin is None else [*cells, repr(margin)])
-    else:
-        record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
-        record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
-        line = json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False)
-    return line.encode("utf-8") + b"\n"
 
 
 def sign_pairs(

@@ -22,8 +22,8 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.read import load_pairs
 from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_line, write_store
 from st_xling.mining.pipeline.score_texts import _read_corpus
-from st_xling.mining.pipeline.work import header_line
 from st_xling.models.encode import encode
+from st_xling.utils.text import SCORED_COLUMNS
 from tests.mining.pipeline.test_mine_texts import read_cells, write
 
 PAIRS = [(row["source"], row["target"]) for row in parallel_phrases("de", "en", size=150, split="test")]
@@ -106,7 +106,7 @@ def test_writing_and_reading_are_inverse(pairs: list[tuple[str, str]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path, lines = Path(folder), [tsv_line(["1.5", row, row, *pair]) for row, pair in enumerate(pairs)]
         objects = [json.dumps({"score": 1.5, "source": one, "target": other}) for one, other in pairs]
-        (path / "p.tsv").write_bytes(header_line() + "\n".join(lines).encode())
+        (path / "p.tsv").write_bytes("\n".join(["\t".join(SCORED_COLUMNS), *lines]).encode())
         (path / "p.jsonl").write_text("\n".join(objects), encoding="utf-8")
         (path / "plain.tsv").write_bytes("\n".join(map("\t".join, (line.split("\t")[3:] for line in lines))).encode())
         raw = [tuple(line.split("\t")[3:]) for line in lines]
