@@ -43,6 +43,7 @@ def write_example_files(folder: Path) -> None:
     (folder / "my-recipe.yaml").write_text(RECIPE, encoding="utf-8")
     write_parallel_text(folder)
     write_mining_text(folder)
+    write_documents(folder)
     write_questions(folder)
     write_retrieval_sets(folder)
     write_classified(folder)
@@ -101,6 +102,18 @@ def write_mining_text(folder: Path) -> None:
                 write_bucc(folder / place / f"{language}-en", language, split, drawn_from)
     source = folder / "bucc2018" / "zh-en" / "zh-en.training.zh"
     (folder / source.name).write_bytes(source.read_bytes())
+
+
+def write_documents(folder: Path) -> None:
+    """Documents with their translations, alone and in folders; and groups that are right."""
+    for number, name in enumerate(("book", "news/1", "news/2")):
+        texts = parallel_phrases("de", "fr", split="test", size=12, seed=number)
+        for language, column in (("de", "source"), ("fr", "target")):
+            path = folder / (f"{name}.{language}" if number == 0 else f"{name[:4]}/{language}/{name[-1]}.txt")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            lines(path, texts[column])
+    tsv(folder / "list.tsv", [("book.de", "book.fr"), ("news/de/1.txt", "news/fr/1.txt")])
+    lines(folder / "book.gold", [f"[{row}]:[{row}]" for row in range(12)])
 
 
 def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:

@@ -244,6 +244,30 @@ def bucc(
     keep_results(context, "bucc", replace(result, metrics={**metrics, "histograms": evaluator.histograms}))
 
 
+@tasks.command("documents", cls=Command)
+def documents(
+    context: typer.Context,
+    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign.", default=...),
+    gold: list[str] = option(
+        "--gold", metavar="FILE", default=..., help="Right groups, a file for each FILE in the same order (repeatable)."
+    ),
+    json: Path | None = opts.JSON,
+) -> None:
+    """Precision, recall and F1 of aligned documents.
+
+    Strict: groups that are the same as in gold. Lax: groups that share a source and a target sentence with one of gold.
+
+    \b
+    examples:
+      st-xling align-documents book.de book.fr --model my-encoder --format vecalign --out book.groups
+      st-xling evaluate documents book.groups --gold book.gold
+    """
+    from st_xling.evaluation.documents import evaluate_groups
+
+    scores, signature = evaluate_groups(groups, gold)
+    print_results(context, "documents", scores.as_dict(), signature, scores.table())
+
+
 @tasks.command("xsim", cls=Command)
 def xsim(
     context: typer.Context,

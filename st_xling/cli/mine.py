@@ -1,4 +1,4 @@
-"""``st-xling encode``, ``mine``, ``score`` and ``align``: embeddings of text, pairs of texts, links of words."""
+"""``st-xling encode``, ``mine``, ``score``, ``align-documents`` and ``align-words``."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from st_xling.cli.keep import check_folder, publish_thresholds, update_model_car
 from st_xling.cli.model_options import encoding_options, load_model
 from st_xling.cli.options import argument, given, option, output, print_report, resumable, write_results
 from st_xling.utils.choices import (
+    AlignmentFormat,
     Backend,
     BlankLines,
     Dtype,
@@ -426,8 +427,112 @@ def score(
     print_report(context, report, f"{report.kept:,} pairs")
 
 
-@app.command("align", cls=Command)
-def align(
+@app.command("align-documents", cls=Command)
+def align_documents(
+    context: typer.Context,
+    source: str | None = argument("SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed."),
+    target: str | None = argument("TARGET", "Its translation."),
+    out: str = option("--out", metavar="FILE", default=..., help="File of the pairs, or - for stdout."),
+    model: str = option("--model", metavar="MODEL", default=..., help="Hub id or folder of an encoder."),
+    source_dir: Path | None = option(
+        "--source-dir", metavar="DIR", help="Instead of SOURCE: folder of documents; those of the same name are paired."
+    ),
+    target_dir: Path | None = option("--target-dir", metavar="DIR", help="Folder of their translations."),
+    documents: str | None = option(
+        "--documents", metavar="TSV", help="Instead: pairs of file names, a pair a line, relative to this file."
+    ),
+    max_size: int | None = option(
+        "--max-size",
+        help="Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
+    ),
+    min_score: float | None = option(
+        "--min-score", help="Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
+    ),
+    format: AlignmentFormat | None = option(
+        "--format", help="tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: tsv)."
+    ),
+    html: Path | None = option("--html", metavar="FILE", help="Page that shows both texts next to each other."),
+    overwrite: bool = opts.OVERWRITE,
+    json: Path | None = opts.JSON,
+    errors: Errors | None = ERRORS,
+    source_language: str | None = SOURCE_LANGUAGE,
+    target_language: str | None = TARGET_LANGUAGE,
+    filter_limit: list[Any] | None = FILTER_LIMIT,
+    disable_filter: list[str] | None = DISABLE_FILTER,
+    rejects: str | None = REJECTS,
+    batch_size: int | None = opts.BATCH_SIZE,
+    store_dtype: StoreDtype | None = STORE_DTYPE,
+    work: str | None = WORK,
+    prompt: str | None = model_opts.PROMPT,
+    prompt_name: str | None = model_opts.PROMPT_NAME,
+    device: str | None = model_opts.DEVICE,
+    dtype: Dtype | None = model_opts.DTYPE,
+    layer: int | None = model_opts.LAYER,
+    pooling: Pooling | None = model_opts.POOLING,
+    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
+    backend: Backend | None = model_opts.BACKEND,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
+    """Align documents with their translations, sentence by sentence.
+
+    Finds which sentences of a document are translations of which, in order, up to several on either side, and writes
+    the pairs. Sentences without a translation are counted; blank lines mark paragraphs.
+
+    \b
+    examples:
+      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv --html book.html
+      st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
+      st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --format jsonl --min-score 0.3
+      st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
+
+    The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the
+    same command again to resume from OUT.work.
+    """
+    from st_xling.mining import FilterOptions, align_texts, pair_documents
+    from st_xling.mining.pipeline.align_texts import read_document_list
+
+    ways = [source is not None, source_dir is not None, documents is not None]
+    if sum(ways) != 1 or (source is None) != (target is None) or (source_dir is None) != (target_dir is None):
+        raise ValueError(
+            "expected SOURCE and TARGET, --source-dir and --target-dir, or --documents; choose one of them."
+        )
+    if source is not None and target is not None:
+        pairs = [(source, target)]
+    elif documents is not None:
+        pairs = read_document_list(documents)
+    else:
+        assert source_dir is not None and target_dir is not None
+        pairs, alone = pair_documents(source_dir, target_dir)
+        if alone:
+            more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
+            logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
+    filters = FilterOptions(
+        disable=disable_filter or (),
+        limits=dict(filter_limit or ()),
+        source_language=source_language,
+        target_language=target_language,
+    )
+    options = given(max_size=max_size, format=format, errors=errors) | encoding_options(context)
+    with output(context) as opened:
+        report = align_texts(
+            pairs,
+            opened,
+            min_score=min_score,
+            batch_size=batch_size,
+            filters=filters,
+            rejects=rejects,
+            html_page=html,
+            device=device,
+            work=work,
+            progress=True,
+            **options,
+        )
+    print_report(context, report, f"{report.pairs:,} pairs")
+
+
+@app.command("align-words", cls=Command)
+def align_words(
     context: typer.Context,
     spec: str = argument("SPEC", "Pairs, as train --data reads them.", default=...),
     model: str = option("--model", metavar="MODEL", default=..., help="Hub id or folder of an encoder."),
@@ -472,13 +577,13 @@ def align(
 
     \b
     examples:
-      st-xling align pairs.tsv --model my-encoder --out links.txt
-      st-xling align test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
-      st-xling align pairs.tsv --method corpus --model my-encoder --out links.txt
+      st-xling align-words pairs.tsv --model my-encoder --out links.txt
+      st-xling align-words test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
+      st-xling align-words pairs.tsv --method corpus --model my-encoder --out links.txt
     """
     from st_xling.data.read import kept_lines, load_data_specs, parse_data_spec
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
-    from st_xling.models.align import align_words, default_layer
+    from st_xling.models import align as word_alignment
     from st_xling.utils.io import write_atomic
     from st_xling.utils.signature import sha8
 
@@ -503,11 +608,11 @@ def align(
             right = [right[line] for line in kept]
     encoder = load_model(context, without=["layer"])
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
-    layer = default_layer(encoder) if layer is None else layer
+    layer = word_alignment.default_layer(encoder) if layer is None else layer
     show = partial(print, file=sys.stderr if out == "-" else sys.stdout)
     results: dict[str, Any] = {"pairs": len(data), "layer": layer}
     if right is None:
-        links = align_words(encoder, sides[0], sides[1], layer=layer, **options)
+        links = word_alignment.align_words(encoder, sides[0], sides[1], layer=layer, **options)
         signature = sign_alignment(encoder, [layer], method, f"{name}@{sha8(sides)}")
     else:
         layers = None if every_layer else [layer]

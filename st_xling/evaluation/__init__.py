@@ -7,6 +7,7 @@
 - ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 - ``mining_scores``: mined pairs compared with gold at a threshold, and where that comes from
 - ``alignment``: word alignments against gold: error rate by layer
+- ``documents``: aligned documents against gold: strict and lax precision, recall and F1
 - ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, mixed pools and their language bias
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.alignment import evaluate_alignment as evaluate_alignment
     from st_xling.evaluation.alignment import read_links as read_links
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
+    from st_xling.evaluation.documents import DocumentScores as DocumentScores
+    from st_xling.evaluation.documents import document_scores as document_scores
+    from st_xling.evaluation.documents import evaluate_groups as evaluate_groups
+    from st_xling.evaluation.documents import read_groups as read_groups
     from st_xling.evaluation.mining_scores import MiningScores as MiningScores
     from st_xling.evaluation.mining_scores import judge_pairs as judge_pairs
     from st_xling.evaluation.postprocessing import PostprocessReport as PostprocessReport

@@ -10,15 +10,17 @@
 - ``xsim``: how often the margin-based nearest target is not the translation
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibrate``: estimate the threshold from known translations added to the text
+- ``documents``: align the sentences of a document and its translation, in order
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages, hubs
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
-- ``pipeline``: mine two text files, score a file of pairs, or estimate what mining takes
+- ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
 """
 
 from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Deduplication, deduplicate
+from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts
 from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
 from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
@@ -42,6 +44,7 @@ from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.mining.encoding import encode
+    from st_xling.mining.pipeline.align_texts import align_texts, pair_documents
     from st_xling.mining.pipeline.mine_texts import mine_texts
     from st_xling.mining.pipeline.plan_mining import plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts
@@ -62,8 +65,11 @@ __all__ = [
     "PairFilters",
     "PublishedThreshold",
     "RejectedPair",
+    "SentenceGroup",
     "Threshold",
     "Xsim",
+    "align_documents",
+    "align_texts",
     "approximate_neighbors",
     "best_pairs",
     "best_threshold",
@@ -77,6 +83,8 @@ __all__ = [
     "margin_scores",
     "mine",
     "mine_texts",
+    "overlap_texts",
+    "pair_documents",
     "plan_mining",
     "precision_recall_f1",
     "publish_thresholds",

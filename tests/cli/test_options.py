@@ -22,7 +22,7 @@ from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, postprocess, xsim_by_language
 from st_xling.evaluation.compare import compare_models
 from st_xling.evaluation.retrieval import RetrievalEvaluator
-from st_xling.mining import encode, mine_texts, plan_mining, score_texts
+from st_xling.mining import align_texts, encode, mine_texts, plan_mining, score_texts
 from st_xling.models.slim import slim_model
 from st_xling.reranking import rerank_texts, search_texts
 from st_xling.training import recipe_names
@@ -100,6 +100,7 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "encode": [encode],
     "mine": [mine_texts, plan_mining],
     "score": [score_texts],
+    "align-documents": [align_texts],
     "rerank": [rerank_texts],
     "search": [search_texts],
     "slim": [slim_model],
@@ -113,6 +114,7 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
 RENAMED = {
     "encode": {"dtype": "store_dtype", "format": "text_format", "blank": "blank_lines"},
     "mine": {"dtype": "store_dtype", "calibrate_with": "calibrate"},
+    "align-documents": {"dtype": "store_dtype", "html_page": "html"},
     "search": {"candidates": "max_candidates"},
 }
 BY_THEMSELVES = {
@@ -161,7 +163,8 @@ WRITERS = {
     "mine": "mine a b --model absent --rejects r",
     "score": "score a --model absent --rejects r",
     "rerank": "rerank absent --queries a --passages b",
-    "align": "align a --model absent",
+    "align-documents": "align-documents a b --model absent --rejects r",
+    "align-words": "align-words a --model absent",
 }
 
 
@@ -181,7 +184,7 @@ def test_an_earlier_result_is_not_replaced_unasked(
 
     assert error("--out", "old").startswith("st-xling: error: --out old exists: add --overwrite ")
     passed = [["--out", "old", "--overwrite"], ["--out", "empty"], ["--out", "new"]]
-    for words in [*passed, ["--out", "begun"]] if name != "align" else passed:
+    for words in [*passed, ["--out", "begun"]] if name != "align-words" else passed:
         assert "--overwrite" not in error(*words)
     if "--rejects" in WRITERS[name]:
         Path("r").write_text("mine", encoding="utf-8")

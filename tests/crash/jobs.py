@@ -93,7 +93,9 @@ JOBS = {
         again="--overwrite",
         outputs="o.jsonl f.json",
     ),
-    "align": Job("align pairs.tsv --model enc --out o.txt", "enc pairs.tsv", again="--overwrite", outputs="o.txt"),
+    "align-words": Job(
+        "align-words pairs.tsv --model enc --out o.txt", "enc pairs.tsv", again="--overwrite", outputs="o.txt"
+    ),
     "slim": Job(SLIM, "enc pairs.tsv", again="--overwrite", outputs="small/model.safetensors small/tokenizer.json"),
     "slim --overwrite": Job(
         f"{SLIM} --overwrite",

@@ -55,7 +55,7 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
     rows = [[" ".join(row[side]) for side in ("source_tokens", "target_tokens")] for row in phrases]
     pairs.write_text("".join("\t".join(row) + "\n" for row in rows))
     gold.write_text("".join(format_links(map(tuple, links)) + "\n" for links in phrases["alignment"]))
-    words = ["align", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--gold", str(gold)]
+    words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--gold", str(gold)]
     assert main([*words, "--every-layer", "--out", str(out), "--json", str(tmp_path / "json")]) == 0
     results = json.loads((tmp_path / "json").read_text())
     assert list(results["alignment"]) == ["1", "2"] and results["pairs"] == 40
@@ -77,7 +77,7 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
 def test_skipped_lines_are_empty_lines(header, saved_encoder, tmp_path, capsys):
     pairs, gold, out = tmp_path / "pairs.tsv", tmp_path / "gold", tmp_path / "links"
     pairs.write_text(f"{header}\t\nHund\tdog\nKatze\t\nBaum\ttree\nnichts\n", encoding="utf-8")
-    words = ["align", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
+    words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
     assert main([*words, "--skip-bad-lines"]) == 0, capsys.readouterr().err
     assert out.read_text() == "\n0-0\n\n0-0\n\n"
     gold.write_text("0-5\n0-0\n0-5\n0-0\n0-5\n")

@@ -1,0 +1,132 @@
+"""Documents in files and folders: pairs in each format, a page, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from st_xling.data import load_pairs
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation.documents import document_scores, evaluate_groups, read_groups
+from st_xling.mining import FilterOptions, align_texts, pair_documents
+from st_xling.mining.pipeline.align_texts import read_document_list
+from st_xling.utils.text import ParallelTextError
+
+UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A document of 12 lines with a blank one, and one of 11 in which two are joined."""
+    rows = parallel_phrases("de", "en", size=12, seed=1)
+    german, english = list(rows["source"]), list(rows["target"])
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "book.de").write_text("\n".join([*german[:6], "", *german[6:]]) + "\n", encoding="utf-8")
+    english[2:4] = [f"{english[2]} {english[3]}"]
+    (folder / "book.en").write_text("\n".join(english) + "\n", encoding="utf-8")
+    return folder / "book.de", folder / "book.en"
+
+
+def lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines()
+
+
+def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
+    tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
+    for out in (tsv, jsonl, tmx, groups):
+        report = align_texts(
+            [files],
+            out,
+            model=model,
+            max_size=4,
+            filters=UNFILTERED,
+            format=out.suffix[1:],
+            html_page=tmp_path / "page",
+        )
+        assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
+        assert not list(tmp_path.glob("*.work"))
+    cells = [line.split("\t") for line in lines(tsv)[1:]]
+    records = [json.loads(line) for line in lines(jsonl)]
+    assert [(float(cell[0]), cell[1].split(","), cell[3]) for cell in cells] == [
+        (record["score"], record["source_ids"], record["source"]) for record in records
+    ]
+    text = lines(files[0])
+    assert all(" ".join(text[int(row) - 1] for row in record["source_ids"]) == record["source"] for record in records)
+    units = ElementTree.parse(tmx).getroot().findall("body/tu")
+    assert [[seg.text for seg in unit.iter("seg")] for unit in units] == [[cell[3], cell[4]] for cell in cells]
+    read = load_pairs(tmx)
+    assert read["source"] == [cell[3] for cell in cells]
+    found = read_groups(groups)
+    assert [([str(row + 1) for row in source]) for source, target in found if source and target] == [
+        record["source_ids"] for record in records
+    ]
+    assert sorted(row for source, _ in found for row in source) == [row for row in range(13) if row != 6]
+    assert (tmp_path / "page").read_text(encoding="utf-8").count("<tr id=") == len(found)
+
+
+def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
+    copy = tmp_path / "copy"
+    copy.write_text("Der Text ist derselbe.\n", encoding="utf-8")
+    report = align_texts(
+        [files, (copy, copy)], tmp_path / "o.tsv", model=model, min_score=0.2, rejects=tmp_path / "rejects"
+    )
+    assert report.documents == 2 and report.rejected["copy"] >= 1
+    assert json.loads(lines(tmp_path / "rejects")[-1])["source_ids"] == ["copy:1"]
+    assert all(line.split("\t")[1].startswith("book.de:") for line in lines(tmp_path / "o.tsv")[1:])
+    assert report.signature.startswith("align_documents|model:") and "|min_score:0.2|" in report.signature
+
+
+def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
+    for name in ("de/1.de.txt", "de/b/2_de.gz", "de/3.txt", "fr/1.fr.txt", "fr/b/2_fr.gz", "fr/4.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    pairs, alone = pair_documents(tmp_path / "de", tmp_path / "fr")
+    assert [(Path(one).name, Path(other).name) for one, other in pairs] == [
+        ("1.de.txt", "1.fr.txt"),
+        ("2_de.gz", "2_fr.gz"),
+    ]
+    assert [Path(file).name for file in alone] == ["3.txt", "4.txt"]
+    with pytest.raises(ValueError, match="same names"):
+        pair_documents(tmp_path / "de" / "b", tmp_path / "fr" / "b" / "..")
+    (tmp_path / "list.tsv").write_text("de/3.txt\tfr/4.txt\n\nde/3.txt\tabsent\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"list\.tsv:3: there is no file .*absent"):
+        read_document_list(tmp_path / "list.tsv")
+
+
+def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    german = list(parallel_phrases("de", "en", size=30)["source"])
+    for name in ("a", "b"):
+        (tmp_path / name).write_text("\n".join(german), encoding="utf-8")
+    align_texts([(tmp_path / "a", tmp_path / "b")], tmp_path / "o", model=model, max_size=2)
+    assert "both sides are in de" in caplog.text
+
+
+def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="--source-language"):
+        align_texts([files], tmp_path / "o", model=model, format="tmx")
+    with pytest.raises(ValueError, match="one document: got 2"):
+        align_texts([files, files], tmp_path / "o", model=model, format="vecalign")
+    with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):
+        align_texts([files], files[0], model=model)
+    assert not list(tmp_path.iterdir())
+
+
+def test_gold(tmp_path: Path) -> None:
+    found, gold = tmp_path / "found", tmp_path / "gold"
+    found.write_text("[0]:[0]:0.1\n[1]:[1, 2]:0.2\n[2]:[]:0\n[]:[3]:0\n", encoding="utf-8")
+    gold.write_text("[0]:[0]\n[1, 2]:[1]\n[]:[2]\n[]:[3]\n", encoding="utf-8")
+    scores, signature = evaluate_groups([found], [gold])
+    # Found 4, of them [0]:[0] and []:[3] in gold, and [1]:[1, 2] shares a link; 2 pairs in gold.
+    assert scores.strict == pytest.approx((2 / 4, 1 / 2, 1 / 2)) and scores.lax == pytest.approx((3 / 4, 1, 6 / 7))
+    assert signature.startswith("documents|groups:found@")
+    assert document_scores([read_groups(gold)], [read_groups(gold)]).strict == (1, 1, 1)
+    gold.write_text("[0]:[4]\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"gold: \[0\]:\[4\] names a target line beyond .* has 4"):
+        evaluate_groups([found], [gold])
+    gold.write_text("\n0 0\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match="gold:2: "):
+        read_groups(gold)
