@@ -244,7 +244,12 @@ def check_model(name: str, revision: str | None) -> None:
             isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
         ):
             return  # what is wrong, if anything, is found when it is loaded
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        local = name.startswith((".", "/", "~")) or name.count("/") > 1
+        reason = (
+            "there is no such folder"
+            if local
+            else (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        )
         raise ValueError(
             f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
         ) from error

@@ -151,7 +151,7 @@ def mine(
         from st_xling.models.encode import encode
 
         sides = [encode(model, list(side), show_progress_bar=progress) for side in sides]
-    if any(isinstance(side, (list, tuple)) for side in sides):
+    if any(isinstance(side, (list, tuple)) and side and isinstance(side[0], str) for side in sides):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
     forward, backward = find_neighbors(
         *sides,

@@ -51,7 +51,7 @@ from st_xling.utils.languages import match_language
 logger = logging.getLogger(__name__)
 
 SUFFIX = "_language"
-_NOT_PUSHED = ["*.pt", "*.pth", "*.bin", "trainer_state.json", DONE, LOSS_STATE_NAME]
+_NOT_PUSHED = ["*.tmp", "*.pt", "*.pth", "*.bin", "trainer_state.json", DONE, LOSS_STATE_NAME]
 """Files of a checkpoint that are not of the model."""
 
 

@@ -39,8 +39,8 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     judge = ["evaluate", "retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--measures", "MRR@10", "R@2"]
     assert main([*judge, "--json", str(figures), "--runs", str(runs), "--device", "cpu"]) == 0
     table = capsys.readouterr().out.splitlines()
-    heads = [f"{system} {measure}" for system in ("retriever", "BM25") for measure in ("MRR@10", "Recall@2")]
-    assert table[0].split() == ["language", "queries", *" ".join(heads).split()]
+    heads = [f"{system}{measure}" for system in ("", "BM25 ") for measure in ("MRR@10", "Recall@2")]
+    assert table[0].split() == ["language", *" ".join(heads).split()]
     assert [line.split()[0] for line in table[1:3]] == ["en", "xx"] and table[4].startswith("mean")
     assert table[-1].startswith("retrieval|passages:xx,en|pool:mixed|measures:MRR@10,Recall@2|depth:100|ties:id|")
     assert any("BM25, of equally relevant hits in the query's language: 100.0 %" in line for line in table)
@@ -66,5 +66,5 @@ def test_others_of_one_file_name_are_all_read(root: Path, tmp_path: Path, capsys
 def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={root / 'set'}", "--query-languages", "xx"]) == 0
     captured = capsys.readouterr()
-    assert captured.out.splitlines()[1].split() == ["xx", "8", "100.0", "100.0"]
+    assert captured.out.splitlines()[1].split() == ["xx", "100.0", "100.0"]
     assert "xx: 8 passages; queries: xx 8" in captured.err
