@@ -439,7 +439,7 @@ def align_documents(
     ),
     target_dir: Path | None = option("--target-dir", metavar="DIR", help="Folder of their translations."),
     documents: str | None = option(
-        "--documents", metavar="TSV", help="Instead: pairs of file names, a pair a line, relative to this file."
+        "--documents", metavar="FILE", help="Instead: pairs of file names, a pair a line, relative to this file."
     ),
     max_size: int | None = option(
         "--max-size",
