@@ -45,6 +45,7 @@ class VocabularyHead(nn.Module):
 
     Attributes:
         origin: Where the head's tensors come from, for the log.
+        is_new: Whether they are random.
         weight: The head's own rows, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
         bias: *Shape:* ``(classes,)``
 
@@ -77,6 +78,7 @@ class VocabularyHead(nn.Module):
         bias, decoder = torch.zeros(len(words)), words
         tied = tied and parts.weight is None  # so that a resumed run has the same tensors
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
+        self.is_new = self.origin.startswith("new")
         if saved:
             own = {**self.state_dict(), "bias": bias, "weight": words}
             if unlike := [name for name, tensor in saved.items() if tensor.shape != own[name].shape]:

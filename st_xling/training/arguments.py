@@ -53,6 +53,9 @@ class TrainingOptions:
         batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
         shuffle_buffer: Rows of a stream that are shuffled together.
+        warm_up_heads: Steps before training in which new vocabulary heads (of MLM, TLM, RTL) learn alone, with the
+            encoder frozen, so that it does not pay for their random weights. ``None``: 200, at most as many as training
+            has, for a pretrained encoder whose checkpoint has no such head; 0: none, as the papers do.
         save_vocabulary_head: Save the head of MLM or TLM with the encoder, as transformers has masked language models:
             whatever starts from the saved model begins with it.
         pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
@@ -86,6 +89,7 @@ class TrainingOptions:
     batches: Literal["mixed", "one_pair"] = "mixed"
     keep_duplicates_apart: bool = True
     shuffle_buffer: int = 50_000
+    warm_up_heads: int | None = None
     save_vocabulary_head: bool = False
     pivot: str | None = "en"
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -154,6 +158,7 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "num_train_epochs": not 0 < options.num_train_epochs < math.inf,
         "gradient_accumulation_steps": options.gradient_accumulation_steps < 1,
         "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
+        "warm_up_heads": (options.warm_up_heads or 0) < 0,
         "pivot": options.pivot is not None and not is_code(options.pivot),
         "hub_model_id": bool(options.arguments.get("push_to_hub")) and not options.arguments.get("hub_model_id"),
     }

@@ -47,6 +47,7 @@ from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import cached_rows
 from st_xling.training.teacher import OUTPUT, fill_teacher, taught_texts, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.training.warm_up import head_steps, warm_up_heads
 from st_xling.utils import distributed
 
 if TYPE_CHECKING:
@@ -270,6 +271,9 @@ def _fit(
             distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
             distributed.run_on_main(lambda: begin(model, folder.training))
+        if (steps := head_steps(run, trainer)) > 0:
+            warm_up_heads(trainer, steps, mini_batch_size=training.mini_batch_size)
+            distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
     result = fit_trainer(trainer, folder, checkpoint, texts, name=run.recipe.name)
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)

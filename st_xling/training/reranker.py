@@ -105,7 +105,7 @@ class CrossEncoderRecipe(BaseRecipe):
     # Balance is the strategy's, mini-batches are the loss's.
     without: ClassVar[tuple[str, ...]] = (
         *("mini_batch_size", "language_alpha", "batches"),
-        *("keep_duplicates_apart", "shuffle_buffer", "prompt_name", "save_vocabulary_head"),
+        *("keep_duplicates_apart", "shuffle_buffer", "prompt_name", "save_vocabulary_head", "warm_up_heads"),
     )
 
     name: str

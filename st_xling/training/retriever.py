@@ -67,7 +67,7 @@ class RetrievalRecipe(Recipe):
     """A named way to train a retriever."""
 
     kind: ClassVar[str] = "retriever"
-    without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head",)
+    without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head", "warm_up_heads")
 
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
 
