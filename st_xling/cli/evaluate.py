@@ -124,9 +124,7 @@ def precision(
     data: list[str] = option(
         "--data", metavar="SPEC", default=..., help="xx-yy=PATH, Hub id, or phrasebook:… (its test split) (repeatable)."
     ),
-    at: list[Any] | None = option(
-        "--at", metavar="LIST", callback=numbers, help="Numbers of candidates (default: 1,5)."
-    ),
+    at: list[str] | None = option("--at", metavar="LIST", help="Numbers of candidates (default: 1,5)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
     batch_size: int | None = opts.BATCH_SIZE,
     keep: bool = opts.KEEP,
@@ -159,10 +157,11 @@ def precision(
     from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
+    candidates = numbers("--at", at) or [1, 5]
     encoder = _load(context)
     pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
     name = phrasebook_name(data, split="test")
-    evaluator = PrecisionEvaluator(pairs, data_name=name, at=at or [1, 5], batch_size=batch_size, **EVALUATOR)
+    evaluator = PrecisionEvaluator(pairs, data_name=name, at=candidates, batch_size=batch_size, **EVALUATOR)
     encoder = centered(encoder, context, *evaluator.columns(), batch_size=batch_size)
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))

@@ -37,13 +37,13 @@ def split_commas(values: list[str] | None) -> list[str] | None:
     return [word.strip() for value in values for word in value.split(",") if word.strip()] if values else None
 
 
-def numbers(values: list[str] | None) -> list[int] | None:
+def numbers(flag: str, values: list[str] | None) -> list[int] | None:
     """Parse distinct whole numbers, joined by commas."""
     words = split_commas(values)
     if words is None:
         return None
     if not (all(map(str.isdigit, words)) and len({*map(int, words)}) == len(words)):
-        raise typer.BadParameter(f"expected distinct whole numbers, such as 0,1,2, got {','.join(words)}")
+        raise ValueError(f"{flag} must be distinct whole numbers, such as 0,1,2: got {','.join(words)}.")
     return [int(word) for word in words]
 
 

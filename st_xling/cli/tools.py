@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import typer
 
@@ -269,9 +269,7 @@ def reproduce(
     precision: Literal["bf16", "fp32"] | None = option(
         "--precision", help="Type of numbers (default: bf16 where the scale and the processor have it)."
     ),
-    seeds: list[Any] | None = option(
-        "--seeds", metavar="LIST", callback=numbers, help="A run each, such as 0,1,2 (default: 0)."
-    ),
+    seeds: list[str] | None = option("--seeds", metavar="LIST", help="A run each, such as 0,1,2 (default: 0)."),
     rows: list[str] | None = option(
         "--rows", metavar="LABEL...", help="Only these rows, such as TR DAP; 'TR*' is all that begin with TR."
     ),
@@ -303,9 +301,8 @@ def reproduce(
     from st_xling.reproduce import reproduce as run
     from st_xling.reproduce.report import text
 
-    loaded = load_paper(
-        paper, table or [], rows=rows or (), scale=scale, model=model, seeds=seeds or [0], precision=precision
-    )
+    runs = numbers("--seeds", seeds) or [0]
+    loaded = load_paper(paper, table or [], rows=rows or (), scale=scale, model=model, seeds=runs, precision=precision)
     results = run(loaded, out, data=data or os.environ.get("ST_XLING_DATA"), jobs=jobs, overwrite=overwrite)
     print(text(results))
     print(f"\n{out / loaded.file_name}.md", file=sys.stderr)

@@ -85,7 +85,7 @@ def reranked(text: str) -> None:
 
 def retrieved(text: str) -> None:
     """Questions in languages that had none find their passages."""
-    rows = dict(re.findall(r"^([a-z-]+) +200 +([\d.]+)", text, re.M))
+    rows = dict(re.findall(r"^([a-z]{2}(?:-[a-z]{2})?) +([\d.]+)", text, re.M))
     assert len(rows) == 9 and min(map(float, rows.values())) > 10  # chance: 3
 
 
