@@ -240,7 +240,7 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
                 model, report = AutoModelForMaskedLM.from_pretrained(
                     place, revision=revision, cache_dir=cache, local_files_only=True, output_loading_info=True, **form
                 )
-        except (OSError, ValueError):  # a folder that is gone, or a model that is not in this cache
+        except (OSError, ValueError, AttributeError):  # no such folder, not in this cache, or a form not known here
             continue
         missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
         if not missing:
