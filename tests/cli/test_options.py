@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from st_xling._version import __version__
 from st_xling.cli import main
@@ -34,9 +33,9 @@ def test_lists_take_commas_spaces_and_repeats() -> None:
     for words in ("de-en,fr-en", "de-en fr-en", "de-en --pairs fr-en"):
         assert parse(f"{line} {words}")["pairs"] == ["de-en", "fr-en"]
     assert parse("st-xling card m --languages ''")["languages"] == []
-    assert numbers(["0,2", "1"]) == [0, 2, 1]
-    with pytest.raises(typer.BadParameter, match="0,0"):
-        numbers(["0,0"])
+    assert numbers("--seeds", ["0,2", "1"]) == [0, 2, 1]
+    with pytest.raises(ValueError, match="--seeds must be distinct whole numbers.*0,0"):
+        numbers("--seeds", ["0,0"])
 
 
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
@@ -65,7 +64,7 @@ def test_the_help_lists_every_recipe() -> None:
         ("train dap --data a.tsv --oot b", "--out"),
         ("mine a b --format bucc", "jsonl"),
         ("mine a b --threshold high --out c", "published"),
-        ("evaluate precision m --data d --at 1,1", "1,1"),
+        ("reproduce dap 1 --out t --seeds 1,1", "1,1"),
         ("evaluate bucc m --data d --threshold best", "best"),
         ("mine a b --out c --k many", "--k"),
         ("encode m t --out x --dtype flot16", "float16"),
