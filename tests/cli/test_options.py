@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -140,7 +139,7 @@ def test_a_command_offers_what_the_library_takes_with_its_defaults(name: str) ->
 
 
 def test_helps_come_at_once() -> None:
-    """Without torch or other imports that take seconds; processor time, since others may share the machine."""
+    """Without torch or other imports that take seconds."""
     script = f"""
 import contextlib, io, sys
 from st_xling._version import __version__
@@ -153,9 +152,7 @@ for words in {["st-xling", "st-xling evaluate", *COMMANDS]!r}:
 heavy = {{"torch", "transformers", "sentence_transformers", "datasets", "numpy"}} & set(sys.modules)
 assert not heavy, heavy
 """
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before < 4
 
 
 WRITERS = {

@@ -246,7 +246,7 @@ def test_errors_name_what_came_and_what_there_is(
 
 
 def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
-    paper = load_paper(str(toy), seeds=(0, 1), rows=["TR"])
+    paper = load_paper(str(toy), seeds=(0, 1), rows=["TR"], precision="bf16")
     evaluated(paper, tmp_path, {"tr": 0.3})
     last = next(step for step in paper.steps() if step.name == "tatoeba of tr, seed 1")
     write_report(paper, tmp_path, {})
