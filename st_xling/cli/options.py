@@ -87,7 +87,12 @@ def print_report(context: typer.Context, report: Any, summary: str) -> None:
     out = context.params["out"]
     for line in [*report.lines(), f"{summary}: {out}", report.signature]:
         print(line, file=sys.stderr if out == "-" else sys.stdout)
-    write_results(context, {str(context.info_name): report.as_dict(), "signature": report.signature})
+    content = {str(context.info_name): report.as_dict(), "signature": report.signature}
+    if context.params["json"]:
+        from st_xling.hub.card import shown_command
+
+        content["command"] = shown_command(context.obj.line)
+    write_results(context, content)
 
 
 @contextmanager

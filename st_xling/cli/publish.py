@@ -1,4 +1,4 @@
-"""``st-xling card`` and ``st-xling push``: write a model's card, publish a model on the Hub."""
+"""``st-xling card`` and ``st-xling push``: write a model's card, publish a model or a data set on the Hub."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.options import argument, listed, option, write_results
 
 TEXTS = "Texts of the card"
+DATASET = "For a file of pairs"
 
 
 @app.command("card", cls=Command)
@@ -84,7 +85,7 @@ def card(
 @app.command("push", cls=Command)
 def push(
     context: typer.Context,
-    model: str = argument("MODEL", "Folder of the model.", default=...),
+    model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set.", default=...),
     repo: str = argument("REPO", "user/name on the Hub, created if missing.", default=...),
     # Unset is not public: an organization may make its repositories private by default.
     private: bool | None = option("--private", help="Make the repository private."),
@@ -94,11 +95,20 @@ def push(
     pr: bool = option("--pr", default=False, help="Open a pull request instead."),
     message: str | None = option("--message", help="First line of the commit."),
     dry_run: bool = option(
-        "--dry-run", default=False, help="Only list the files that would be published, without any request."
+        "--dry-run",
+        default=False,
+        help="Only list the files that would be published, or print the card of a data set, without any request.",
     ),
     json: Path | None = opts.JSON,
+    source_language: str | None = option("--source-language", panel=DATASET, help="Code of the source language."),
+    target_language: str | None = option("--target-language", panel=DATASET, help="Code of the target language."),
+    license: str | None = option("--license", metavar="ID", panel=DATASET, help="License of the pairs."),
+    results: Path | None = option(
+        "--results", metavar="FILE", panel=DATASET, help="What mine, score or align-documents wrote with --json."
+    ),
+    overwrite: bool = option("--overwrite", default=False, panel=DATASET, help="Replace a data set that is there."),
 ) -> None:
-    """Publish a model on the Hub.
+    """Publish a model, or a data set of pairs, on the Hub.
 
     Publishes a model with its card, results, thresholds and pictures in one commit. Log in first: hf auth login.
 
@@ -106,7 +116,38 @@ def push(
     examples:
       st-xling push my-encoder user/my-encoder --dry-run
       st-xling push my-encoder user/my-encoder --private
+      st-xling push pairs.tsv user/pairs --source-language de --target-language en --license cc-by-4.0
+
+    A file of pairs becomes Parquet, with a card that has its languages, size, a histogram of the scores and pairs drawn
+    at random; --results adds the model, threshold, filters and command that made it. load_dataset and train --data read
+    such a data set.
     """
+    if model.is_file():
+        if revision or pr or message:
+            raise ValueError("--revision, --pr and --message are for models; omit them for a file of pairs.")
+        if not (source_language and target_language and license):
+            raise ValueError("a data set needs --source-language, --target-language and --license.")
+        from st_xling.hub.dataset import push_dataset
+
+        dataset = push_dataset(
+            model,
+            repo,
+            source_language=source_language,
+            target_language=target_language,
+            license=license,
+            results=results,
+            private=private,
+            overwrite=overwrite,
+            dry_run=dry_run,
+        )
+        if dataset.url is None:
+            print(dataset.card)
+            print(f"would go to {dataset.repo_id}: {dataset.rows:,} pairs")
+        else:
+            print(f"{dataset.rows:,} pairs are in {dataset.repo_id}", file=sys.stderr)
+            print(dataset.url)
+        write_results(context, {"push": dataclasses.asdict(dataset)})
+        return
     from st_xling.hub.push import push_model
 
     report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)

@@ -38,6 +38,15 @@ _FILE = re.compile(r".*\.(?:tsv|csv|txt|jsonl?|parquet|arrow)(?:\.\w+)?")
 _ROLES = {"data": "queries", "parallel": "parallel", "others": "others", "mono": "mono"}
 
 
+def check_license(license: str) -> None:
+    """Raise ``ValueError`` unless ``license`` is one of the Hub's identifiers."""
+    if license not in _HUB_LICENSES:
+        raise ValueError(
+            f"license must be an identifier of the Hub, such as apache-2.0 or mit, got {license!r}; for another one "
+            "use other, and in a model's card license_name and license_link."
+        )
+
+
 @dataclass(frozen=True)
 class CardOptions:
     """Words and facts that no file of the model holds. ``None`` leaves what an earlier call said.
@@ -80,11 +89,8 @@ class CardOptions:
                 validate_repo_id(getattr(self, name) or "owner/name")
             except HFValidationError as error:
                 raise ValueError(f"{name} must be an id on the Hub, such as owner/name: {error}") from error
-        if self.license and self.license not in _HUB_LICENSES:
-            raise ValueError(
-                f"license must be an identifier of the Hub, such as apache-2.0 or mit, got {self.license!r}; for "
-                "another license say other, with license_name and license_link."
-            )
+        if self.license:
+            check_license(self.license)
         if wrong := [code for code in self.languages or () if not is_code(code)]:
             raise ValueError(f"languages are codes such as de, deu or zh-CN, got {', '.join(map(repr, wrong))}.")
 

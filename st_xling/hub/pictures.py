@@ -40,6 +40,23 @@ def draw_pictures(folder: Path, evaluations: Sequence[tuple[str, SavedResults]])
         save_figure(figure, path, dpi=_DPI)
 
 
+def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | None = None) -> None:
+    """Draw a histogram of the scores of pairs, and the threshold that they passed."""
+    values = np.array([score for score in scores if score is not None], dtype=float)
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=40)
+
+    def panel(axes: Axes) -> None:
+        axes.stairs(counts, edges, fill=True, color=_BLUE)
+        if threshold is not None:
+            axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
+        axes.set_ylabel("pairs", fontsize=8)
+        _finish(axes, "Scores of the pairs", "score", legend=int(threshold is not None))
+
+    figure = _drawn([2.4], [panel])
+    assert figure is not None
+    save_figure(figure, path, dpi=_DPI)
+
+
 def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Figure | None:
     """A panel an evaluation, a bar a language and measure; those of one language alone say nothing as a picture."""
     panels, heights = [], []

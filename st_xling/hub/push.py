@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
@@ -242,12 +243,7 @@ def push_model(
             for and the existing one is public.
         HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
     """
-    from huggingface_hub import HfApi, get_token
-    from huggingface_hub.utils import validate_repo_id
-
-    validate_repo_id(repo_id)
-    if "/" not in repo_id:
-        raise ValueError(f"expected the name of a repository, user/name: got {repo_id!r}; add the user.")
+    check_repo_id(repo_id)
     if create_pr and revision not in (None, "main"):
         raise ValueError(f"a pull request is opened against main: got revision {revision!r}; leave it out.")
     folder = Path(folder)
@@ -263,39 +259,101 @@ def push_model(
         files = tuple(published_files(copy))
         if dry_run:
             return PushReport(repo_id, files)
-        if not (token or get_token()):
-            raise HubError(_NO_LOGIN)
-        message = message or f"Push {folder.resolve().name} with st-xling {__version__}"
-        api = HfApi(token=token, library_name="st-xling", library_version=__version__)
-        limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
-
-        @hub_errors("pushing to", repo_id)
-        def upload() -> str:
-            api.create_repo(repo_id, private=private, exist_ok=True)
-            if private and not api.repo_info(repo_id).private:
-                raise ValueError(
-                    f"{repo_id} is public, and --private does not change that: make it private in its settings on the "
-                    "Hub, or push to another name. Nothing was published."
-                )
-            if revision not in (None, "main"):
-                api.create_branch(repo_id, branch=str(revision), exist_ok=True)
-            done = api.upload_folder(
-                repo_id=repo_id,
-                folder_path=copy,
-                allow_patterns=[file.path for file in files],
-                delete_patterns=list(REPLACED),
-                commit_message=message,
-                revision=revision,
-                create_pr=create_pr,
-            )
-            return done.pr_url or done.commit_url
-
-        url = _within(limit, upload, f"pushing to {repo_id!r}")
+        url = upload_folder(
+            copy,
+            repo_id,
+            files=files,
+            private=private,
+            revision=revision,
+            create_pr=create_pr,
+            message=message or f"Push {folder.resolve().name} with st-xling {__version__}",
+            delete_patterns=list(REPLACED),
+            token=token,
+            time_limit_s=time_limit_s,
+        )
     if has_card_of_others(folder):
         shutil.copyfile(folder / CARD, folder / OTHERS_CARD)
         logger.warning("the card in %s was replaced; the earlier one is in %s", folder, OTHERS_CARD)
     write_card(folder, options=CardOptions(repo_id=repo_id))
     return PushReport(repo_id, files, url)
+
+
+def check_repo_id(repo_id: str) -> None:
+    """Raise ``ValueError`` unless ``repo_id`` is ``user/name``."""
+    from huggingface_hub.utils import validate_repo_id
+
+    validate_repo_id(repo_id)
+    if "/" not in repo_id:
+        raise ValueError(f"expected the name of a repository, user/name: got {repo_id!r}; add the user.")
+
+
+def upload_folder(
+    folder: Path,
+    repo_id: str,
+    *,
+    files: Iterable[PublishedFile],
+    message: str,
+    delete_patterns: list[str],
+    repo_type: Literal["model", "dataset"] = "model",
+    replace: bool = True,
+    private: bool | None = None,
+    revision: str | None = None,
+    create_pr: bool = False,
+    token: str | None = None,
+    time_limit_s: float | None = None,
+) -> str:
+    """Upload files in one commit, and return the address of the commit or the pull request.
+
+    Args:
+        folder: The folder.
+        repo_id: Repository; created if it does not exist.
+        files: Files of the folder.
+        message: First line of the commit.
+        delete_patterns: Files of an earlier push that are deleted unless they are uploaded again.
+        repo_type: ``"model"`` or ``"dataset"``.
+        replace: Allow a repository that has files.
+        private: As of :func:`push_model`, like the others.
+    Raises:
+        ValueError: If a private repository is asked for and the existing one is public, or it may not be replaced.
+        HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
+    """
+    from huggingface_hub import HfApi, get_token
+
+    if not (token or get_token()):
+        raise HubError(_NO_LOGIN)
+    files = list(files)
+    api = HfApi(token=token, library_name="st-xling", library_version=__version__)
+    limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
+
+    @hub_errors("pushing to", repo_id)
+    def upload() -> str:
+        api.create_repo(repo_id, repo_type=repo_type, private=private, exist_ok=True)
+        if private and not api.repo_info(repo_id, repo_type=repo_type).private:
+            raise ValueError(
+                f"{repo_id} is public, and --private does not change that: make it private in its settings on the "
+                "Hub, or push to another name. Nothing was published."
+            )
+        there = [] if replace else api.list_repo_files(repo_id, repo_type=repo_type)
+        if others := [name for name in there if name != ".gitattributes"]:
+            raise ValueError(
+                f"{repo_id} has {len(others)} files, such as {others[0]}: to replace its data, pass overwrite=True or "
+                "--overwrite, or push to another name. Nothing was published."
+            )
+        if revision not in (None, "main"):
+            api.create_branch(repo_id, repo_type=repo_type, branch=str(revision), exist_ok=True)
+        done = api.upload_folder(
+            repo_id=repo_id,
+            repo_type=repo_type,
+            folder_path=folder,
+            allow_patterns=[file.path for file in files],
+            delete_patterns=delete_patterns,
+            commit_message=message,
+            revision=revision,
+            create_pr=create_pr,
+        )
+        return done.pr_url or done.commit_url
+
+    return _within(limit, upload, f"pushing to {repo_id!r}")
 
 
 def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:

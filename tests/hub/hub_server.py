@@ -27,7 +27,7 @@ TOKEN = "hf_" + "LoopbackOnlyTokenOfTheTestsABCDEFG"
 READ_TOKEN = "hf_" + "LoopbackOnlyReadTokenOfTheTestsABC"
 USER = "tester"
 #: What the Hub stores as LFS, whatever its size.
-LFS_SUFFIXES = (".safetensors", ".png", ".model", ".bin")
+LFS_SUFFIXES = (".safetensors", ".parquet", ".png", ".model", ".bin")
 ATTRIBUTES = b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
 
 
@@ -180,6 +180,7 @@ class Handler(BaseHTTPRequestHandler):
         ("POST", "branch", rf"/api/{_kind}/{_repo}/branch/(?P<branch>[^/]+)"),
         ("POST", "preupload", rf"/api/{_kind}/{_repo}/preupload/(?P<revision>[^/]+)"),
         ("POST", "commit", rf"/api/{_kind}/{_repo}/commit/(?P<revision>[^/]+)"),
+        ("POST", "paths", rf"/api/{_kind}/{_repo}/paths-info/(?P<revision>[^/]+)"),
         ("GET", "tree", rf"/api/{_kind}/{_repo}/tree/(?P<revision>[^/]+)(/(?P<path>.+))?"),
         ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
         ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
@@ -399,14 +400,36 @@ class Handler(BaseHTTPRequestHandler):
         return 200, {**answer, "siblings": siblings}, {}
 
     def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
-        rows: list[dict[str, Any]] = []
-        for file, stored in sorted(self._at(self._found(token, kind, name), revision).files.items()):
-            content = stored if isinstance(stored, bytes) else _pointer(*stored)
-            row = {"type": "file", "path": file, "oid": _blob_id(content), "size": len(content)}
-            if isinstance(stored, tuple):
-                row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
-            rows.append(row)
-        return 200, rows, {}
+        """Files and folders in a folder; those below it too, if ``recursive`` is asked for."""
+        files = self._at(self._found(token, kind, name), revision).files
+        inside = [file for file in sorted(files) if not path or file.startswith(f"{path}/")]
+        if path and not inside:
+            raise Refused(404, f"{path} does not exist", "EntryNotFound")
+        depth = len(path.split("/")) if path else 0
+        parts = [file.split("/") for file in inside]
+        folders = {"/".join(each[:end]) for each in parts for end in range(depth + 1, len(each))}
+        rows = [*map(self._folder_row, sorted(folders)), *(self._file_row(file, files[file]) for file in inside)]
+        deep = self.query.get("recursive", "").lower() in ("1", "true")
+        return 200, [row for row in rows if deep or row["path"].count("/") == depth], {}
+
+    def _paths(self, token: str | None, kind: str, name: str, revision: str) -> Any:
+        files = self._at(self._found(token, kind, name), revision).files
+        asked = parse_qs(self.body.decode())["paths"] if self.body[:1] != b"{" else json.loads(self.body)["paths"]
+        rows = [self._file_row(path, files[path]) for path in asked if path in files]
+        folders = [path for path in asked if any(file.startswith(f"{path}/") for file in files)]
+        return 200, [*rows, *map(self._folder_row, folders)], {}
+
+    @staticmethod
+    def _folder_row(path: str) -> dict[str, Any]:
+        return {"type": "directory", "path": path, "oid": _blob_id(path.encode()), "size": 0}
+
+    @staticmethod
+    def _file_row(path: str, stored: bytes | tuple[str, int]) -> dict[str, Any]:
+        content = stored if isinstance(stored, bytes) else _pointer(*stored)
+        row = {"type": "file", "path": path, "oid": _blob_id(content), "size": len(content)}
+        if isinstance(stored, tuple):
+            row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
+        return row
 
     def _resolve(self, token: str | None, name: str, revision: str, path: str, kind: str | None = None) -> Any:
         repo = self._found(token, kind, name)

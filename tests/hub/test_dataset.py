@@ -1,0 +1,121 @@
+"""Pairs that are pushed as a data set, what strangers then load, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from huggingface_hub import DatasetCard
+
+from st_xling.hub import push_dataset
+from tests.hub.clients import Client
+from tests.hub.hub_server import Hub
+
+pytest_plugins = ["tests.hub.publishing"]
+Run = Callable[..., Any]
+
+PAIRS = [
+    ("Der Hund\tschläft.", "The dog is sleeping."),
+    ('"Ja" | nein', r"C:\new"),
+    ("我买了三本旧书。", "Three old books."),
+]
+SIGNATURE = "mine|model:me@1234|filters:numbers|threshold:1.06|st-xling:0"
+RESULTS = {
+    "mine": {"threshold": 1.06, "rejected": {"numbers": 3}},
+    "signature": SIGNATURE,
+    "command": "st-xling mine a b",
+}
+LANGUAGES = {"source_language": "deu_Latn", "target_language": "en"}
+WORDS = ("--source-language", "de", "--target-language", "en", "--license", "cc-by-4.0")
+
+LOAD = """
+from datasets import load_dataset
+import json
+print(json.dumps(load_dataset(words[0], split="train", cache_dir=words[1]).to_list()))
+"""
+
+
+@pytest.fixture(params=["tsv", "jsonl"])
+def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A file of ``mine``, written by its writer."""
+    from st_xling.mining.pipeline.pair_files import PairWriter
+
+    path = tmp_path / f"pairs.{request.param}"
+    with path.open("wb") as stream, PairWriter(stream, request.param) as writer:
+        for row, texts in enumerate(PAIRS):
+            writer.write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
+    return path
+
+
+def expected(row: int) -> dict[str, Any]:
+    ids = {"score": 1.25 - row / 8, "source_id": f"{row},9", "target_id": f"t{row}"}
+    return {**ids, **dict(zip(("source", "target"), PAIRS[row])), "source_language": "de", "target_language": "en"}
+
+
+def test_pairs_come_back_as_they_were(scored: Path, hub: Hub, client: Run, process: Client, tmp_path: Path) -> None:
+    done = client("push", scored, "tester/pairs", *WORDS)
+    assert done.status == 0, done.stderr
+    head = hub.model("tester/pairs", "dataset").refs["main"]
+    assert done.stdout == f"{hub.url}/datasets/tester/pairs/commit/{head}\n"
+    files = hub.files("tester/pairs", kind="dataset")
+    assert sorted(files) == [".gitattributes", "README.md", "data/train-00000-of-00001.parquet", "pictures/scores.png"]
+    loaded = process.python(LOAD, "tester/pairs", tmp_path / "cache")
+    assert loaded.status == 0, loaded.stderr
+    assert json.loads(loaded.stdout) == [expected(row) for row in range(3)]
+
+
+def test_a_model_trains_on_what_was_pushed(hub: Hub, client: Run, tmp_path: Path) -> None:
+    path = tmp_path / "de-en.tsv"
+    path.write_text("".join(f"Der Hund {row} schläft.\tThe dog {row} sleeps.\n" for row in range(40)), encoding="utf-8")
+    assert client("push", path, "tester/pairs", *WORDS).status == 0
+    sizes = [word for key in ("vocabulary=100", "hidden_size=16", "layers=1") for word in ("--tiny", key)]
+    words = ["--model", "tiny", *sizes, "--data", "tester/pairs", "--out", tmp_path / "model", "--max-steps", "2"]
+    done = client("train", "tr", *words, "--dev", "none")
+    assert done.status == 0, done.stderr
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+
+
+def test_other_content_is_only_replaced_if_asked_for(hub: Hub, client: Run, tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("eins\tone\n", encoding="utf-8")
+    hub.put("tester/pairs", {"data/old.parquet": b"old", "notes.md": b"kept"}, kind="dataset")
+    refused = client("push", path, "tester/pairs", *WORDS)
+    assert refused.status == 2 and "tester/pairs has 2 files" in refused.stderr and "--overwrite" in refused.stderr
+    assert hub.files("tester/pairs", kind="dataset")["data/old.parquet"] == b"old"
+    assert client("push", path, "tester/pairs", *WORDS, "--overwrite").status == 0
+    names = {".gitattributes", "README.md", "data/train-00000-of-00001.parquet", "notes.md"}
+    assert hub.files("tester/pairs", kind="dataset").keys() == names
+
+
+def test_the_card_says_how_the_pairs_were_made(scored: Path, tmp_path: Path) -> None:
+    results = tmp_path / "results.json"
+    results.write_text(json.dumps(RESULTS))
+    report = push_dataset(scored, "me/pairs", license="cc-by-4.0", results=results, **LANGUAGES, dry_run=True)
+    card = DatasetCard(report.card)
+    assert (report.rows, report.url) == (3, None)
+    assert (card.data.language, card.data.license, card.data.size_categories) == (["de", "en"], "cc-by-4.0", ["n<1K"])
+    for text in ("German–English", "3 pairs", "me@1234", "1.06", "rejected by numbers", "st-xling mine a b", SIGNATURE):
+        assert text in report.card
+    assert '"Ja" &#124; nein' in report.card and "| 1.125 |" in report.card
+    assert "How they were made" not in push_dataset(scored, "me/p", license="mit", **LANGUAGES, dry_run=True).card
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    path, other = tmp_path / "pairs.tsv", tmp_path / "other.json"
+    path.write_text("eins\tone\n", encoding="utf-8")
+    other.write_text('{"bucc": {}, "signature": "bucc|"}')
+    rest: Any = {**LANGUAGES, "dry_run": True}
+    with pytest.raises(ValueError, match="apache-2.0 or mit, got 'free'"):
+        push_dataset(path, "me/pairs", license="free", **rest)
+    with pytest.raises(ValueError, match="other.json is not the JSON that st-xling mine"):
+        push_dataset(path, "me/pairs", license="mit", results=other, **rest)
+    with pytest.raises(ValueError, match="add the user"):
+        push_dataset(path, "pairs", license="mit", **rest)
+    with pytest.raises(ValueError, match=r"expected a file .*pair.tsv.*nearest name there is pairs.tsv"):
+        push_dataset(tmp_path / "pair.tsv", "me/pairs", license="mit", **rest)
+    path.write_text("score\tsource_id\ttarget_id\tsource\ttarget\n1.2\t1\t1\teins\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"pairs.tsv:2: not a line of scored pairs"):
+        push_dataset(path, "me/pairs", license="mit", **rest)
