@@ -163,9 +163,16 @@ def shapes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: l
     lines[:] = [re.sub(r"\*([A-Z][^*:]+):\*", r"*\1*", line) for line in lines]
 
 
-def outside(app: Sphinx, page: str, content: list[str]) -> None:
-    """Links of the guide out of the package, which the reference has not, become names of files in a checkout."""
-    content[0] = re.sub(r"\[([^\]]+)\]\(\.\./\.\./([^)#]+)[^)]*\)", r"\1 (`\2` of a checkout)", content[0])
+def links(app: Sphinx, page: str, content: list[str]) -> None:
+    """Links out of the package become names of files in a checkout; those between pages start at the reference's root.
+
+    MyST would follow the symbolic links of this folder, and look for the pages in the package.
+    """
+    text = re.sub(r"\[([^\]]+)\]\((?:\.\./){2,}([^)#]+)[^)]*\)", r"\1 (`\2` of a checkout)", content[0])
+    folder = f"/{page}".rpartition("/")[0]
+    content[0] = re.sub(
+        r"\]\((?!https:)([^)#]+\.md)", lambda link: f"]({os.path.normpath(f'{folder}/{link[1]}')}", text
+    )
 
 
 def setup(app: Sphinx) -> None:
@@ -173,4 +180,4 @@ def setup(app: Sphinx) -> None:
     app.connect("autodoc-skip-member", leave_out)
     app.connect("autodoc-process-docstring", shapes, priority=400)  # before napoleon
     app.connect("missing-reference", resolve)
-    app.connect("source-read", outside)
+    app.connect("source-read", links)

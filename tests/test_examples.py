@@ -22,7 +22,11 @@ from tests.hub.hub_server import USER, Hub
 pytest_plugins = ["tests.hub.publishing"]
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = {name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "st_xling/docs/guide.md")}
+DOCS = ROOT / "st_xling" / "docs"
+PAGES = {
+    page.name: page.read_text(encoding="utf-8")
+    for page in (ROOT / "README.md", DOCS / "guide.md", *sorted((DOCS / "guide").glob("*.md")))
+}
 
 # What a line begins with → why it is not run here.
 EXCEPTED = {
@@ -109,15 +113,16 @@ class Workshop:
         self.given = {path.name for path in self.folder.iterdir()}
         self.makers: dict[str, Example] = {}
         for example in EXAMPLES:
-            for name in example.after("--out"):
+            for name in example.after("--out", "--json"):
                 self.makers.setdefault(name, example)
         self.done: dict[str, tuple[Path, str]] = {}
         self.begun: set[str] = set()
 
     def needs(self, example: Example) -> list[str]:
         """What other examples make and this one takes."""
-        made = [name for name in self.makers if name not in self.given and name not in example.after("--out")]
-        return [name for name in made if name in example.words]
+        own = {*self.given, *example.after("--out", "--json")}
+        named = {word.rpartition("=")[2] for word in example.words} | {*example.words}  # de-en=mined.tsv
+        return [name for name in self.makers if name in named - own]
 
     def run(self, example: Example, run: Callable[[Path, list[str]], str] | None = None) -> tuple[Path, str]:
         """The folder it ran in, and its stdout."""

@@ -1,4 +1,4 @@
-"""The Python of README and guide runs as printed, in order, where the demo's model lies."""
+"""The Python of README and guide runs as printed; links lead somewhere."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ import st_xling
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 DOCS = ROOT / "st_xling" / "docs"
-PAGES = [README, *sorted(DOCS.glob("*.md"))]
-SNIPPETS = [
-    pytest.param(snippet, id=f"{page.stem}{number}")
-    for page in PAGES
-    for number, snippet in enumerate(re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL))
-]
+PAGES = [README, *sorted(DOCS.rglob("*.md"))]
+BLOCKS = {page: re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL) for page in PAGES}
 
 
-@pytest.mark.parametrize("snippet", SNIPPETS)
-def test_python_snippets_run(snippet, demo, monkeypatch, capsys):
-    """The ready model of the Hub is the demo's here."""
+@pytest.mark.parametrize("page", [page for page in PAGES if BLOCKS[page]], ids=lambda page: page.stem)
+def test_python_of_a_page_runs(page, demo, monkeypatch, capsys, tmp_path):
+    """Block by block in one session; the ready model of the Hub is the demo's here."""
     folder, _ = demo
-    monkeypatch.chdir(folder.parent)
-    exec(compile(snippet.replace("intfloat/multilingual-e5-small", folder.name), "page", "exec"), {"__name__": "page"})
+    (tmp_path / folder.name).symlink_to(folder)
+    monkeypatch.chdir(tmp_path)
+    session = {"__name__": "page"}
+    for block in BLOCKS[page]:
+        exec(compile(block.replace("intfloat/multilingual-e5-small", folder.name), page.name, "exec"), session)
     capsys.readouterr()
 
 

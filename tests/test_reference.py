@@ -49,7 +49,7 @@ def test_public_names_have_examples(package: str) -> None:
 def test_fields_of_signatures_are_explained() -> None:
     """Those of every signature that a page or card shows."""
     explained = set(re.findall(r"`([\w-]+)`", (DOCS / "signatures.md").read_text("utf-8")))
-    shown = [*DOCS.parent.glob("hub_cards/**/*.md"), *DOCS.parent.glob("st_xling/docs/*.md")]
+    shown = [*DOCS.parent.glob("hub_cards/**/*.md"), *DOCS.parent.glob("st_xling/docs/**/*.md")]
     signatures = re.findall(r"[a-z_]+(?:\|[^|`\n]+)+\|st-xling:", "\n".join(page.read_text("utf-8") for page in shown))
     assert len(signatures) > 50
     fields = {part.partition(":")[0] for signature in signatures for part in signature.split("|")[1:-1]}
@@ -73,7 +73,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
         "data_specs.html": ["phrasebook", "columns"],
         "filters.html": ["near_copy", "0.85"],
         "signatures.html": ["tatoeba", "ties"],
-        "guide.html": ["hub_cards"],
+        "guide/publish.html": ["hub_cards"],
     }.items():
         assert all(fact in pages[page] for fact in facts), page
     index = (out / "searchindex.js").read_text("utf-8")

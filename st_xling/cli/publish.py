@@ -100,8 +100,12 @@ def push(
         help="Only list the files that would be published, or print the card of a data set, without any request.",
     ),
     json: Path | None = opts.JSON,
-    source_language: str | None = option("--source-language", panel=DATASET, help="Code of the source language."),
-    target_language: str | None = option("--target-language", panel=DATASET, help="Code of the target language."),
+    source_language: str | None = option(
+        "--source-language", metavar="CODE", panel=DATASET, help="Language of the sources, such as de."
+    ),
+    target_language: str | None = option(
+        "--target-language", metavar="CODE", panel=DATASET, help="Language of the targets, such as en."
+    ),
     license: str | None = option("--license", metavar="ID", panel=DATASET, help="License of the pairs."),
     results: Path | None = option(
         "--results", metavar="FILE", panel=DATASET, help="What mine, score or align-documents wrote with --json."

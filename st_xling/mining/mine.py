@@ -94,6 +94,7 @@ def mine(
     target: Embeddings | Sequence[str],
     *,
     model: Any = None,
+    prompt: str | None = None,
     k: int = 4,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
@@ -124,7 +125,8 @@ def mine(
     Args:
         source: Embeddings, numpy or torch, any float dtype, *Shape:* ``(sources, dim)``; or sentences.
         target: *Shape:* ``(targets, dim)``; or sentences.
-        model: Encoder of sentences, such as a ``SentenceTransformer``; with the model's own prompt.
+        model: Encoder of sentences, such as a ``SentenceTransformer``.
+        prompt: Text put before each sentence; the model's own by default.
         k: Number of neighbors of each sentence.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
@@ -150,7 +152,7 @@ def mine(
     if model is not None:
         from st_xling.models.encode import encode
 
-        sides = [encode(model, list(side), show_progress_bar=progress) for side in sides]
+        sides = [encode(model, list(side), prompt=prompt, show_progress_bar=progress) for side in sides]
     if any(isinstance(side, (list, tuple)) and side and isinstance(side[0], str) for side in sides):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
     forward, backward = find_neighbors(

@@ -142,6 +142,17 @@ def chosen(text: str) -> None:
     assert wide == 4 * narrow and by_octets > by_floats - 5
 
 
+def from_documents(text: str) -> None:
+    """Joined lines and the missing one are found; nearly all pairs are right; training on them helps."""
+    assert re.search(r"^0\.\d\d  Der eine las Zeitung\. Der andere schlief\.$", text, re.M)
+    assert re.search(r"^0\.00  Gegenüber stellte", text, re.M)
+    pairs, right, of = numbers(r"^(\d+) pairs, (\d+) of them among the (\d+) right ones$", text)
+    assert right > 0.85 * pairs and right > 0.85 * of
+    assert re.search(r"^license: cc0-1.0$", text, re.M)
+    (*_, before), (*_, after) = every(r"^all +([\d.]+) +([\d.]+) +([\d.]+)$", text)
+    assert after > before + 5
+
+
 def trained_better(text: str) -> None:
     """Each way from the same start as often."""
     [start], [teacher] = (numbers(rf"^{name}, \d+ steps: +([\d.]+) %$", text) for name in ("start", "teacher"))
@@ -165,6 +176,7 @@ SANE: dict[str, Callable[[str], None]] = {
     "10_align": aligned,
     "11_choose_an_encoder": chosen,
     "12_better_training": trained_better,
+    "13_documents": from_documents,
 }
 
 

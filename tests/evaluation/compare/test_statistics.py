@@ -72,6 +72,13 @@ def test_models_that_do_the_same_do_not_differ():
         assert (each.difference, each.low, each.high, each.p) == (0, 0, 0, 1)
 
 
+def test_one_item_that_differs_is_no_evidence():
+    """Swapping it turns the difference around, which is then as large."""
+    one, other = (Cell("1", {"hit": [first, 1, 0]}) for first in (0, 1))
+    (found,) = compare_values(SHARE, {"a": {"deu": one}, "b": {"deu": other}}, samples=50)[1]
+    assert found.difference == pytest.approx(-1 / 3) and found.p == 1
+
+
 def test_false_findings_are_as_rare_as_promised():
     random = np.random.default_rng(1)
     p_values = []
