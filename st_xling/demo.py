@@ -23,7 +23,7 @@ LANGUAGES = ("de", "fr", "es", "vi", "zh")
 
 @dataclass(frozen=True)
 class DemoSize:
-    """How much text the demo uses.
+    """Amount of text that the demo uses.
 
     Attributes:
         train: Training pairs a language.

@@ -204,7 +204,7 @@ class Command(TyperCommand):
             elif metavar in INPUTS and parameter.name != "runs" and value not in NAMES:
                 inputs.append(value)
         if values.get("rejects") == "-":
-            raise ValueError("--rejects must be a file: got -, which stands for stdout in --out alone.")
+            raise ValueError("--rejects must be a file: got -, which means stdout for --out only.")
         if files.get("--json") == Path("-") and files.get("--out") == "-":
             raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
         check_outputs(files, inputs, folders=folders)

@@ -34,7 +34,7 @@ tasks = typer.Typer(
     **TYPER,
     help="""Evaluate an encoder or a cross-encoder.
 
-    Prints a table, and a signature that says what was measured. --keep saves results with the model, for its card.""",
+    Prints a table, and a signature of what was measured. --keep saves results with the model, for its card.""",
 )
 app.add_typer(tasks, name="evaluate")
 

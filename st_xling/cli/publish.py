@@ -72,7 +72,7 @@ def card(
         limits=limits,
         repo_id=repo,
         data_licenses=licenses,
-        # An empty list says that there are none; None leaves them to the training data.
+        # An empty list means that there are none; None leaves them to the training data.
         languages=None if context.params["languages"] is None else tuple(languages or ()),
         authors=tuple(filter(None, author)) if author else None,
         citation=citation and Path(citation).read_text(encoding="utf-8"),

@@ -531,7 +531,7 @@ def _sources(arguments: SimpleNamespace, names: Mapping[str, Iterable[str]]) -> 
     sources = []
     for name, sets in names.items():
         specs, left = [spec for spec in getattr(arguments, name) or () if spec != "none"], list(sets)
-        # A phrasebook gives a set for each of its languages, other specs of several are not told apart.
+        # A phrasebook gives a set for each of its languages, other specs of several are one set.
         counts = [len(parse_data_spec(spec).listed) if spec.startswith("phrasebook") else 1 for spec in specs]
         if len(specs) == 1 or counts.count(0) == 1:
             counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]

@@ -1,4 +1,4 @@
-"""How often each language comes: shares by an exponent or a temperature, and the rows of an epoch that keep to them."""
+"""Shares of the languages: by an exponent or a temperature, and the rows of an epoch that keep to them."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
 
 
 def count_pairs(dataset: Any) -> dict[tuple[str, str], int]:
-    """How many rows each pair of languages has; order and errors as of :func:`pair_rows`."""
+    """Return the number of rows of each pair of languages; order and errors as of :func:`pair_rows`."""
     numbers: dict[tuple[str, str], int] = {}
     counts: Counter[int] = Counter()
     for places in _pair_numbers(dataset, numbers):
@@ -113,7 +113,7 @@ def draw(rows: np.ndarray, count: int, *, epoch: int, seed: Sequence[int]) -> np
     """The rows that one language gives to one epoch.
 
     They are a stretch of an endless row of shuffled passes: epoch ``e`` takes places ``e · count`` to
-    ``(e + 1) · count``. So a small language is repeated evenly, a large one goes on where the last epoch stopped, and
+    ``(e + 1) · count``. So a small language is repeated evenly, a large one continues where the last epoch stopped, and
     any epoch can be drawn without those before it.
 
     Args:

@@ -29,7 +29,7 @@ def arrange(
         keys: Keys of each row's texts, to keep equal texts apart (see :func:`keep_apart`). *Shape:* ``(rows, columns)``
         drop_last: Drop the last rows if they do not fill a batch.
     Returns:
-        Batches of ``size`` rows, the last perhaps shorter, and the number of rows that :func:`keep_apart` left out.
+        Batches of ``size`` rows, the last perhaps shorter, and the number of rows that :func:`keep_apart` dropped.
     """
     if drop_last:
         order = order[: len(order) // size * size]
@@ -53,13 +53,13 @@ def keep_apart(batches: Sequence[np.ndarray], keys: np.ndarray) -> tuple[list[np
 
     Near batches are tried first, so that batches of like length stay so; ``NoDuplicatesBatchSampler`` of
     sentence-transformers fills batches from one shuffled queue and cannot respect lengths. A row whose text is already
-    in every other batch is left out, and its batch is shorter.
+    in every other batch is dropped, and its batch is shorter.
 
     Args:
         batches: Row numbers of each batch.
         keys: Keys of each row's texts, compared across columns. *Shape:* ``(data set rows, columns)``
     Returns:
-        The batches, in the same order, and the number of rows left out.
+        The batches, in the same order, and the number of dropped rows.
     """
     if not batches or keys.shape[1] == 0:
         return list(batches), 0

@@ -21,8 +21,8 @@ _COLUMNS = (
 )
 """Names of the columns: first sentence, second sentence, label and, where there is one, language."""
 
-# The machine-translated training sets of XNLI 1.0 spell contradiction otherwise; "-" stands where annotators had no
-# majority, and is left out of every published figure.
+# The machine-translated training sets of XNLI 1.0 spell contradiction otherwise; "-" means that annotators had no
+# majority, and is missing from every published figure.
 _XNLI: dict[str, str | None] = {
     **{label: label for label in XNLI_LABELS},
     "contradictory": "contradiction",
@@ -38,9 +38,9 @@ class ClassifiedPairs:
         first: Premise or first sentence of each pair.
         second: Hypothesis or second sentence, row-aligned.
         labels: Name of each pair's class, row-aligned.
-        rows: Each pair's row among the language's in the file, counted from 0; rows left out leave gaps, so that equal
+        rows: Each pair's row among the language's in the file, counted from 0; skipped rows leave gaps, so that equal
             numbers mean the same item in every language of a parallel set.
-        total: The language's rows in the file, those left out included.
+        total: The language's rows in the file, including skipped ones.
     """
 
     first: list[str] = field(default_factory=list)
@@ -67,7 +67,7 @@ def read_xnli(path: str | Path, *, language: str | None = None) -> ClassifiedPai
     Reads what is published as ``xnli.test.tsv``, ``xnli.test.jsonl``, ``multinli_1.0_train.txt`` or ``.jsonl`` and
     ``multinli.train.en.tsv`` (a header or keys name the columns ``gold_label`` or ``label``, ``sentence1`` and
     ``sentence2`` or ``premise`` and ``hypo``), and lines of ``premise TAB hypothesis TAB label``, as XTREME has them;
-    plain or packed. A quote is text. Rows labelled ``-`` are left out.
+    plain or packed. A quote is text. Rows labeled ``-`` are skipped.
 
     Args:
         path: The file; JSON lines if its name ends in ``.jsonl`` or ``.json``.
@@ -86,7 +86,7 @@ def read_pawsx(path: str | Path, *, language: str | None = None) -> ClassifiedPa
 
     Reads what is published (``test_2k.tsv``, ``translated_train.tsv``: columns ``id``, ``sentence1``, ``sentence2``,
     ``label``), the same as JSON lines, and lines of ``sentence TAB sentence TAB label``, as XTREME has them; plain or
-    packed. A quote is text. A sentence ``NS`` was never translated: its row is left out.
+    packed. A quote is text. A sentence ``NS`` was never translated: its row is skipped.
 
     Args, Raises: as :func:`read_xnli`.
     Returns:
@@ -103,8 +103,8 @@ def _read(
     Args:
         path: The file.
         name: Of the data set, for messages.
-        known: Label in the file → name of the class; ``None``: such a row is left out.
-        untranslated: A sentence that marks a row to be left out.
+        known: Label in the file → name of the class; ``None``: such a row is skipped.
+        untranslated: A sentence that marks a row to skip.
         language: Of the rows to take from a file that has a column of languages.
     """
     faults = FaultLog(can_skip=False, what=name)

@@ -144,8 +144,10 @@ def choose_columns(
     # A column chosen by name states its language better than the name of the file.
     order = (requested, named, stated) if columns is None else (requested, stated, named)
     languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
-    says = tuple(name if code is None and name in names else None for name, code in zip(_LANGUAGE_COLUMNS, requested))
-    layout = Layout(found, languages, says, nested)
+    stated_keys = tuple(
+        name if code is None and name in names else None for name, code in zip(_LANGUAGE_COLUMNS, requested)
+    )
+    layout = Layout(found, languages, stated_keys, nested)
     ignored = [str(name) for name in names if name not in (*layout.column_names, *_LANGUAGE_COLUMNS)]
     if ignored and columns is None and not is_scored_header([str(name) for name in names]):
         read = ", ".join(map(str, layout.keys))
@@ -275,7 +277,7 @@ def layout_of_names(
         wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
         faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(first) or 'none'}")
         faults.finalize()
-    return Layout()  # nothing that can be read: reading says what is wrong
+    return Layout()  # nothing that can be read: the reader reports what is wrong
 
 
 def _delimited_layout(
@@ -310,5 +312,5 @@ def _delimited_layout(
     if says_header and not escaped:
         logger.warning("%s: the first line, %s, names the columns and is taken for no pair", where, ", ".join(first))
     keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
-    says = tuple(None if name is None else first.index(name) for name in layout.language_keys)
-    return layout._replace(keys=keys, language_keys=says, header=first, width=len(first), escaped=escaped)
+    stated_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
+    return layout._replace(keys=keys, language_keys=stated_keys, header=first, width=len(first), escaped=escaped)

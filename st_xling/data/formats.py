@@ -339,7 +339,7 @@ def paragraph_rows(
 def pair_tables(
     rows: Iterable[Row], layout: Layout, where: Sequence[str], faults: FaultLog, names: Sequence[str]
 ) -> Iterator[Any]:
-    """Yield the pairs among rows as Arrow tables of a column ``line`` and ``names``, faulty rows left out.
+    """Yield the pairs among rows as Arrow tables of a column ``line`` and ``names``, without faulty rows.
 
     Args:
         rows: Numbered rows.
@@ -380,7 +380,7 @@ def _columns(part: Sequence[Row], layout: Layout, where: str, faults: FaultLog) 
 def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) -> Iterator[tuple[Any, ...]]:
     """Yield line, languages and sentences of each row that has them."""
     keys, languages = layout.keys, layout.languages
-    width, least, says = layout.width, layout.least, any(key is not None for key in layout.language_keys)
+    width, least, has_languages = layout.width, layout.least, any(key is not None for key in layout.language_keys)
     for number, row in part:
         cells: Any = row
         if isinstance(row, list):
@@ -398,7 +398,7 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
                 faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
                 continue
         codes = languages
-        if says:
+        if has_languages:
             keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
             own = (keyed.get(key) for key in layout.language_keys)
             codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, languages))

@@ -35,7 +35,7 @@ class HardTranslation:
     """A sentence that is nearly another one.
 
     Attributes:
-        text: What it says; NFC.
+        text: The text; NFC.
         index: Of the sentence that it was made from.
         category: One of :data:`HARD_CATEGORIES`.
         kind: More closely: ``negation``, ``antonym``, ``cause``; ``number``, ``date``; ``country``, ``nationality``,
@@ -197,7 +197,7 @@ def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
 
 
 def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lexicon: _Lexicon) -> bool:
-    """Whether a word may become another here."""
+    """Return whether a word may become another here."""
     before, after = text[: match.start()], text[match.end() :]
     if not lexicon.spaced and kind == "number" and before[-1:] in "一二三四五六七八九十百千万":
         return False
@@ -205,12 +205,12 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
         return False
     negatives = set(lexicon.lists["negatives"])
     if kind != "negation" or not lexicon.spaced:
-        # 不 and 没 negate whatever follows, so that nothing else is negated beside them.
+        # 不 and 没 negate whatever follows, so that nothing else is negated.
         return kind != "negation" or other in word or not any(each in text for each in negatives)
     parts, others = (set(re.split(r"\W+", each.lower())) for each in (word, other))
     if not negatives & (others - parts):
         return True
-    # A negation is added: not beside another, nor where a question turns the words around, nor before a noun alone.
+    # A negation is added: not next to another, nor where a question turns the words around, nor before a noun alone.
     words = re.findall(r"\w+", before.lower())
     if negatives & set(re.findall(r"\w+", text.lower())) or (words and words[-1] in lexicon.lists["not_after"]):
         return False

@@ -67,7 +67,7 @@ def hold_out_streams(
 
 
 def _may_train(row: Mapping[str, str], held: frozenset[str]) -> bool:
-    """Whether a row's target text is none of the normalised texts that are held out."""
+    """Return whether a row's target text is not held out."""
     return leak_key(row["target"]) not in held
 
 

@@ -75,7 +75,7 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
             codes = (first["source_language"], first["target_language"])
             if UNKNOWN in codes:
                 raise ValueError(f"the languages of {spec!r} are not known; put them before it, as in de-en={spec}")
-            # Only a name that was made of the languages says that they are those of every row.
+            # Only where the name was made from them are they the languages of every row.
             known = codes if name.startswith("-".join(codes)) else ()
             found.append(LanguageTexts(name, known, _rows(pairs), pairs))
     return found

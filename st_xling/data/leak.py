@@ -46,7 +46,7 @@ class LeakExample:
 
 @dataclass(frozen=True)
 class SideLeak:
-    """How much of one side of an evaluation set the training data hold.
+    """Overlap of one side of an evaluation set with the training data.
 
     Attributes:
         rows: Sentences (or pairs) of the evaluation set, repetitions included.
@@ -71,7 +71,7 @@ class SideLeak:
 
 @dataclass(frozen=True)
 class LeakReport:
-    """What training and evaluation data share.
+    """Texts that training and evaluation data share.
 
     Attributes:
         sets: Evaluation set → side (``"source"``, ``"target"`` and ``"pair"``, both sides in one training row; or
@@ -79,7 +79,7 @@ class LeakReport:
         train_rows: Training set → its rows.
         leaked_rows: Training set → its rows, counted from 0, of which a side is in an evaluation set. Ascending.
         signature: What was compared, and how.
-        dropped: The leaked rows were left out of the training data.
+        dropped: The leaked rows were dropped from the training data.
     """
 
     sets: dict[str, dict[str, SideLeak]]
@@ -139,7 +139,7 @@ def leaks(
 ) -> LeakReport:
     """Which sentences of the evaluation sets occur, on either side, in the training sets.
 
-    Two texts are the same if :func:`~st_xling.data.text_columns.leak_key` says so: NFKC, case folded, letters, marks
+    Two texts are the same if their :func:`~st_xling.data.text_columns.leak_key` is: NFKC, case folded, letters, marks
     and numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
     text is read once, in batches; some chance match has a probability of (training x evaluation texts) / 2^64.
 

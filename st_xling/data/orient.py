@@ -48,7 +48,7 @@ class OrientedData:
 
     @property
     def several_targets(self) -> bool:
-        """Whether the target side holds more than one language, so that what rebuilds it must know which."""
+        """True if the target side has more than one language, which a head that rebuilds it must know."""
         return len(set(map(canonical_language, self.target_languages))) > 1
 
     def messages(self) -> list[str]:
@@ -126,7 +126,7 @@ def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:
-    """Whether the source is the pivot, in any spelling and region, and the target is not."""
+    """Return whether the source is the pivot, in any spelling and region, and the target is not."""
     if pivot is None:
         return False
     one, other, last = map(base_language, (source, target, pivot))

@@ -72,7 +72,7 @@ def labelled_pairs(data: Any) -> dict[str, Any]:
 
 
 def stream_rows(dataset: Any) -> int | None:
-    """Return the number of rows of a stream, as its ``info`` says or estimates; ``None`` if it is unknown."""
+    """Return the number of rows of a stream, as its ``info`` states or estimates; ``None`` if it is unknown."""
     splits = dataset.info.splits or {}
     split = str(dataset.split or next(iter(splits), None))
     return int(splits[split].num_examples or 0) or None if split in splits else None
@@ -95,7 +95,7 @@ def require_rows(dataset: Dataset, where: str) -> Dataset:
     """Return ``dataset`` itself, if it has rows.
 
     Raises:
-        ParallelTextError: If it has none; ``where`` says where it came from.
+        ParallelTextError: If it has none; ``where`` names its source.
     """
     if len(dataset) == 0:
         raise no_rows(where)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from st_xling.data.phrasebook import PhrasePassages
 
 SENTENCES = {"train_size": 4000, "held_out_size": 1000}
-"""Sentences of each language, unless ``?size=`` says otherwise."""
+"""Sentences of each language, unless ``?size=`` sets it."""
 
 PASSAGES = {"train_size": 2000, "held_out_size": 300}
 """The same, of passages."""

@@ -458,7 +458,7 @@ def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]
         return []
     try:
         files = datasets.load_dataset_builder(str(folder), name).config.data_files
-    except Exception:  # datasets raises a dozen unrelated kinds; load_dataset says which
+    except Exception:  # datasets raises a dozen unrelated kinds; load_dataset names it
         return []
     by_split = {str(key): [Path(file) for file in paths] for key, paths in (files or {}).items()}
     if split and split not in by_split:
@@ -532,7 +532,7 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(
             f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {where}"
-            f"{f' with split {split}' if split else ''}; the Hub says: {type(error).__name__}: {reason}.{nearby} "
+            f"{f' with split {split}' if split else ''}; the Hub answered: {type(error).__name__}: {reason}.{nearby} "
             "Check the spelling, the network (HF_HUB_OFFLINE), and name= (the configuration) and split=."
         ) from error
     if not isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):

@@ -40,7 +40,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         temperature: The same, as 1 / ``alpha``.
         one_pair: Every batch holds a single pair of languages. A pair with fewer rows than a batch has one short batch.
         keep_duplicates_apart: No two rows of a batch share a text. See :func:`keep_apart`.
-        processes: Processes that share a step; ``None``: as ``torch.distributed`` says.
+        processes: Processes that share a step; ``None``: as in ``torch.distributed``.
     Raises:
         ValueError: Options out of range; no language columns that the options need; with ``one_pair``, a pair with
             fewer rows than processes.
@@ -127,7 +127,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         return [mixed[torch.randperm(len(mixed), generator=generator).numpy()]]
 
     def _drops(self, rows: int) -> bool:
-        """Whether rows that do not fill a batch are left out; a pair that fills none at all has a short one."""
+        """Return whether rows that do not fill a batch are dropped; a pair that fills none at all has a short one."""
         return self.drop_last and not (self.one_pair and rows < self.step_rows)
 
     def _shares(self, batch: np.ndarray) -> list[list[int]]:

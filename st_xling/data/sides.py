@@ -21,7 +21,7 @@ LOOKED_AT = 100
 LEAST_ROWS = 10
 """Fewer rows of two languages say nothing of them."""
 LEAST_CHARS = 15
-"""Shorter texts are names and interjections, which are told apart by chance."""
+"""Shorter texts are names and interjections, which are identified by chance."""
 
 
 def check_sides(data: Mapping[str, Any]) -> list[str]:
@@ -82,7 +82,7 @@ def _is_known(language: str) -> bool:
 
 
 def _languages(texts: tuple[str, ...], pair: tuple[str, str]) -> Counter[str]:
-    """How many texts are in which language; those of the pair go by its spelling."""
+    """Count the texts of each language; those of the pair go by its spelling."""
     names = {label: code for code in pair for label in expected_labels(code)}
     labels = map(likeliest_language, texts)
     return Counter(names.get(label, label) for label in labels if label != NO_LANGUAGE)

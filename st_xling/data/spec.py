@@ -1,6 +1,6 @@
 """Data specs: ``[NAME=]LOCATION[?OPTION=VALUE&…]``, one grammar for all commands, parsed here.
 
-``NAME`` is one language (``de``), or two joined by a hyphen (``de-en``); ``queries`` stands for ``en``. Codes may have
+``NAME`` is one language (``de``), or two joined by a hyphen (``de-en``); ``queries`` means ``en``. Codes may have
 a script and a region: ``zh_Hant``, ``deu_Latn``, ``en-GB``, ``pt_BR``, ``zh-Hans-CN``. After a hyphen a region is in
 capitals, so that ``pt-BR-en`` and ``de-en-GB`` each have one reading and ``pt-br-en`` is an error. Codes are kept as
 given and compared by language (see :mod:`st_xling.utils.languages`). Any other text before ``=`` belongs to

@@ -100,7 +100,7 @@ def stream_shares(
     if unknown and len(rows) > 1 and exponent != 0:
         if alpha is not None or temperature is not None:
             raise ValueError(
-                f"balancing streams needs their sizes: {', '.join(unknown)} says none; take alpha=0 (all alike)."
+                f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
             )
         logger.warning("%s does not say how many rows it has: all data sets get the same share", ", ".join(unknown))
     if unknown:

@@ -35,7 +35,7 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
     Raises:
         FileNotFoundError: If there is no such folder, or it has no such file.
         ParallelTextError: For one-sided languages, unequal line counts and faulty lines of all languages together.
-            There is no skipping: a test set with lines left out is another test set.
+            There is no skipping: a test set without some lines is another test set.
         ValueError: If ``languages`` holds one that is not there.
     """
     folder = Path(folder)
@@ -163,7 +163,7 @@ def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
 
     Args:
         corpus: With gold.
-        size: Source sentences to keep; all where there are no more, which a warning says.
+        size: Source sentences to keep; all, with a warning, where there are no more.
         seed: Of the draw.
     Raises:
         ValueError: A size below 1, no gold, or none of the drawn sentences in it.

@@ -120,7 +120,7 @@ def pair_hashes(source: Hashes, target: Hashes) -> Hashes:
 
 
 def find_sorted(ordered: np.ndarray, values: np.ndarray) -> tuple[Places, npt.NDArray[np.bool_]]:
-    """Where each value stands among the ordered ones, and whether it does. *Shape:* as ``values``, both"""
+    """Return the place of each value among the ordered ones, and whether it is there. *Shape:* as ``values``, both"""
     if not len(ordered):
         return np.zeros(values.shape, np.int64), np.zeros(values.shape, bool)
     places = np.minimum(np.searchsorted(ordered, values), len(ordered) - 1)

@@ -160,7 +160,7 @@ def evaluate_alignment(
 
 
 def sign_alignment(model: SentenceTransformer, layers: Iterable[int], method: str, data: str) -> str:
-    """What links depend on besides the model."""
+    """Return what links depend on besides the model."""
     return sign("alignment", method=method, layers=layers, data=data, model=model_options(model))
 
 

@@ -103,7 +103,7 @@ class SignedEvaluator(BaseEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model."""
+        """All that a metric depends on besides the model."""
         raise NotImplementedError
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 #: Measures of each language pair.
 MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
 
-#: Sentences of each corpus and how many of them have their translation in the other, unless the spec says otherwise.
+#: Sentences of each corpus and how many of them have their translation in the other, unless the spec overrides it.
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
 
 Corpora: TypeAlias = "Mapping[str, BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]]"
@@ -205,7 +205,7 @@ class BuccEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
+        """All that a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
         return self.sign(
             "bucc",

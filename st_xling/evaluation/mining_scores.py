@@ -16,7 +16,7 @@ THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
 
 @dataclass(frozen=True)
 class MiningScores:
-    """What the pairs that score at least a threshold are worth.
+    """Precision, recall and F1 of the pairs that score at least a threshold.
 
     Attributes:
         precision: Correct share of the mined pairs, in [0, 1].
@@ -41,7 +41,7 @@ class MiningScores:
 
 @dataclass(frozen=True, eq=False)
 class EvaluatedPairs:
-    """Candidate pairs of one corpus beside its gold.
+    """Candidate pairs of one corpus with its gold.
 
     Attributes:
         scores: float64, finite. *Shape:* ``(pairs,)``

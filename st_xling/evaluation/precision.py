@@ -22,7 +22,7 @@ DIRECTIONS = ("source_to_target", "target_to_source", "mean")
 
 
 class PrecisionEvaluator(SignedEvaluator):
-    """How often a translation is among the N nearest sentences, by cosine, both ways, with macro averages.
+    """P@N: the share of translations among the N nearest sentences by cosine, both ways, with macro averages.
 
     Args:
         pairs: Name, such as ``"zh-vi"``, to aligned texts: two lists, or a ``Dataset`` with columns ``source`` and
@@ -69,7 +69,7 @@ class PrecisionEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
+        """All that a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
         data = f"{self.data_name}@{sha8(self.pairs)}"
         repeats = sum(self.repeats.values()) or None
         return self.sign(
@@ -120,7 +120,7 @@ class PrecisionEvaluator(SignedEvaluator):
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
     columns = getattr(pairs, "column_names", None) or ()
-    # Lists have no columns of languages: then the name, such as zh-vi, says what they are.
+    # Lists have no columns of languages: then the name, such as zh-vi, names them.
     if not {"source_language", "target_language"} <= set(columns):
         return pair_languages(name)
     source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))

@@ -27,7 +27,7 @@ class RankingScores:
         mrr: Mean reciprocal rank of the first relevant candidate, in [0, 1].
         map: Mean average precision, in [0, 1].
         n_queries: Queries given.
-        n_without_relevant: Those of them without a relevant candidate: left out of the means, or counted as 0.
+        n_without_relevant: Those of them without a relevant candidate: ignored in the means, or counted as 0.
         per_query: What the means are of: a row for each query that counts, a column for each acc@k, then reciprocal
             rank and average precision. *Shape:* ``(queries, measures)``
     """
@@ -171,7 +171,7 @@ def ranking_matrix(
 
     A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
     query with candidates in two languages counts once in each, and may lack a relevant candidate in one of them:
-    ``no_relevant`` then says what it counts.
+    ``no_relevant`` then decides its value.
 
     Args:
         scores: One list a query.

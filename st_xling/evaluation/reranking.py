@@ -197,7 +197,7 @@ class RerankingEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model; the eight hex digits identify all texts, languages and labels."""
+        """All that a metric depends on besides the model; its eight hex digits identify texts, languages and labels."""
         made = getattr(self.pools, "signature", "")
         languages = [
             f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",

@@ -90,7 +90,7 @@ class LanguageBias:
         own_first: Share of queries whose best-ranked relevant passage is in their language.
         expected: What both would be without bias: the share of the query's language among its relevant passages.
         n_queries: Queries that count.
-        n_not_found: Those of them without a relevant hit; they are left out of ``own_share`` and ``own_first``.
+        n_not_found: Those of them without a relevant hit; they are ignored in ``own_share`` and ``own_first``.
     """
 
     own_share: float
@@ -103,7 +103,7 @@ class LanguageBias:
 def language_bias(
     queries: Sequence[PoolQuery], rankings: Rankings, languages: Mapping[str, str]
 ) -> LanguageBias | None:
-    """How much rankings from a mixed pool favour the query's language.
+    """Language bias: the extent to which rankings from a mixed pool favor the query's language.
 
     A query with relevant passages of several grades is looked at by its highest grade alone: the others are not equally
     relevant. Irrelevant passages do not count, so a language whose passages are all ranked high gains nothing.
@@ -143,7 +143,7 @@ def language_bias(
 
 @dataclass(frozen=True)
 class RetrievalReport:
-    """What a system's rankings are worth.
+    """Measures of a system's rankings.
 
     Attributes:
         figures: Label (``fi``, ``en-fi``) → measure → mean over its queries, in [0, 1].
@@ -211,12 +211,12 @@ class RetrievalEvaluator(SignedEvaluator):
 
     @property
     def languages(self) -> list[str]:
-        """Of queries and passages."""
+        """Languages of queries and passages."""
         return sorted({code for part in self.sets for code in (part.language, *part.queries)})
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model; the eight hex digits identify texts and judgements."""
+        """All that a metric depends on besides the model; the eight hex digits identify texts and judgements."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
         return self.sign(
             "retrieval",

@@ -221,7 +221,7 @@ def dense_search(
 
 
 def _places(pool: RetrievalPool) -> np.ndarray:
-    """Of each passage, its place when ids are in order. *Shape:* ``(passages,)``"""
+    """Return the place of each passage when ids are in order. *Shape:* ``(passages,)``"""
     order = sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__)
     places = np.empty(len(order), dtype=np.int64)
     places[order] = np.arange(len(order))

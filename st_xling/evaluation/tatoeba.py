@@ -70,7 +70,7 @@ class TatoebaEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """What a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
+        """All that a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
         group = next((name for name, members in TATOEBA_GROUPS.items() if members == self.languages), None)
         data = f"{self.data_name}@{sha8(self.pairs)}"
         return self.sign(

@@ -151,7 +151,7 @@ def load_english_pairs(
 
     given = [str(spec) for spec in specs]
     wanted = None if languages is None else resolve_languages(languages)
-    # One folder: its own reader picks the languages, and says which it lacks.
+    # One folder: its own reader picks the languages, and names those it lacks.
     if len(given) == 1 and _is_tatoeba(given[0]):
         return _read_tatoeba(given[0], wanted), "tatoeba"
     pairs: dict[str, tuple[list[str], list[str]]] = {}

@@ -43,7 +43,7 @@ class XsimPlusPlus(Xsim):
 
     @property
     def is_error(self) -> np.ndarray:
-        """Of each source. *Shape:* ``(sources,)``, bool"""
+        """True if the search was wrong for each source. *Shape:* ``(sources,)``, bool"""
         return np.array([bool(winner) for winner in self.winners], dtype=bool)
 
     @property

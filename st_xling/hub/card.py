@@ -56,7 +56,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         The card.
     Raises:
         ValueError: No model there, files of ours that are broken, a data set of another name.
-        OSError: When it cannot be written; the card that was there then stands.
+        OSError: When it cannot be written; an earlier card is kept.
     """
     facts = read_facts(folder, options=options)
     data = facts.run.get("data") or {}
@@ -110,7 +110,7 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
 
 
 def card_metadata(facts: CardFacts) -> ModelCardData:
-    """The YAML at the top: what sentence-transformers says of such a model, and results that leaderboards read."""
+    """Return the YAML at the top: sentence-transformers' card data, and results that leaderboards read."""
     st_data = _st_card_data(facts)
     results = [each for result in facts.evaluations for each in eval_results(result)]
     options, base_model = facts.options, facts.base_model
@@ -165,7 +165,7 @@ def eval_results(result: SavedResults) -> list[EvalResult]:
 
 
 def data_title(result: SavedResults) -> str:
-    """What a model was evaluated on."""
+    """Return the name of the data that a model was evaluated on."""
     return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(result.data_name, result.data_name)
 
 
@@ -227,7 +227,7 @@ def _render(facts: CardFacts) -> str:
 
 
 def _st_card_data(facts: CardFacts) -> BaseModelCardData:
-    """What sentence-transformers would say of such a model: library, task, tags, losses with their citations."""
+    """Return sentence-transformers' card data of such a model: library, task, tags, losses with citations."""
     kind = SentenceTransformerModelCardData if facts.kind.is_encoder else CrossEncoderModelCardData
     data = kind(
         language=facts.hub_languages,

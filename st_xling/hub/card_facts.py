@@ -95,14 +95,14 @@ class CardOptions:
             raise ValueError(f"languages are codes such as de, deu or zh-CN, got {', '.join(map(repr, wrong))}.")
 
     def over(self, earlier: CardOptions) -> CardOptions:
-        """These, and what ``earlier`` says where they are silent."""
+        """These, completed by ``earlier``."""
         said = {name: value for name, value in vars(self).items() if value is not None}
         return dataclasses.replace(
             earlier, **{**said, "data_licenses": {**earlier.data_licenses, **self.data_licenses}}
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """What is said, for JSON."""
+        """Return the options that are set, for JSON."""
         said = {name: value for name, value in vars(self).items() if value}
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
@@ -128,7 +128,7 @@ class ModelKind:
         layers: Of the transformer.
         pooling: How its tokens become one vector.
         dtype: Of its weights.
-        prompts: Name → what stands before a text; those that say nothing are left out.
+        prompts: Name → text before each text; empty ones are omitted.
         default_prompt: Name of the one that ``encode`` puts there by itself.
     """
 
@@ -246,7 +246,7 @@ class DataSource:
         sha8: Fingerprint of the text.
         specs: What options of the command said of it; several where they were put together.
         hub_id: Of a data set of the Hub.
-        license: As the user says, that of the phrasebook, or ``"unknown"``.
+        license: The user's, that of the phrasebook, or ``"unknown"``.
     """
 
     name: str
@@ -288,7 +288,7 @@ class CardFacts:
     Attributes:
         folder: The folder.
         kind: What the model is.
-        said: What the user says, for ``card.json``.
+        said: The user's options, for ``card.json``.
         looked_up: ``base_model`` and ``data`` that are ids on the Hub, see :func:`_look_up`.
         run: ``training/run.json``, or empty.
         results: ``results.json``, or empty.
@@ -311,7 +311,7 @@ class CardFacts:
 
     @cached_property
     def options(self) -> CardOptions:
-        """What the user says; where that is silent, the card of what the model was made from, or one of others."""
+        """The user's options, completed from the card of the model's source or from one that others wrote."""
         options = CardOptions()
         report = self.slim or self.postprocess
         for term, text in (report.get("source_card") or self.looked_up.get("card") or {}).items():
@@ -321,27 +321,27 @@ class CardFacts:
 
     @property
     def slim(self) -> Mapping[str, Any]:
-        """What ``st-xling slim`` says of the cut, or empty."""
+        """Report of ``st-xling slim``, or empty."""
         return self.results.get("slim") or {}
 
     @property
     def postprocess(self) -> Mapping[str, Any]:
-        """What ``st-xling postprocess`` says of its steps, or empty."""
+        """Report of ``st-xling postprocess``, or empty."""
         return self.results.get("postprocess") or {}
 
     @property
     def is_retriever(self) -> bool:
-        """Whether queries and passages are embedded each in their own way."""
+        """True if queries and passages are embedded differently."""
         return self.kind.kind == "separate" or "retrieval" in self.recipe
 
     @property
     def compares_sentences(self) -> bool:
-        """Whether it is a cross-encoder of pairs of sentences, rather than of query and passage."""
+        """True if it is a cross-encoder of pairs of sentences, rather than of query and passage."""
         return self.kind.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
 
     @property
     def kind_words(self) -> str:
-        """What the model is, in lower case."""
+        """Kind of the model, in lower case."""
         if self.compares_sentences:
             return "cross-lingual paraphrase identifier (cross-encoder)"
         if self.is_retriever and self.kind.kind == "encoder":
@@ -350,7 +350,7 @@ class CardFacts:
 
     @property
     def title(self) -> str:
-        """What the user calls the model, the name of its repository, or its kind with languages and recipe."""
+        """Title: the user's, the name of its repository, or its kind with languages and recipe."""
         if self.options.title:
             return one_line(self.options.title)
         if self.options.repo_id:
@@ -384,13 +384,13 @@ class CardFacts:
 
     @property
     def only_phrasebook(self) -> bool:
-        """Whether all training text is the phrasebook's."""
+        """True if all training text is the phrasebook's."""
         specs = [spec for source in self.sources for spec in source.specs]
         return bool(specs) and all(split_spec(spec).is_phrasebook for spec in specs)
 
     @cached_property
     def languages(self) -> tuple[str, ...]:
-        """Codes that the user says, or those that names of the training data and labels of its specs say."""
+        """The user's codes, or those in names of the training data and labels of its specs."""
         if self.options.languages:
             return self.options.languages
         if self.slim:
@@ -411,7 +411,7 @@ class CardFacts:
 
 
 def has_card_of_others(folder: Path) -> bool:
-    """Whether a card lies there that is not of our making."""
+    """Return whether the folder has a card that we did not write."""
     return (folder / CARD).exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
 
 
@@ -420,7 +420,7 @@ def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> Car
 
     Args:
         folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
-        options: What the user says now, over what ``card.json`` says.
+        options: The user's options, which override those of ``card.json``.
     Raises:
         ValueError: No folder, no model in it, files of ours that are broken.
     """
@@ -468,7 +468,7 @@ def _specs_of(name: str, run: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(spec for _, spec, _ in _training_sources(run))
     specs = []
     for role, spec, names in _training_sources(run):
-        # Without names, several data sets of the role came from several specs, and are not told apart.
+        # Without names, several data sets of the role came from several specs, and cannot be distinguished.
         unnamed = not names and (":" not in name or name.startswith(f"{role}:"))
         if unnamed or name in [*names, *(f"{role}:{part}" for part in names)]:
             specs.append(spec)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
-# `_` and `:` mean something only beside other characters; `$` opens formulas on the Hub.
+# `_` and `:` mean something only next to other characters; `$` opens formulas on the Hub.
 _MEANINGFUL = re.compile(r"[&<>|`*\[\]\\~$]|(?<![^\W_])_|_(?![^\W_])|(?<=[hH][tT][tT][pP])s?:|(?<=[wW]{3})\.")
 _LEADING = re.compile(r"^(?:[-+=#]|\d+(?=[.)](?:\s|$)))")
 _BACKTICKS = re.compile(r"`+")

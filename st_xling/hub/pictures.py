@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 FOLDER = "pictures"
 ACCURACY, SCORES = "accuracy_by_language.png", "score_histogram.png"
 
-_BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # told apart by the colour-blind
+_BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
 _DPI = 110
 _MOST_ROWS = 120
 

@@ -193,7 +193,7 @@ def _check_stock(folder: Path, known: list[str]) -> None:
 
 @dataclass(frozen=True)
 class PushReport:
-    """What a push published, or would publish.
+    """Files that a push published, or would publish.
 
     Attributes:
         repo_id: Repository on the Hub.
@@ -250,8 +250,8 @@ def push_model(
     published = published_files(folder)  # check the folder before pictures are drawn
     check_links(folder, published)
     card_text(folder)
-    with tempfile.TemporaryDirectory(prefix="st-xling-") as beside:
-        copy = _copy(folder, published, Path(beside) / folder.resolve().name)
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as parent:
+        copy = _copy(folder, published, Path(parent) / folder.resolve().name)
         write_card(copy, options=CardOptions(repo_id=repo_id))
         for path in RECORDS:
             if (copy / path).is_file():

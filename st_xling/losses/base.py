@@ -27,7 +27,7 @@ Batch = list[dict[str, Tensor]]
 LossValue = Tensor | dict[str, Tensor]
 Part = tuple[Tensor, Tensor]
 
-#: What a column has beside what the encoder reads: handed on to the losses.
+#: Features of a column that the encoder does not read; they are passed to the losses.
 ASIDE = ("language",)
 _SHARED_OUTPUTS = ("input_ids", "attention_mask", "token_embeddings", "sentence_embedding")
 
@@ -466,7 +466,7 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
         needed: Whether the embeddings are read by anybody; otherwise padded columns come back as they are.
 
     Returns:
-        One dict a column, with the tokens' and the sentence's embeddings beside what came in.
+        One dict a column, with the tokens' and the sentence's embeddings added to what came in.
     """
     # Wrappers for distributed training must see a pass, in which they prepare for the gradients.
     unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)

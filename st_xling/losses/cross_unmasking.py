@@ -18,7 +18,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
     .. math:: L = \frac{1}{2} \left( CE(g(s_y, h(\tilde{x})), x) + CE(g(s_x, h(\tilde{y})), y) \right)
 
     ``x~`` is ``x`` with words hidden, ``h`` the encoder's token states, ``s_y`` the embedding of the whole ``y``, which
-    stands in the place of CLS, and ``g`` layers of the loss's own under a vocabulary head. So many words are hidden
+    takes the place of CLS, and ``g`` layers of the loss's own under a vocabulary head. So many words are hidden
     that the embedding is needed. The gradient reaches the encoder through the embedding and through the tokens.
 
     Args:

@@ -49,7 +49,7 @@ def embedding_distance(
 
 
 class EmbeddingDistanceLoss(CrossLingualLoss):
-    """Pulls translations together, and nothing apart: it wants a term beside it that keeps sentences distinct.
+    """Pulls translations together, and nothing apart: combine it with a term that keeps sentences distinct.
 
     Args:
         model: The ``SentenceTransformer`` to train.

@@ -50,7 +50,7 @@ class GatheredBatch:
 
     @property
     def alone(self) -> bool:
-        """Whether own rows are all rows."""
+        """True if there is only this process."""
         return len(self.sizes) == 1
 
     @property

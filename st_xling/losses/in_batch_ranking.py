@@ -57,7 +57,7 @@ class InBatchRankingLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         queries, *passages = (column["sentence_embedding"] for column in batch)
         gathered = GatheredBatch.of(queries, gather=self.gather_across_devices)
-        # A query's own passage stands in its row of the first passage column; hard negatives follow behind all rows.
+        # A query's own passage is in its row of the first passage column; hard negatives follow behind all rows.
         candidates = torch.cat([gathered.gather(column) for column in passages])
         logits, own = self.scale * similarity_matrix(queries, candidates), gathered.rows(queries.device)
         return gathered.mean(F.cross_entropy(logits, own, reduction="sum"))

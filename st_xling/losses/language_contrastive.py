@@ -13,7 +13,7 @@ from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_mat
 def language_contrastive(
     source: Tensor, target: Tensor, others: Tensor | None = None, *, gathered: GatheredBatch | None = None
 ) -> Tensor:
-    r"""How far the rest of the batch can tell the two sentences of a translation pair apart.
+    r"""Penalize differences between the two sentences of a pair in their similarity to the rest of the batch.
 
     .. math:: L = \frac{1}{|P|\,|K|\,2} \sum_{(i,j) \in P} \sum_{k \ne i,j} -\log p_{ijk} - \log (1 - p_{ijk}),
         \quad p_{ijk} = \frac{e^{\cos(z_i, z_k)}}{e^{\cos(z_i, z_k)} + e^{\cos(z_j, z_k)}}
@@ -65,7 +65,7 @@ class LanguageContrastiveLoss(CrossLingualLoss):
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
 
     Requirements:
-        1. Parallel pairs of some languages, at least two a batch or with other sentences beside.
+        1. Parallel pairs of some languages, at least two a batch or with other sentences.
         2. Optionally text of other languages.
 
     Inputs:

@@ -215,6 +215,6 @@ def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
 
 
 def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
-    """What occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
+    """Return what occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
     source, target = set(columns[0]), set(columns[1])
     return {"source": source, "target": target}.get(direction, source | target)

@@ -1,4 +1,4 @@
-"""What token-level objectives feed the encoder: a pair as one sequence, and text with hidden tokens."""
+"""Inputs of token-level objectives: a pair as one sequence, and text with hidden tokens."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class JoinedPairs:
-    """``[CLS] x [SEP] y [SEP]``, row by row; padding stands between the sentences where positions are absolute (BERT),
+    """``[CLS] x [SEP] y [SEP]``, row by row; padding is between the sentences where positions are absolute (BERT),
     else before them, and is masked.
 
     Attributes:
@@ -28,7 +28,7 @@ class JoinedPairs:
         attention_mask: True for tokens. *Shape:* ``(batch, tokens)``
         position_ids: As the encoder counts them. *Shape:* ``(batch, tokens)``
         segment_ids: 0 for the source, 1 for the target; all 0 without segments. *Shape:* ``(batch, tokens)``
-        source: True for the source's words, special tokens left out. *Shape:* ``(batch, tokens)``
+        source: True for the source's words, without special tokens. *Shape:* ``(batch, tokens)``
         target: The same for the target.
         source_length: Columns of the source; the target's begin there.
     """
@@ -51,7 +51,7 @@ def join_pairs(
         parts: The encoder that will read the result.
         source: Column with ``input_ids`` and ``attention_mask``. *Shape:* ``(batch, tokens)``
         target: The same for the target.
-        positions: ``"restarting"`` counts the target's from the beginning again, as XLM does; ``"running"`` goes on
+        positions: ``"restarting"`` counts the target's from the beginning again, as XLM does; ``"running"`` continues
             after the source's, as BERT does.
         segments: Give the target segment 1, as BERT does, where the encoder has two.
 
@@ -103,7 +103,7 @@ def sentences(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tenso
 
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
-    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; the log says so."""
+    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; this is logged."""
     check_choice("positions", positions, Positions)
     if positions == "restarting" and not parts.reads_positions:
         logger.info("%s counts no positions: those of the second sentence run on.", type(parts.model).__name__)

@@ -49,7 +49,7 @@ def head_cross_entropy(
     """Sum of the cross-entropies of tokens under a vocabulary head, and how many were scored.
 
     Args:
-        head: Its ``target_vocabulary`` says which tokens are scored.
+        head: Its ``target_vocabulary`` selects the tokens that are scored.
         word_embeddings: The encoder's, which a tied head scores with.
         states: *Shape:* ``(tokens, hidden)``
         token_ids: What the tokens are. *Shape:* ``(tokens,)``

@@ -32,9 +32,9 @@ def write_shims() -> None:
         with contextlib.suppress(OSError):
             if not shim.is_file() or shim.read_bytes() != text:
                 shim.parent.mkdir(parents=True, exist_ok=True)
-                beside = shim.with_name(f".{os.getpid()}.tmp")
-                beside.write_bytes(text)
-                beside.replace(shim)
+                temporary = shim.with_name(f".{os.getpid()}.tmp")
+                temporary.write_bytes(text)
+                temporary.replace(shim)
 
 
 def modules_cache() -> Path:

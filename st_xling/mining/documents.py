@@ -1,6 +1,6 @@
 """Align the sentences of a document and its translation, in order.
 
-Neighboring sentences are embedded together, as one text, so that one vector stands for a group of them; a dynamic
+Neighboring sentences are embedded together, as one text, so that one vector represents a group of them; a dynamic
 program then chooses the groups that belong together, as Vecalign does (Thompson and Koehn 2019, "Vecalign: Improved
 Sentence Alignment in Linear Time and Space"). The distance of two groups is normalized by their distances from random
 ones (section 3.2), and long documents are first aligned in coarse chunks, then near that path (section 3.3).
@@ -160,7 +160,7 @@ def align_documents(
     Args:
         source_sentences: Sentences or paragraphs of a document, in order.
         target_sentences: Those of its translation.
-        model: Encoder: a ``SentenceTransformer``, or the Hub id or folder of one. Left out if embeddings are given.
+        model: Encoder: a ``SentenceTransformer``, or the Hub id or folder of one. Not needed with embeddings.
         source_embeddings: Vectors of ``overlap_texts(sentences, max_size)``, of the sentences that are not empty.
             *Shape:* ``(overlaps, dim)``
         target_embeddings: The same of the target.
@@ -345,7 +345,7 @@ def _random_distances(vectors: np.ndarray, other: DocumentSide, mean: np.ndarray
     """Return the mean distance of groups from random sentences of the other side. *Shape:* ``(starts,)``
 
     The mean of ``1 - x @ y`` over ``y`` is ``1 - x @ mean(y)``. In a short document the nearest sentence, which is
-    probably the translation, would count for much: it is left out.
+    probably the translation, would count for much: it is ignored.
     """
     if mean is not None:
         return np.asarray(1 - vectors @ mean)

@@ -392,7 +392,7 @@ def identify_languages(options: FilterOptions, sources: Sequence[str], targets: 
             language = main_language(texts, share=_MAIN_SHARE)
             if language != UNKNOWN:
                 found[f"{side}_language"] = language
-                logger.info("the %s text is in %s, as it seems; --%s-language names another", side, language, side)
+                logger.info("the %s text seems to be in %s; if not, set --%s-language", side, language, side)
     return replace(options, **found) if found else options
 
 

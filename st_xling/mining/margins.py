@@ -36,7 +36,7 @@ def margin_scores(
     :math:`k` there: its ratio is half of this one, its ranking the same. We keep LASER's :math:`2k`, so that a
     threshold such as 1.06 means here what it means there.
 
-    A ratio over a :math:`b` below 1e-6 says nothing: cosines carry an error near 1e-7, and over a negative :math:`b`
+    A ratio over a :math:`b` below 1e-6 is meaningless: cosines carry an error near 1e-7, and over a negative :math:`b`
     a bad pair would turn into a good one. Such a pair scores minus infinity, whatever its cosine.
 
     Args:

@@ -340,7 +340,7 @@ def _multiply(terms: list[tuple[Number, int]], powers: list[int]) -> None:
 
 
 def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) -> Numbers:
-    """Return the sum of the terms as a number, with what the text around it says of it."""
+    """Return the sum of the terms as a number, with what the text around it adds."""
     if not terms:
         return []
     number = replace(terms[0][0], written=text[start:end])
@@ -407,7 +407,7 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     both sides of a separator as numbers (16.30). What is then left over decides:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
-    - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or left out a repetition. From 13
+    - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or omitted a repetition. From 13
       on a number is missing if the other side has no word of a number; one of four digits always is.
 
     The month of a date, a Roman numeral and a small Chinese one (三十) are matched, but contradict nothing, since the

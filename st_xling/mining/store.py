@@ -33,7 +33,7 @@ from st_xling.utils.resumable import ResumableFolder, differences
 MANIFEST = "manifest.json"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
 
-#: Names that ``dtype`` may take. A row of int8 stands for itself times its scale, a 127th of its
+#: Names that ``dtype`` may take. A row of int8 means itself times its scale, a 127th of its
 #: largest coordinate: cosines do not depend on that, so the rounding of the coordinates is all that is lost.
 DTYPES = {"float32": torch.float32, "float16": torch.float16, "int8": torch.int8}
 
@@ -54,7 +54,7 @@ class ModelIdentity:
     """Name and fingerprint of the encoder of the embeddings.
 
     Attributes:
-        name: As it was requested; says where to look, is not compared.
+        name: As it was requested; not compared.
         revision: Commit on the Hub, where known; not compared.
         fingerprint: Hash of weights, vocabulary and settings; embeddings agree only where this does.
     """
@@ -343,7 +343,7 @@ def write_shards(
         header: Settings that all shards share.
         text: Text of the rows; a resumed writer must agree on it.
         shards: Returns the vectors of the next shards, one by one; its argument are the rows of the complete ones.
-        resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be told apart.
+        resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be distinguished.
         overwrite: Remove a finished store, or a half-written one of something else, first.
     Raises:
         ValueError: If the folder contains something else, or another store (names the differences). For vectors that
@@ -472,7 +472,7 @@ def _check_vectors(vectors: Tensor, place: Callable[[int], str], remedy: str) ->
 
 
 def _task(header: Header, text: TextSummary) -> dict[str, Any]:
-    """What two writers of a store must agree on: contents, not the names of files and models."""
+    """Return what two writers of a store must agree on: contents, not the names of files and models."""
     return {
         **header.settings,
         "command": "encode",

@@ -45,7 +45,7 @@ def align_words(
         model: An encoder with a fast tokenizer.
         sources: Sentences, split by :func:`split_words`; or lists of their words.
         targets: Their translations, the same.
-        method: ``"intersection"`` links two words that are each other's nearest. ``"itermax"`` goes on with a second
+        method: ``"intersection"`` links two words that are each other's nearest. ``"itermax"`` adds a second
             round, in which words that are linked already count for less and two linked ones for nothing: more links,
             slightly fewer of them right. ``"corpus"`` also counts which words go together in all pairs of the call,
             and which have no partner, see :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred
@@ -170,7 +170,7 @@ def _states_of_pairs(
 
 
 def split_words(text: str) -> list[str]:
-    """What spaces separate, with punctuation as words of its own; of scripts without spaces each character.
+    """Split at spaces, with punctuation as separate words, and scripts without spaces into characters.
 
     Example:
         >>> split_words("Er kam, sah – und 说你好。")

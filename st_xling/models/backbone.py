@@ -58,7 +58,7 @@ class Backbone:
 
     @property
     def reads_positions(self) -> bool:
-        """Whether it can be told a token's position: DeBERTa-v3 knows the distances between columns alone."""
+        """True if it takes positions of tokens: DeBERTa-v3 knows only the distances between columns."""
         return self.position_table is not None or hasattr(self.model, "rotary_emb")
 
     def position_ids(self, attention_mask: Tensor) -> Tensor:
@@ -78,18 +78,18 @@ class Backbone:
 
         Args:
             input_ids: Or ``inputs_embeds``, what the word embeddings gave.
-            **inputs: ``position_ids``, ``token_type_ids``; what the family does not know is left out.
+            **inputs: ``position_ids``, ``token_type_ids``; what the family does not know is dropped.
         """
         if self.embeddings is self.word_embeddings:  # EuroBERT: a table, and rotary positions in the layers
             return inputs["inputs_embeds"] if input_ids is None else self.embeddings(input_ids)  # type: ignore[return-value]
         return self.embeddings(**_known(self.embeddings, input_ids=input_ids, **inputs))
 
     def encode(self, **inputs: Tensor | None) -> Tensor:
-        """States of the last layer of a pass of its own; what the family does not know is left out."""
+        """States of the last layer of a pass of its own; what the family does not know is dropped."""
         return self.model(**_known(self.model, return_dict=True, **inputs)).last_hidden_state
 
     def run(self, layers: Sequence[nn.Module], states: Tensor, attention_mask: Tensor, position_ids: Tensor) -> Tensor:
-        """``states`` through ``layers`` in place of the encoder's own, and through all that stands around them.
+        """``states`` through ``layers`` in place of the encoder's own, and through all that is around them.
 
         The family's code makes masks and relative or rotary positions, and normalises at the end.
 
@@ -108,7 +108,7 @@ class Backbone:
             child._modules = dict(child._modules)  # type: ignore[union-attr]
             parent._modules[name], parent = child, child  # type: ignore[assignment]
         parent._modules[path[-1]] = nn.ModuleList(layers)
-        if len(layers) < len(self.layers) and "conv" in parent._modules:  # beside DeBERTa's first layer
+        if len(layers) < len(self.layers) and "conv" in parent._modules:  # next to DeBERTa's first layer
             parent._modules["conv"] = None
         if self.embeddings is not self.word_embeddings:
             name = next(name for name, child in model.named_children() if child is self.embeddings)
@@ -121,7 +121,7 @@ class Backbone:
 
 
 class _Constant(nn.Module):
-    """Stands in for embeddings that are made already."""
+    """Replaces the embedding layer by given embeddings."""
 
     def __init__(self, states: Tensor) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
     """Id of the tokenizer's ``mask``, ``cls`` or ``sep`` token.
 
     Raises:
-        ValueError: The tokenizer has none; ``purpose`` says who needs it.
+        ValueError: The tokenizer has none; ``purpose`` names who needs it.
     """
     value = getattr(tokenizer, f"{kind}_token_id", None)
     if value is None:
@@ -223,17 +223,17 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
 
 
 def cls_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
-    """True where a row's CLS token stands, or the one that begins its text. *Shape:* ``(batch, tokens)`` → the same."""
+    """True at a row's CLS token, or the one that begins its text. *Shape:* ``(batch, tokens)`` → the same."""
     return _marks(input_ids, tokenizer.cls_token_id, tokenizer.bos_token_id)
 
 
 def sep_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
-    """True where a row's SEP token stands, or the one that ends its text. *Shape:* ``(batch, tokens)`` → the same."""
+    """True at a row's SEP token, or the one that ends its text. *Shape:* ``(batch, tokens)`` → the same."""
     return _marks(input_ids, tokenizer.sep_token_id, tokenizer.eos_token_id)
 
 
 def _marks(input_ids: Tensor, *ids: int | None) -> Tensor:
-    """Where the first of the ids stands that the tokenizer has."""
+    """Return the places of the first of the ids that the tokenizer has."""
     mark = next((id_ for id_ in ids if id_ is not None), None)
     return torch.zeros_like(input_ids, dtype=torch.bool) if mark is None else input_ids == mark
 
@@ -241,7 +241,7 @@ def _marks(input_ids: Tensor, *ids: int | None) -> Tensor:
 def right_align(mask: Tensor, *values: Tensor) -> list[Tensor]:
     """``mask`` and ``values`` with each row's padding moved to its front. *Shape:* ``(batch, tokens, …)`` each
 
-    What follows a row then stands right behind its last token, as families need it that count distances by columns.
+    What follows a row is then right behind its last token, as families need it that count distances by columns.
     """
     size = mask.shape[1]
     padding = mask.flip(1).long().argmax(dim=1, keepdim=True)  # behind the last token; 0 for a row without any

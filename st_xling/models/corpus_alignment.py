@@ -13,7 +13,7 @@ TEMPERATURE = 0.1  # of cosines, where they become probabilities
 NO_PARTNER = 0.2  # probability that a word has none, before anything is counted
 ROUNDS = 3
 SURE = 0.5  # mean of both directions' probabilities from which two words are linked
-LIKELY = 0.4  # probability in one direction from which a word joins the link beside it
+LIKELY = 0.4  # probability in one direction from which a word joins the link next to it
 
 Links = list[tuple[int, int]]
 
@@ -28,7 +28,7 @@ def link_by_corpus(
     :math:`t(w \mid v)`, how often the word *v* goes with *w*; and :math:`p(i \mid j) \propto e^{s_{ij} / \tau} \,
     t(w_j \mid v_i)` makes new ones. So words that are near by chance are set right by the other pairs, and a word that
     is always said by two keeps both. Both directions are learned apart; words are linked where the mean of both is
-    above one half, then grown: a word without a link joins the link beside it if one direction would. That takes some
+    above one half, then grown: a word without a link joins the link next to it if one direction would. That takes some
     100 bytes of memory for every two words of a pair, 3 GB for 100,000 pairs of 17 words, and less time than encoding.
 
     Args:
@@ -107,13 +107,13 @@ def _choices(
 def _grown(forward: np.ndarray, backward: np.ndarray) -> Links:
     linked, likely = (forward + backward) / 2 > SURE, np.maximum(forward, backward) > LIKELY
     while True:
-        beside = np.zeros_like(linked)
-        beside[1:] |= linked[:-1]
-        beside[:-1] |= linked[1:]
-        beside[:, 1:] |= linked[:, :-1]
-        beside[:, :-1] |= linked[:, 1:]
+        neighbor = np.zeros_like(linked)
+        neighbor[1:] |= linked[:-1]
+        neighbor[:-1] |= linked[1:]
+        neighbor[:, 1:] |= linked[:, :-1]
+        neighbor[:, :-1] |= linked[:, 1:]
         free = ~linked.any(axis=1, keepdims=True) | ~linked.any(axis=0, keepdims=True)
-        more = likely & beside & free & ~linked
+        more = likely & neighbor & free & ~linked
         if not more.any():
             return [(i, j) for i, j in np.argwhere(linked).tolist()]
         linked |= more

@@ -112,7 +112,7 @@ def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
 
 
 def head_modules(model: CrossEncoder) -> list[nn.Module]:
-    """What :func:`replace_head` renews: the last linear layer, or all that the backbone has after its base model."""
+    """Return what :func:`replace_head` renews: the last linear layer, or all that follows the base model."""
     last = model[-1]
     if isinstance(last, Dense) and last.module_output_name == "scores":
         return [last]
@@ -131,7 +131,7 @@ def _transformer(start: str | SentenceTransformer | CrossEncoder, **options: Any
     """The first module of ``start``, its own alone."""
     with _without_notices():
         model = load_encoder(start, **options) if isinstance(start, str) else start
-    token_encoder(model)  # or an error that says what is missing
+    token_encoder(model)  # or an error that names what is missing
     check_start(model, None, given=not isinstance(start, str))
     return model[0] if isinstance(start, str) else copy.deepcopy(model[0])  # type: ignore[return-value]
 

@@ -36,7 +36,7 @@ CHUNK_TOKENS = 2048 * 512
 #: Tokens of a batch, padding included: on a CPU as many as its caches hold, on a GPU what keeps it busy.
 CPU_TOKENS, GPU_TOKENS = 2048, 16384
 
-#: Rows of a batch where tokens cannot be counted, unless the caller says.
+#: Rows of a batch where tokens cannot be counted, unless the caller sets it.
 ROWS = 128
 
 
@@ -66,7 +66,7 @@ def encode(
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
         role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
-        prompt: Stands before each text; else ``prompt_name``'s, else the model's own for this role.
+        prompt: Text before each text; else ``prompt_name``'s, else the model's own for this role.
         prompt_name: One of the model's own prompts.
         normalize_embeddings: Scale each vector to length 1, in float32.
         truncate_dim: Leading dimensions that are kept; by default the model's own setting.
@@ -135,7 +135,7 @@ def prompt_text(model: Any, prompt: str | None = None, prompt_name: str | None =
 
 
 def own_prompt(model: Any, role: Role = "text") -> str:
-    """What stands before a text by the model's own choice, in ``encode``, ``encode_query`` or ``encode_document``."""
+    """Return the model's own prompt in ``encode``, ``encode_query`` or ``encode_document``."""
     prompts, default = getattr(model, "prompts", {}), getattr(model, "default_prompt_name", None)
     names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
     name = next((name for name in names if name in prompts), default)
@@ -198,7 +198,7 @@ def token_batches(
             by_tokens = torch.argsort(lengths, descending=True, stable=True)
             for batch_rows in batches(lengths[by_tokens].numpy(), most_tokens, batch_size):
                 rows = by_tokens[batch_rows]
-                # Padding stands on one side: what is left are the columns that hold a token of any row.
+                # Padding is on one side: what is left are the columns that hold a token of any row.
                 columns = mask[rows].any(dim=0).nonzero().flatten()
                 begin, end = (int(columns[0]), int(columns[-1]) + 1) if len(columns) else (0, 1)
                 batch = {**features, **{name: value[rows, begin:end] for name, value in tensors.items()}}

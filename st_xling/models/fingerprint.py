@@ -32,7 +32,7 @@ def model_fingerprint(model: Any) -> str:
     }
     digest.update(json.dumps(settings, sort_keys=True, default=str).encode("utf-8"))
     backend = getattr(model, "backend", "torch")
-    if backend != "torch":  # its weights are not torch's: what it computes stands for them, but for last bits
+    if backend != "torch":  # its weights are not torch's: identified by what it computes
         scores = model.predict([(text, text) for text in PROBES]) if hasattr(model, "predict") else model.encode(PROBES)
         digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
     # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets

@@ -18,7 +18,7 @@ from st_xling.utils.choices import Pooling
 TOLERANCE = 1e-4
 """Difference of states, relative to the largest of them, that counts as none: the same kernels made both."""
 
-_FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # beside the list of layers
+_FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # next to the list of layers
 
 
 def layer_count(model: nn.Module) -> int:
@@ -35,7 +35,7 @@ def layer_count(model: nn.Module) -> int:
 
 
 def check_layer(model: nn.Module, layer: int) -> int:
-    """``layer`` itself, or ``ValueError`` that says how many layers there are."""
+    """Return ``layer``, or raise ``ValueError`` with the number of layers."""
     count = layer_count(model)
     if not 1 <= layer <= count:
         raise ValueError(

@@ -27,7 +27,7 @@ def length_groups(lengths: np.ndarray, group_tokens: int) -> list[np.ndarray]:
 
     Args:
         lengths: Tokens of each row. *Shape:* ``(rows,)``
-        group_tokens: What a group costs beside its rows, each as long as its longest.
+        group_tokens: What a group costs besides its rows, each as long as its longest.
     Example:
         >>> [group.tolist() for group in length_groups(np.array([5, 30, 6, 29]), 10)]
         [[1, 3], [2, 0]]

@@ -140,7 +140,7 @@ _WANTS = {
 
 @contextlib.contextmanager
 def _running(backend: Backend) -> Iterator[None]:
-    """Load by ``backend`` within; ``ValueError`` says what to install where its libraries are missing or do not fit."""
+    """Load by ``backend`` within; ``ValueError`` names what to install if its libraries are missing."""
     try:
         yield
     except Exception as error:
@@ -172,7 +172,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
                 "run with all your rights on this machine; read it, and if you trust it pass trust_remote_code=True "
                 "(--trust-remote-code)."
             ) from error
-        if "pip install" in str(error):  # it says what is missing, and how to get it
+        if "pip install" in str(error):  # it names what is missing and how to get it
             raise _NotLoadable(f"{str(name_or_path)!r}: {str(error).strip().splitlines()[0]}") from error
         kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
         raise _NotLoadable(
@@ -185,7 +185,7 @@ class _NotLoadable(ValueError):
 
 
 def _panic() -> type[BaseException]:
-    """What a fault in Rust raises, here of tokenizers: no ``Exception``, and of no importable name."""
+    """Exception of a fault in Rust, here of tokenizers: no ``Exception``, and not importable."""
     return next((kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException"), Exception)
 
 
@@ -227,7 +227,7 @@ def longest_input(model: BaseModel) -> int | None:
 
 
 def _cause(error: BaseException) -> str:
-    """One line: the kind of error is named where its message alone says little, as a ``KeyError``'s."""
+    """One line: the kind of error is named where its message alone means little, as a ``KeyError``'s."""
     lines = str(error).strip().splitlines() or [""]
     kind = "" if isinstance(error, (OSError, ValueError)) and lines[0] else f"{type(error).__name__}: "
     return f"{kind}{lines[0][:500]}".rstrip(".: ") + "."

@@ -41,7 +41,7 @@ M = TypeVar("M", bound=nn.Module)
 
 @dataclass(frozen=True)
 class LoraOptions:
-    """Low-rank adapters beside frozen weights: ``W x + alpha / rank · B A x``, of which ``A`` and ``B`` are trained.
+    """Low-rank adapters next to frozen weights: ``W x + alpha / rank · B A x``, of which ``A`` and ``B`` are trained.
 
     Attributes:
         rank: Rows of ``A``.

@@ -198,7 +198,7 @@ class RankedPassage:
 def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **options: Any) -> np.ndarray:
     """Score how relevant the second text of each pair is to the first, as ``CrossEncoder.predict`` does.
 
-    Only the second text is cut where a pair is longer than the model; a warning says how often that was.
+    Only the second text is cut where a pair is longer than the model; a warning counts them.
 
     Args:
         model: A cross-encoder of one label.

@@ -64,7 +64,7 @@ def _identity(model: Any) -> list[Any]:
 
 
 def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
-    """What the card of a folder, or of something on the Hub that was fetched before, says in its YAML; else nothing."""
+    """Return the YAML of the card of a folder, or of a Hub repository that was fetched before; else nothing."""
     card: Any = Path(name) / _CARD
     try:
         if not card.parent.is_dir():

@@ -40,7 +40,7 @@ def load_encoder(
 ) -> SentenceTransformer:
     """A sentence encoder from a sentence-transformers model or a bare transformer.
 
-    What is left out is as the model was saved; what is not, signatures name: see :func:`model_options`.
+    Options that are not given are the saved model's; the others are named in signatures: see :func:`model_options`.
 
     Args:
         name_or_path: Hub id or folder.
@@ -116,17 +116,17 @@ def view(
     passage_prompt: str | None = None,
     truncate_dim: int | None = None,
 ) -> SentenceTransformer:
-    """The encoder cut, pooled and prompted as requested; what is left out, or what it has anyway, stays its own.
+    """The encoder cut, pooled and prompted as requested; other options stay its own.
 
     Args:
         model: Its first module is a transformer, where a layer or a pooling is asked for; it stays as it is, and shares
             its weights with the result.
-        layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are left out, since
+        layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are dropped, since
             they were made for the last.
         pooling: ``"mean"``, ``"cls"`` or ``"max"``, for the first pooling module.
-        prompt: Stands before each text; of a retriever before each query. ``""``: none.
+        prompt: Text before each text; of a retriever before each query. ``""``: none.
         prompt_name: One of the model's own prompts, instead.
-        passage_prompt: Stands before each text that ``encode_document`` reads.
+        passage_prompt: Text before each text that ``encode_document`` reads.
         truncate_dim: Dimensions kept of an embedding, the first.
 
     Raises:
@@ -174,7 +174,7 @@ def view(
 
 
 def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
-    """What a figure made with ``model`` depends on besides the saved model: parts of signatures, by name.
+    """Return what a figure made with ``model`` depends on besides the saved model, as parts of signatures.
 
     ``dim``, ``layer`` and ``pooling`` where they are not the model's own; any ``prompt``, and of retrieval that of the
     passages; the ``dtype`` of what is computed where it is not float32; ``backend``, ``revision`` and
@@ -183,7 +183,7 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
         prompt: That stood before each text, in place of the model's own.
-        retrieval: Whether queries and passages were told apart.
+        retrieval: Whether queries and passages were distinguished.
     """
     own = loaded(model).options
     parts = {name: own[name] for name in ("dim", "layer", "pooling") if name in own}

@@ -79,17 +79,17 @@ class Step:
 
     @property
     def trains(self) -> bool:
-        """Whether its result is a model; else it is the file of ``--json``."""
+        """True if the result is a model, rather than the file of ``--json``."""
         return self.words[0] in ("train", "slim")
 
     @property
     def fine_tunes(self) -> bool:
-        """Whether it trains a model only to evaluate it."""
+        """True if it trains a model only to evaluate it."""
         return self.words[0] == "transfer"
 
     @property
     def is_python(self) -> bool:
-        """Whether it is another program than ``st-xling``."""
+        """True if it is another program than ``st-xling``."""
         return self.words[0] == "python"
 
     @property
@@ -99,7 +99,7 @@ class Step:
 
     @property
     def result(self) -> str:
-        """What exists once the step is done, in the output folder."""
+        """Path in the output folder that exists once the step is done."""
         return self.folder if self.trains else f"results/{self.id}.json"
 
     def command(self) -> list[str]:

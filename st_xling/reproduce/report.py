@@ -23,7 +23,7 @@ _PAPER = "paper: "
 
 
 def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = False) -> dict[str, Any]:
-    """Return tables with the values in ``results/``, as JSON; rows without any are left out.
+    """Return tables with the values in ``results/``, as JSON; rows without any are omitted.
 
     Args:
         paper: The paper.

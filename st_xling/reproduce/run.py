@@ -79,7 +79,7 @@ def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
 
 
 def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
-    """Whether the step has finished, its result exists, and the model and data it reads have not changed since."""
+    """Return whether the step is done, with its result there and the model and data it reads unchanged."""
     record = read_json_object(out / "steps" / f"{step.id}.json")
     done = bool(record) and (out / step.result).exists()
     return done and record.get("inputs") == inputs_fingerprint(paper, step, data)

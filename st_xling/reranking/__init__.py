@@ -1,7 +1,7 @@
 """Cross-lingual passage re-ranking: a query in one language, passages in several, put in order by a cross-encoder.
 
 - ``records``: queries and passages of a file by id; which passages are ranked for each query
-- ``rerank_files``: files of queries and passages → ranked passages; killed, it goes on
+- ``rerank_files``: files of queries and passages → ranked passages; resumes when killed
 - ``search_files``: a bi-encoder finds passages in a store, a cross-encoder puts them in order
 
 What training and scoring in memory need can be imported from here too; its modules are

@@ -33,7 +33,7 @@ class TextRecords(IndexedLines[TextRecord]):
     """The records of a file in their order; ids are in memory, and 8 bytes a line.
 
     A line is JSON, ``{"id": …, "text": …, "language": …}`` (``_id`` and ``title`` as in BEIR's files), or where the
-    file's name holds ``.tsv``, ``id TAB text`` or ``id TAB text TAB language``. The language may be left out.
+    file's name holds ``.tsv``, ``id TAB text`` or ``id TAB text TAB language``. The language is optional.
 
     Args:
         path: UTF-8, plain or packed.
@@ -135,7 +135,7 @@ class FirstStage:
             except ValueError as error:
                 faults.add(path, number, "bad line", str(error))
         faults.finalize()
-        # A passage twice for a query stands where it stands first.
+        # A passage that a query has twice keeps its first place.
         self._places = {query: np.array(list(dict.fromkeys(own)), dtype=np.int64) for query, own in places.items()}
         self._others, self.sha256 = np.empty(0, dtype=np.int64), digest.hexdigest()
 

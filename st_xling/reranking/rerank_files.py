@@ -127,7 +127,7 @@ def rerank_texts(
 
 @dataclass(frozen=True)
 class RerankReport:
-    """What a call of :func:`rerank_texts` did.
+    """Counts of a call of :func:`rerank_texts`.
 
     Attributes:
         queries: In the file.
@@ -150,10 +150,10 @@ class RerankReport:
         return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
-        """For people: what was left out and cut, where there is any."""
+        """Lines for people: what was skipped and cut, if any."""
         counts = {
-            "queries without candidates, left out": self.without_candidates,
-            "queries too long for the model, left out": self.long_queries,
+            "queries without candidates, skipped": self.without_candidates,
+            "queries too long for the model, skipped": self.long_queries,
             "passages cut to the model's length": self.cut_passages,
         }
         return [f"{count:,} {what}" for what, count in counts.items() if count]

@@ -32,7 +32,7 @@ class Hit:
         passage_id: Of the passage.
         score: The cross-encoder's; without one, the cosine.
         cosine: Of query and passage, by the bi-encoder.
-        language: Of the passage, as its file says, else as it was identified.
+        language: Of the passage, from its file or else identified.
         identified: Whether it was identified.
         text: The passage.
     """

@@ -1,6 +1,6 @@
 """Adapters on a frozen encoder's layer (mBERT-SF): cached vectors → a small network → one stock model.
 
-A recipe says layer, network, loss and training; a sweep compares all layers: their vectors as they are, centered, and
+A recipe sets layer, network, loss and training; a sweep compares all layers: their vectors as they are, centered, and
 under a trained adapter.
 """
 
@@ -90,7 +90,7 @@ class Adapter(nn.Module):
 
 @dataclass(frozen=True)
 class AdapterOptions:
-    """What is trained, and on which layer.
+    """The network that is trained, and its layer.
 
     Attributes:
         layer: Of the encoder, counted from 1; in a sweep each in turn.
@@ -117,7 +117,7 @@ class SiameseOptions:
 
 @dataclass(frozen=True)
 class EncoderOptions:
-    """How text becomes the vectors below the adapter. ``max_length`` of ``None`` keeps what the model has."""
+    """The vectors below the adapter. ``max_length=None`` keeps the model's own."""
 
     pooling: Pooling = "mean"
     max_length: int | None = None
@@ -302,7 +302,7 @@ def _batches(rows: int, pairs: Any, recipe: AdapterRecipe) -> Iterator[tuple[int
 
 @dataclass(frozen=True)
 class LayerRow:
-    """What is made of one or more columns: their mean.
+    """Results of one or more columns: their mean.
 
     Attributes:
         label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
@@ -407,7 +407,7 @@ def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> s
 
 @dataclass(frozen=True)
 class AdapterResult:
-    """What a run leaves behind.
+    """Result of a run.
 
     Attributes:
         model: The encoder, cut, with the adapter as stock modules.
@@ -433,7 +433,7 @@ class AdapterResult:
         return [{"layer": result.row.label, **entry} for result in self.layers for entry in result.fit.history]
 
     def figures(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Figures for ``results.json``."""
         return {
             "seconds": self.seconds,
             "encoded": self.encoded,
@@ -460,7 +460,7 @@ def train_adapter(
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
-        cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, beside downloaded ones.
+        cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, next to downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
             evaluates the vectors as they are, centered, and under the adapter. A run that is resumed has its vectors
             in the cache, and its training starts again.

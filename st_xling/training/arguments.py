@@ -28,7 +28,7 @@ LOGS_AN_EVALUATION = 5
 
 @dataclass(frozen=True)
 class TrainingOptions:
-    """How long and how fast to learn.
+    """Options of the trainer.
 
     The first block are sentence-transformers' training arguments, with our defaults; the second is what ST lacks.
 
@@ -43,12 +43,12 @@ class TrainingOptions:
         logging_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
         save_total_limit: Checkpoints kept, the best included; ``None``: all.
         early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
-        prompt_name: A prompt of the model that stands before every text, as ``prompts`` does, which holds any text.
+        prompt_name: A prompt of the model to put before every text, as ``prompts`` does, which holds any text.
         group_by_length: Batch sentences of like length.
         split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
             (dropout draws other numbers), and little time spent on padding.
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
-        lora: Train adapters beside frozen weights; ``None``: train all weights.
+        lora: Train adapters over frozen weights; ``None``: train all weights.
         language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
         batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
         keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
@@ -60,7 +60,7 @@ class TrainingOptions:
             whatever starts from the saved model begins with it.
         pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
             stay as they come.
-        arguments: Any other of ST's training arguments, by name; in a recipe they stand beside the rest.
+        arguments: Any other of ST's training arguments, by name; in a recipe they are next to the others.
     """
 
     num_train_epochs: float = 1.0
@@ -123,7 +123,7 @@ def read_training(
     without: tuple[str, ...] = (),
     where: str = "training",
 ) -> TrainingOptions:
-    """What a recipe says under ``training``, checked.
+    """Read and check a recipe's section ``training``.
 
     Args:
         section: The mapping in the recipe.
@@ -185,7 +185,7 @@ def training_arguments(
         folder: Where checkpoints go.
         rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
-        prompts: Column → what stands before its texts, in place of the options'.
+        prompts: Column → text before its texts, in place of the options'.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
         kind: ST's class of them.
 
@@ -218,7 +218,7 @@ def training_arguments(
         "save_steps": save_steps or eval_steps,
         "load_best_model_at_end": "no" not in (evaluates, saves),
         "restore_callback_states_from_checkpoint": options.early_stopping_patience > 0,
-        # A CPU has bfloat16 too, but transformers takes it only where use_cpu says that one is meant.
+        # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
         "use_cpu": options.bf16 and on_cpu,
         "data_seed": options.seed,
         "dataloader_drop_last": rows is None or rows >= options.per_device_train_batch_size * processes,
@@ -250,7 +250,7 @@ def training_arguments(
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:
-    """What our samplers and ``mix_streams`` share."""
+    """Options that our samplers and ``mix_streams`` share."""
     return {
         "alpha": options.language_alpha,
         "one_pair": options.batches == "one_pair",

@@ -103,7 +103,7 @@ def forget_last_call(model: Any) -> None:
 
 @contextlib.contextmanager
 def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
-    """What libraries raise for a full disk, as ``OSError`` that names what was written, and says what to do.
+    """Raise what libraries raise for a full disk as ``OSError``, with the file and what to do.
 
     Args:
         path: Of the file or folder that is written.
@@ -116,9 +116,9 @@ def enough_room(path: Path, checkpoints: Path) -> Iterator[None]:
             raise
         number = error.errno if isinstance(error, OSError) and error.errno else errno.ENOSPC
         last = newest_checkpoint(checkpoints)
-        stands = "there is no checkpoint yet" if last is None else f"{last} stands"
-        again = "run the same command again" if last is None else "go on with --resume"
-        raise OSError(number, f"no space left on the device for {path}; {stands}. Make room and {again}") from error
+        state = "there is no checkpoint yet" if last is None else f"{last} is kept"
+        again = "run the same command again" if last is None else "resume with --resume"
+        raise OSError(number, f"no space left on the device for {path}; {state}. Make room and {again}") from error
 
 
 def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:

@@ -83,7 +83,7 @@ def train(
             resumed from a checkpoint, and by the main process alone.
         teacher: A loaded model, in place of the recipe's ``teacher.model``.
         cache: Folder of the vectors of the teacher, which stay there for other runs; ``None``: a folder of that model's
-            own, beside downloaded ones.
+            own, next to downloaded ones.
         **options: See :class:`~st_xling.training.run.RunOptions`.
 
     Raises:
@@ -141,7 +141,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
     if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # others: no direction
         for line in oriented.messages():
             logger.info("%s", line)
-    # Monolingual text stands in the columns that negatives would have.
+    # Monolingual text takes the columns that negatives would have.
     mined = {"translation_ranking"} if recipe.negatives.count else set()
     readers = set() if mono else mined or reads_negatives(recipe.losses)
     kept = bool(readers) and not mined

@@ -60,7 +60,7 @@ def check_leaks(
 
 
 def evaluation_texts(evaluator: Any) -> dict[str, Texts]:
-    """What an evaluator, or each of a sequence of them, evaluates on, by name.
+    """Return the texts of an evaluator, or of each of a sequence of them, by name.
 
     Of ``sets`` of questions these are the queries (collections of passages are searched by many sets), of ``pools``
     the queries and the relevant passages, of aligned ``pairs`` both sides, e.g. ``dev deu``.

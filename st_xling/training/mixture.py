@@ -112,13 +112,13 @@ def prepare(
 
 
 def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
-    """Columns of hard negatives that every data set has; those that are left out are logged."""
+    """Columns of hard negatives that every data set has; others are logged and ignored."""
     found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
     shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
     for name, own in found.items():
         if left := [column for column in own if column not in shared]:
             why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
-            logger.info("%s: hard negatives left out (%s): %s", name, ", ".join(left), why)
+            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(left), why)
     return shared
 
 
@@ -141,19 +141,19 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
-    """The mixture with two contiguous sentences of one language beside each pair, for masked language modelling.
+    """The mixture with two contiguous sentences of one language next to each pair, for masked language modelling.
 
     Args:
         mixture: Of data sets, no stream.
         mono: Name → text of one language, in order, in the column ``source``; as ``read_others`` reads it.
-        seed: Of the order in which its sentence pairs are laid beside the others: each once before any comes again.
+        seed: Of the order in which its sentence pairs are added: each once before any comes again.
     Raises:
         ValueError: A stream; text of a single sentence.
     Source:
         Hu et al. 2021 (AMBER), equations 2 and 6: MLM reads contiguous sentences of monolingual text.
     """
     if mixture.streamed:
-        raise ValueError("monolingual text is laid beside data sets that are read whole: got a stream; leave one out.")
+        raise ValueError("monolingual text cannot be added to a stream; use --mono without --stream.")
     lines: list[tuple[str, str]] = []
     for name, part in mono.items():
         texts = part["source"][:]
@@ -162,9 +162,9 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
         lines += zip(texts[::2], texts[1::2])
     # A permutation, repeated: each pair of sentences once before any comes again.
     order = np.random.default_rng(seed).permutation(len(lines))
-    beside = [lines[order[row % len(lines)]] for row in range(len(mixture.pairs))]
+    rows = [lines[order[row % len(lines)]] for row in range(len(mixture.pairs))]
     pairs = mixture.pairs
-    for column, texts in zip(MONO, zip(*beside)):
+    for column, texts in zip(MONO, zip(*rows)):
         pairs = pairs.add_column(column, list(texts))
     return dataclasses.replace(mixture, pairs=pairs)
 
@@ -179,7 +179,7 @@ def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target"))
 
 
 def is_stream(dataset: Any) -> bool:
-    """Whether it is a ``datasets.IterableDataset``, which has no length."""
+    """Return whether it is a ``datasets.IterableDataset``, which has no length."""
     from datasets import IterableDataset
 
     return isinstance(dataset, IterableDataset)
@@ -193,7 +193,7 @@ def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
     if mixture.streamed:
         logger.info(
             f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
-            "tokens that come later only are left out of a target_vocabulary: auto"
+            "tokens that come later only are missing from a target_vocabulary: auto"
         )
 
 
@@ -233,7 +233,7 @@ def _rows_in_batches(counts: dict[str, int], shares: dict[str, float], options: 
 
 @dataclass
 class TextReport:
-    """What a tokenizer makes of some texts.
+    """Counts of a tokenizer's output for some texts.
 
     Attributes:
         texts: Texts looked at.
@@ -279,7 +279,7 @@ def report_sides(
     *,
     prompts: Mapping[str, str],
 ) -> tuple[TextReport, TextReport]:
-    """What an encoder's tokenizer makes of both columns of ``pairs``, behind their prompts, if any.
+    """Tokenize both columns of ``pairs``, with their prompts, and count.
 
     ``names`` stand before the progress bars.
     """

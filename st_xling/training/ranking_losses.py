@@ -73,7 +73,7 @@ class RankingLoss:
 
     @property
     def compares_within_batch(self) -> bool:
-        """Whether other rows' passages serve as negatives, so that no text, nor a translation of it, may come twice
+        """True if other rows' passages serve as negatives, so that no text, nor a translation of it, may come twice
         in a batch: see :func:`meaning_keys`."""
         return self.form == "positives"
 
@@ -95,7 +95,7 @@ def loss_names() -> list[str]:
 
 
 def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
-    """What a recipe says under ``loss``: a name, or a mapping of one name to its options.
+    """Read a recipe's key ``loss``: a name, or a mapping of one name to its options.
 
     Raises:
         ValueError: A loss or option that is not known (the nearest is named), or a value of another type.
@@ -131,7 +131,7 @@ def _st_class(name: str) -> Any:
 
 
 def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
-    """The rows, and how many queries were left out because all their passages have the same label.
+    """The rows, and how many queries were skipped because all their passages have the same label.
 
     Args:
         pairs: Labelled pairs, see ``labelled_dataset``; rows of the same query text and language belong together.
@@ -194,7 +194,7 @@ def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:
         pairs: Labelled pairs, with :data:`~st_xling.data.reranking.pairs.KEY_COLUMNS` if they were aligned.
         rows: Made of them for a loss: a column ``query``, the others passages.
     Returns:
-        A text that stands for two meanings (``Taxi`` in two languages) has the key of the last.
+        A text with two meanings (``Taxi`` in two languages) has the key of the last.
         *Shape:* ``(rows, columns)``, uint64
     """
     if not set(KEY_COLUMNS) <= set(pairs.column_names):

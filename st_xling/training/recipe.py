@@ -2,7 +2,7 @@
 
 A recipe is a dataclass whose fields are the file's sections. A section that is a dataclass itself is read by its
 types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders stand
-beside their training; a file's kind is recognised by a key that no other kind has.
+besides their training; a file's kind is recognised by a key that no other kind has.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _READ_NEGATIVES = (
     *("MultipleNegativesSymmetricRankingLoss", "CachedMultipleNegativesSymmetricRankingLoss"),
     *("GISTEmbedLoss", "CachedGISTEmbedLoss"),
 )
-"""Losses that read hard negatives; ``translation_ranking`` does where its option says so."""
+"""Losses that read hard negatives; ``translation_ranking`` does if its option is set."""
 
 _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 """Losses of ST whose labels are a teacher's vectors."""
@@ -66,7 +66,7 @@ class Ramp:
 
 @dataclass(frozen=True)
 class Objective:
-    """A loss class, ours or sentence-transformers', and the options that its name in recipes stands for.
+    """A loss class, ours or sentence-transformers', and the options behind its name in recipes.
 
     Attributes:
         loss: The class.
@@ -118,7 +118,7 @@ def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
 
 
 def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]]:
-    """What a recipe says under ``losses``: name of the objective → its options, ``weight`` and ``columns`` among them.
+    """Read a recipe's section ``losses``: objective → its options, with ``weight`` and ``columns``.
 
     A weight of 0 switches a term off, its cost included. A loss of ST that wraps another, such as ``MatryoshkaLoss``,
     has it under ``loss``, in the same form.
@@ -210,7 +210,7 @@ R = TypeVar("R", bound=BaseRecipe)
 
 @dataclass(frozen=True)
 class ModelOptions:
-    """How text becomes a sentence vector. ``None`` keeps what the model has."""
+    """Pooling and length. ``None`` keeps the model's own."""
 
     pooling: str | None = None
     max_length: int | None = None

@@ -74,7 +74,7 @@ class NegativeOptions:
 
 @dataclass(frozen=True)
 class SentenceOptions:
-    """What XPI makes of parallel text.
+    """XPI pairs from parallel text.
 
     Attributes:
         size: Rows drawn of all parallel text; ``None``: all. The paper's: 100,000.
@@ -87,7 +87,7 @@ class SentenceOptions:
 
 @dataclass(frozen=True)
 class PairOptions:
-    """How a pair becomes tokens. ``None`` keeps what the model has."""
+    """Tokenization of pairs. ``None`` keeps the model's own."""
 
     max_length: int | None = None
 
@@ -149,7 +149,7 @@ def _shares(total: int, rows: Sequence[int]) -> list[int]:
 def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, dict[str, int], int]:
     """The pairs that can be trained on, what a stage reports of them, and the tokens of the longest.
 
-    A pair whose query leaves no room for a token of the passage is left out; of a longer one the passage is cut.
+    A pair whose query leaves no room for a token of the passage is skipped; of a longer one the passage is cut.
 
     Args:
         tokenizer: The model's; a text of several pairs is tokenised once.
@@ -178,7 +178,7 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
 
     Args:
         *args, **options: Of ``CrossEncoderTrainer``.
-        keys: Of the training rows' texts; beside equal texts, those of equal keys are kept out of each other's batches,
+        keys: Of the training rows' texts; like equal texts, those of equal keys are kept out of each other's batches,
             by samplers that keep duplicates apart. *Shape:* ``(rows, columns)``, uint64
     """
 
@@ -187,7 +187,7 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
         super().__init__(*args, **options)
 
     def get_batch_sampler(self, dataset: Any, *args: Any, **options: Any) -> Any:
-        """Of the training rows; evaluators make batches of their own."""
+        """Return the sampler of the training rows; evaluators make their own batches."""
         sampler: Any = super().get_batch_sampler(dataset, *args, **options)
         known = getattr(sampler, "keys", None)
         if self.row_keys is not None and known is not None and len(known) == len(self.row_keys):
@@ -197,14 +197,14 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
 
 @dataclass(frozen=True)
 class CrossEncoderResult:
-    """What a run leaves behind.
+    """Result of a run.
 
     Attributes:
         model: The trained model: the best by the development score of the last stage, or the last one.
         folder: Where it was saved.
         seconds: Wall time of training, of stages that an earlier process has finished too.
         steps: Optimiser steps of all stages.
-        stages: Results of each stage: name, pairs, steps, seconds, best development score, pairs cut and left out.
+        stages: Results of each stage: name, pairs, steps, seconds, best development score, pairs cut and skipped.
         history: The trainer's log of all stages.
         best: Best development score of the last stage, if there was a development set.
     """
@@ -218,7 +218,7 @@ class CrossEncoderResult:
     best: float | None = None
 
     def figures(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Figures for ``results.json``."""
         return {
             "seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best, "stages": self.stages
         }  # fmt: skip
@@ -311,7 +311,7 @@ def _train_stages(
         name = list(data)[number]
         model, report = _train_stage(run, number, name, data[name], steps[number], model, resumed)
         reports.append(report)
-        if number < len(data) - 1:  # without room for it, the stage's last checkpoint stands
+        if number < len(data) - 1:  # without room for it, the stage's last checkpoint remains
             write_json(folder.stage(number) / "report.json", report)
             save_folder(model, folder.stage(number) / "model")
     assert model is not None
@@ -388,7 +388,7 @@ def _train_stage(
 def prepare_stage(
     name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder, *, log: bool = True
 ) -> tuple[Dataset, dict[str, int]]:
-    """Return the rows that the loss reads, and the numbers of pairs that are trained on, cut and left out.
+    """Return the rows that the loss reads, and the numbers of pairs that are trained on, cut and skipped.
 
     Raises:
         ValueError: Nothing that can be trained on; a loss that does not fit the model.
@@ -403,12 +403,12 @@ def prepare_stage(
     log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
     if counts["pairs_left_out"]:
         logger.warning(
-            f"{name}: {counts['pairs_left_out']:,} pairs are left out: their queries, which are never cut, leave no "
+            f"{name}: {counts['pairs_left_out']:,} pairs are skipped: their queries, which are never cut, leave no "
             f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
         )
     if unusable:
         logger.warning(
-            f"{name}: {unusable:,} queries are left out: {loss.name} needs a relevant passage and another one of each."
+            f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
         )
     return rows, counts
 

@@ -49,12 +49,12 @@ Part = tuple[dict[str, str], "IterableDataset", int]
 
 @dataclass(frozen=True)
 class RetrievalOptions:
-    """What only retrievers have.
+    """Options of retrievers only.
 
     Attributes:
         encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
             terms train the latter alone, as in the paper; or ``"shared"``.
-        parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, beside the queries of
+        parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, with the queries of
             ``training.per_device_train_batch_size``; ``None``: as many as queries.
     """
 
@@ -104,7 +104,7 @@ def load_retrieval_recipe(
 
 @dataclass(frozen=True)
 class RetrievalSources:
-    """What a retriever learns from; every data set has the four columns of parallel text.
+    """Training data of a retriever; every data set has the four columns of parallel text.
 
     Attributes:
         queries: Name → queries (``source``) and passages (``target``); perhaps hard negatives: passages that are near,
@@ -196,7 +196,7 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
 
 
 def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[Part]:
-    """What one term looks at, in the order of :meth:`RetrievalSources.columns`."""
+    """Return what one term reads, in the order of :meth:`RetrievalSources.columns`."""
     names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
     rows = options.per_device_train_batch_size
     parallel = recipe.retrieval.parallel_batch_size or rows
@@ -283,7 +283,7 @@ class TermByTermLoss(CombinedLoss):
 
 
 class RetrievalCollator(CrossLingualDataCollator):
-    """Batches whose columns may be of unequal length: cells that are ``None`` are left out."""
+    """Batches whose columns may be of unequal length: cells that are ``None`` are skipped."""
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
         batch: dict[str, Any] = {}
@@ -332,7 +332,7 @@ def train_retrieval(
     Args:
         recipe: Terms and options, from :func:`load_retrieval_recipe`.
         sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
-            query-passage pairs; the others are cycled beside them.
+            query-passage pairs; the others are cycled.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
         **options: See :class:`~st_xling.training.run.RunOptions`.
 

@@ -65,7 +65,7 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run of an encoder or retriever leaves behind.
+    """Result of a run of an encoder or retriever.
 
     Attributes:
         model: The trained model: the best by the development score, or the last one.
@@ -86,7 +86,7 @@ class TrainingResult:
     best: float | None = None
 
     def figures(self) -> dict[str, Any]:
-        """What ``results.json`` says of it."""
+        """Figures for ``results.json``."""
         return {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
 
 
@@ -227,13 +227,13 @@ class Run:
     ) -> SentenceTransformer:
         """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
 
-        A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` says
+        A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` sets
         otherwise; a bare transformer has those of the recipe's section ``bare``.
 
         Args:
             texts: Texts of the training data.
             model: Model in place of the run's.
-            pooling: Whether it pools as the recipe says; otherwise as it comes.
+            pooling: Whether it pools as in the recipe; otherwise as it comes.
         """
         recipe, encoder, ready = self.recipe, self.model if model is None else model, True
         own = {key: value for key, value in vars(recipe.model).items() if value is not None}
@@ -325,7 +325,7 @@ class Run:
 
     @property
     def base_model(self) -> str | None:
-        """What the card calls the model that was started from."""
+        """Name of the model that training started from, for the card."""
         return None if self.model == "tiny" else model_name(self.model)
 
 
@@ -404,7 +404,7 @@ class StderrProgress(ProgressCallback):
 def fit_trainer(
     trainer: Any, folder: RunFolder, checkpoint: Path | None, texts: tuple[TextReport, TextReport], *, name: str
 ) -> TrainingResult:
-    """Train, from ``checkpoint`` if there is one; ``name`` stands before the progress bar."""
+    """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
     return TrainingResult(
         model=trainer.model,
@@ -470,14 +470,14 @@ def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[s
 
 
 def model_name(model: str | BaseModel) -> str:
-    """How the card and the run's manifest call the model that was started from."""
+    """Name of the model to start from, for the card and the run's manifest."""
     if isinstance(model, str):
         return model
     return str(getattr(model.model_card_data, "base_model", None) or "a loaded model")
 
 
 def dev_data(evaluator: Any) -> str | None:
-    """What evaluates the run, without our version, which may change before a run is resumed."""
+    """Return what evaluates the run, without our version, which may change before a run is resumed."""
     signature = getattr(evaluator, "signature", None)
     return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
 
@@ -511,7 +511,7 @@ def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:
 
 
 def machine_facts() -> dict[str, Any]:
-    """Processor, accelerators, memory and versions of this process's machine; what cannot be found is left out.
+    """Processor, accelerators, memory and versions of this process's machine; what cannot be found is omitted.
 
     Returns:
         ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,

@@ -2,7 +2,7 @@
 
 =====================================  ==========================================================
 ``modules.json``, ``model.safetensors``…  the trained model, for ``SentenceTransformer(folder)``
-``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: what the user says for it
+``README.md``, ``pictures/``           its card, and the pictures there; ``card.json``: the user's options for it
 ``results.json``                       metrics, with their signatures
 ``mining.json``                        thresholds for mining, by pair of languages
 ``training/run.json``                  recipe, data, command; ``steps``: the files of the model; ``finished`` once it
@@ -244,7 +244,7 @@ class RunFolder:
                 )
 
     def _has_work(self) -> bool:
-        """Whether something would be lost with ``training``: a checkpoint, or a model."""
+        """Return whether something would be lost with ``training``: a checkpoint, or a model."""
         work = self._folder.task.get("finished") or self._folder.listed
         return self._folder.record.is_file() and (bool(work) or self.last_checkpoint() is not None)
 
@@ -284,7 +284,7 @@ class RunFolder:
         if values:
             self._changed = True
             shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
-            logger.info("--resume goes on otherwise than the run began: %s", shown)
+            logger.info("--resume continues with other options than the run began with: %s", shown)
 
 
 def save_folder(model: Any, folder: Path) -> None:

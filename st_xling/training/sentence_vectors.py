@@ -8,7 +8,7 @@ A cache is a folder:
                          or of what a teacher makes of them, see :mod:`st_xling.training.teacher`
 =======================  ===========================================================================================
 
-Files are written beside and renamed; their names follow from what is in them, so two runs may write at once.
+Files are written under temporary names and renamed; names follow from the contents, so two runs may write at once.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ class VectorCache:
 
     Args:
         model: The encoder, as it came: with all of its layers.
-        folder: Where they are or will be kept; ``None``: a folder of this model's own, beside the
+        folder: Where they are or will be kept; ``None``: a folder of this model's own, next to the
             downloaded models.
         name: How to call the model.
 
@@ -150,7 +150,7 @@ class VectorCache:
         return len(missing)
 
     def vectors(self, texts: Sequence[str], columns: Sequence[Any], **options: Any) -> dict[Any, np.ndarray]:
-        """Of texts that the cache lacks, by column. *Shape of each:* ``(texts, dim)``"""
+        """Vectors of texts that the cache lacks, by column. *Shape of each:* ``(texts, dim)``"""
         return layer_vectors(self.model, texts, columns, **options)
 
     def read(self, texts: Sequence[str], column: Named) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Teachers: another model's vectors as labels, computed once and read by row while training.
 
-They lie in a :class:`~st_xling.training.sentence_vectors.VectorCache`, so that a run that was killed goes on with the
+They lie in a :class:`~st_xling.training.sentence_vectors.VectorCache`, so that a killed run resumes with the
 first thousands of texts that it lacks, and other runs with the same teacher compute nothing.
 """
 
@@ -38,7 +38,7 @@ class TeacherOptions:
         model: Hub id or folder of the teacher.
         revision: Of the Hub.
         trust_remote_code: Whether code that comes with it may run.
-        prompt: Stands before each text that the teacher reads; ``None``: the model's own; ``""``: none.
+        prompt: Text before each text that the teacher reads; ``None``: the model's own; ``""``: none.
         prompt_name: One of the teacher's own prompts, instead.
         max_length: Tokens that the teacher reads of a text; ``None``: its own.
         truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.
@@ -67,7 +67,7 @@ class TeacherOptions:
 
 
 class Made(NamedTuple):
-    """What a teacher makes of texts, as a column of its cache."""
+    """A teacher's vectors of texts, as a column of its cache."""
 
     name: str
 
@@ -118,7 +118,7 @@ def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: An
 
 
 def normalises(model: nn.Module) -> bool:
-    """Whether its vectors have length 1."""
+    """True if its vectors have length 1."""
     return any(isinstance(module, Normalize) for module in model.modules())
 
 

@@ -261,7 +261,7 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
 
 @dataclass
 class CrossLingualDataCollator(SentenceTransformerDataCollator):
-    """ST's collator, with ``source_language`` beside ``source`` turned into a ``language`` feature.
+    """ST's collator, with ``source_language`` next to ``source`` turned into a ``language`` feature.
 
     Args:
         languages: Language → id, as the loss counts them; ``None`` drops the language columns. Spellings of one
@@ -341,7 +341,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     one does. Columns ``source_language`` and ``target_language`` reach the losses as ids.
 
     In several processes all start with the main one's heads, every epoch is shuffled anew (ST deals out the same order
-    again), and the batches at its end that do not reach every process are left out.
+    again), and the batches at its end that do not reach every process are dropped.
 
     Mixed precision holds for all that the loss computes: ST gives it to the model's own pass alone, and leaves passes
     and heads of token-level losses in float32. Similarities stay in float32.

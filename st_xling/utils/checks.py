@@ -14,7 +14,7 @@ def check_choice(name: str, value: Any, choices: Any) -> None:
 
 
 def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
-    """The package, or ``ValueError`` that says how to get it.
+    """The package, or ``ValueError`` that tells how to install it.
 
     Args:
         package: Its import name, such as ``"ir_measures"``.

@@ -1,4 +1,4 @@
-"""What is seen on stderr meanwhile: bars on a terminal, in a log a line now and then, warnings at the end.
+"""Output on stderr: bars on a terminal, in a log a line now and then, warnings at the end.
 
 Library code logs: at INFO what whoever runs a command wants to read, at DEBUG details, at WARNING what went otherwise
 than expected. :func:`console` shows that of a command. Called from Python, the library shows bars on a terminal, and
@@ -30,7 +30,7 @@ LINES_A_BAR = 10
 
 
 def on_terminal() -> bool:
-    """Whether this process, the main one of several, has a terminal or a notebook to show bars on."""
+    """Return whether this process, the main one of several, has a terminal or a notebook to show bars on."""
     stream = sys.stderr
     shows = stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel"))
     return shows and os.environ.get("RANK", "0") == "0"

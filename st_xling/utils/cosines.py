@@ -54,7 +54,7 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
 
 
 def as_embeddings(embeddings: Any, name: str) -> Embeddings:
-    """What a caller may pass, as what a search reads; a copy only where torch lacks the form.
+    """Convert embeddings that a caller passes to those that a search reads; copied only if torch lacks the type.
 
     Args:
         embeddings: numpy or torch, real numbers of any type and memory order; nested lists; rows on disk.
@@ -127,7 +127,7 @@ def float64_rows(embeddings: Embeddings, start: int, stop: int | None) -> np.nda
     rows = embeddings[start:stop]
     if isinstance(rows, torch.Tensor):
         rows = rows.detach().to(device="cpu", dtype=torch.float64).numpy()
-    # C order: numpy then sums each row by itself, in the same order wherever the row stands.
+    # C order: numpy then sums each row by itself, in the same order wherever the row is.
     return np.ascontiguousarray(rows, dtype=np.float64)
 
 

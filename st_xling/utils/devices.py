@@ -12,7 +12,7 @@ _BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of Intel and AMD, the last of
 
 
 def cpu_has_bfloat16() -> bool | None:
-    """Whether the processor has instructions for bfloat16; ``None`` where that is not known, as on macOS."""
+    """Return whether the processor has bfloat16 instructions; ``None`` where that is unknown, as on macOS."""
     try:
         facts = _CPU_FACTS.read_text(encoding="utf-8", errors="replace")
     except OSError:

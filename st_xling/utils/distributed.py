@@ -23,7 +23,7 @@ MAIN = 0
 
 
 class AnotherProcessFailed(ValueError):
-    """Raised in the processes beside the one that failed, which reports why itself."""
+    """Raised in the processes other than the one that failed, which reports why itself."""
 
 
 def init_distributed() -> None:
@@ -44,13 +44,13 @@ def process_count() -> int:
 
 
 def require_one_process(what: str) -> None:
-    """Raise ``ValueError`` beside other processes; ``what`` is trained here, such as ``"adapters"``."""
+    """Raise ``ValueError`` with several processes; ``what`` is trained here, such as ``"adapters"``."""
     if process_count() > 1:
         raise ValueError(f"{what} are trained in one process: got {process_count()}; start one.")
 
 
 def is_main() -> bool:
-    """Whether this process logs and writes; known from the environment before :func:`init_distributed`."""
+    """Return whether this process logs and writes; known from the environment before :func:`init_distributed`."""
     return (get_rank() if get_world_size() > 1 else _environment("RANK", MAIN)) == MAIN
 
 
@@ -62,7 +62,7 @@ def run_on_all(step: Callable[[], Result]) -> Result:
 
     Raises:
         ValueError: What ``step`` raised in the main process, or else where it failed and how.
-        AnotherProcessFailed: In the processes in which it did not fail, and beside the main one.
+        AnotherProcessFailed: In the processes in which it did not fail, and in those other than the main one.
     """
     if get_world_size() == 1:
         return step()
@@ -91,7 +91,7 @@ def run_on_main(step: Callable[[], Result]) -> Result:
 
 
 def end_process(status: int) -> int:
-    """The exit status; beside others, a process ends here.
+    """Return the exit status; one of several processes ends here.
 
     torch joins gloo's thread while it holds the GIL when a group is destroyed, as at the interpreter's end; that thread
     may be waiting for the GIL to let go of its last piece of work, and both then wait for ever.

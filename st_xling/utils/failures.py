@@ -1,4 +1,4 @@
-"""What a user can cause and a library reports in words of its own, as an error that says what to do."""
+"""Errors of libraries that a user can cause, in words that tell what to do."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ TEMPORARY = re.compile(r"\.st-xling-[0-9a-f]{8}\.tmp")
 #: Name of the file that a process locks while it works in a folder.
 LOCK = ".st-xling.lock"
 
-#: What the system says when it has no room.
+#: Error codes of a full disk.
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _WAIT_S = 30.0
@@ -42,7 +42,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Args:
         path: The file; its folder must exist.
     Raises:
-        OSError: If the file cannot be written; the temporary file is then removed. For a full disk the message says
+        OSError: If the file cannot be written; the temporary file is then removed. For a full disk the message tells
             what to do.
     """
     temporary = temporary_path(path)
@@ -161,7 +161,7 @@ def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, 
         change: Makes the new content from the old one; what it raises leaves the file as it is.
     Raises:
         ValueError: As :func:`read_json_object`, or if another process keeps the folder for half a minute.
-        OSError: When it cannot be written; the old file then stands.
+        OSError: When it cannot be written; the old file is then kept.
     """
     with locked(path.parent, wait_s=_WAIT_S):
         write_json(path, finite(change(read_json_object(path))))
@@ -193,7 +193,7 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def naming_full_disk(path: Path) -> Iterator[None]:
-    """A block that writes ``path``: for a full disk, its error names the file and says what to do."""
+    """A block that writes ``path``: for a full disk, its error names the file and what to do."""
     try:
         yield
     except Exception as error:
@@ -204,13 +204,13 @@ def naming_full_disk(path: Path) -> Iterator[None]:
         )
         raise OSError(
             number,
-            f"{os.strerror(number)}: {path} could not be written; what was written before stands. Make room and run "
+            f"{os.strerror(number)}: {path} could not be written; earlier files are unchanged. Make room and run "
             "the same command again",
         ) from error
 
 
 def is_disk_full(error: BaseException) -> bool:
-    """Whether the system had no room, also where a library has put its own exception around that."""
+    """Return whether the disk was full, also where a library has wrapped the exception."""
     if isinstance(error, OSError):
         return error.errno in DISK_FULL
     # safetensors, tokenizers and torch.save give no number; the last one finds that less was written than it gave.

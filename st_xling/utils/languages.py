@@ -231,7 +231,7 @@ def resolve_pair(
     reversed_name = len(set(known)) == 2 and (found[0] == known[1] or found[1] == known[0])
     if asked_for and reversed_name and not swapped_on_purpose:
         raise ValueError(
-            f"expected {named[0]}-{named[1]}, as the name of {path} says, got {source}-{target}; "
+            f"expected {named[0]}-{named[1]}, as in the name of {path}, got {source}-{target}; "
             "swap the languages, or pass columns=(1, 0) to swap the sides"
         )
     return source, target

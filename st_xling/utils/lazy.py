@@ -14,7 +14,7 @@ def lazy_names(package: str, file: str) -> tuple[Callable[[str], Any], Callable[
     """``__getattr__``, ``__dir__`` and ``__all__`` for the names that a package imports under ``if TYPE_CHECKING:``.
 
     Type checkers, which read that block (``import mine as mine`` makes a name public), and users then see the same
-    names, and each stands in one list. What is imported from the package itself is one of its modules.
+    names, and each is in one list. What is imported from the package itself is one of its modules.
 
     Args:
         package: Its ``__name__``.

@@ -1,4 +1,4 @@
-"""How a model was loaded: known without importing sentence-transformers, which takes seconds."""
+"""Options that a model was loaded with, known without importing sentence-transformers, which takes seconds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Loaded:
-    """How a model was loaded; :func:`~st_xling.models.load.load_sentence_transformer` leaves it with the model.
+    """Options of loading; :func:`~st_xling.models.load.load_sentence_transformer` leaves it with the model.
 
     Attributes:
         name: Hub id or folder, as the user named it.

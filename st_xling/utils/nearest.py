@@ -46,7 +46,7 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = _BLOCK) -> 
 
 
 def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
-    """How many corpus vectors come before row ``i`` in the order of query ``i``: 0 where it is the nearest.
+    """Count the corpus vectors that are nearer to query ``i`` than row ``i``: 0 where that is the nearest.
 
     Of equal cosines the lowest index comes first, as in :func:`nearest`.
 

@@ -24,7 +24,7 @@ def check_option(value: Any, hint: Any, name: str) -> None:
 
 
 def is_checked(hint: Any) -> bool:
-    """Whether an annotation names numbers, truth values, text and ``Literal`` choices only: what is checked here."""
+    """Return whether an annotation has numbers, booleans, text and ``Literal`` choices only."""
     return all(get_origin(kind) is Literal or kind in _KINDS for kind in kinds_of(hint))
 
 
@@ -43,7 +43,7 @@ def option_hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 def _fault(value: Any, hint: Any) -> str:
-    """What the annotation takes, in words, if ``value`` is something else."""
+    """Return in words what the annotation takes, if ``value`` is something else."""
     expected = []
     for kind in kinds_of(hint):
         if get_origin(kind) is Literal:

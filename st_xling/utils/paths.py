@@ -1,4 +1,4 @@
-"""What a command reads and where it writes, and how others are told of it.
+"""Paths that commands read and write, and what of them is published.
 
 An output never replaces an input, nor another output; what is published names files without this machine's folders.
 """
@@ -88,7 +88,7 @@ def existing_paths(spec: Any) -> dict[str, str]:
     existing = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
     if existing:
         return existing
-    # The common beginning of line-aligned files: corpus stands for corpus.de and corpus.en.
+    # The common beginning of line-aligned files: corpus means corpus.de and corpus.en.
     beginnings = (
         path
         for name in names
@@ -112,7 +112,7 @@ def without_folders(text: str) -> str:
 
 
 def without_places(content: Any) -> Any:
-    """What JSON holds, with every text and key as :func:`without_folders` has it."""
+    """Apply :func:`without_folders` to every text and key of JSON data."""
     if isinstance(content, dict):
         return {without_folders(key): without_places(value) for key, value in content.items()}
     if isinstance(content, list):
@@ -121,7 +121,7 @@ def without_places(content: Any) -> Any:
 
 
 def shared_json(path: Path) -> bytes:
-    """What others may read of a JSON file: its bytes, or those of :func:`without_places` where it names some."""
+    """Return the publishable bytes of a JSON file: its own, or those of :func:`without_places`."""
     written = path.read_bytes()
     content = json.loads(written)
     shared = without_places(content)
@@ -136,7 +136,7 @@ _OTHER = "choose another name"
 
 
 def _is_result(path: Path) -> bool:
-    """Whether it is what ``--json`` of an earlier command wrote, which alone has a signature beside its results."""
+    """Return whether it is a file of ``--json``: only these have a signature next to results."""
     try:
         return path.suffix == ".json" and "signature" in read_json_object(path)
     except (ValueError, OSError):

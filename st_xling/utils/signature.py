@@ -23,7 +23,7 @@ def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None =
         names: Of the measure, and parts that say themselves what they are.
         data: ``name@sha8`` of the data, where any is named.
         model: Of :func:`~st_xling.models.view.model_options`.
-        parts: The rest by key, in order; lists are joined by commas, ``None`` is left out.
+        parts: The rest by key, in order; lists are joined by commas, ``None`` is omitted.
 
     Example:
         >>> sign("xsim", k=4, at=[1, 5], dim=None, data="tatoeba@01234567", model={"layer": "7"}).rpartition("|")[0]

@@ -77,7 +77,7 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals
         head: Names of the columns.
         rows: Cells; floats are printed with ``decimals``, ``None`` as ``-``, whole numbers with thousands separators.
         decimals: Of floats.
-        summary: Rows at the end, such as averages, before which stands a line of dashes.
+        summary: Rows at the end, such as averages, after a line of dashes.
 
     Example:
         >>> print(format_table(["language", "to en %"], [["deu", 98.04], ["all", 98.0]], summary=1))

@@ -236,7 +236,7 @@ def estimate_lines(path: str | Path) -> int:
 
 
 def file_ending(path: str | Path) -> str:
-    """The last suffix, with the one before it where the last says how a file is packed; in lower case.
+    """The last suffix, with the one before it where the last is that of a packed file; in lower case.
 
     Example:
         >>> file_ending("corpus.v2.TSV.gz"), file_ending("corpus.de")
@@ -247,7 +247,7 @@ def file_ending(path: str | Path) -> str:
 
 
 def unpacked_name(path: str | Path) -> str:
-    """The name of a file without the ending that says how it is packed."""
+    """The name of a file without the ending of packed files."""
     path = Path(path)
     return path.stem if path.suffix.lower() in PACKED else path.name
 
@@ -258,13 +258,13 @@ def home_path(path: str | Path) -> Path:
 
 
 def plain_or_packed(path: Path) -> Path:
-    """``path`` itself, or where there is no such file, the packed one beside it, such as ``path.gz``."""
+    """``path`` itself, or where there is no such file, the packed one next to it, such as ``path.gz``."""
     packed = (path.with_name(path.name + ending) for ending in PACKED)
     return path if path.is_file() else next(filter(Path.is_file, packed), path)
 
 
 def describe_missing(path: str | Path) -> str:
-    """Says that ``path`` is missing, and which name beside it is nearest to it."""
+    """Return a message that ``path`` is missing, with the nearest name in its folder."""
     path = Path(path)
     folder = path.parent
     if not folder.is_dir():

@@ -273,7 +273,7 @@ REFUSED: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
         "de-en.tsv",
         b"a\tb\n",
         {"source_language": "en", "target_language": "de"},
-        "expected de-en, as the name of .* says, got en-de",
+        "expected de-en, as in the name of .*, got en-de",
     ),
     "unknown ending": ("c.docx", b"a\tb\n", {}, r"expected a file ending in \.tsv, .*c\.docx"),
 }  # fmt: skip
@@ -424,7 +424,7 @@ class TestHub:
 
     @pytest.mark.parametrize("dataset_id", ["nobody/no-such-corpus", "nocorpus"])
     def test_unknown_id(self, dataset_id: str) -> None:
-        with pytest.raises(ValueError, match=f"the Hub, got {dataset_id}; the Hub says: .*Check the") as caught:
+        with pytest.raises(ValueError, match=f"the Hub, got {dataset_id}; the Hub answered: .*Check the") as caught:
             load_pairs(dataset_id)
         assert caught.value.__cause__ is not None
 
@@ -468,7 +468,7 @@ class TestHub:
         with pytest.raises(ValueError, match="expected a split to choose, got none for"):
             load_pairs(folder)
         assert cells(load_pairs(folder, split="validation")) == [("c", "d")]
-        with pytest.raises(ValueError, match="with split dev; the Hub says"):
+        with pytest.raises(ValueError, match="with split dev; the Hub answered"):
             load_pairs(folder, split="dev")
 
 

@@ -98,7 +98,7 @@ def test_shares(streams: dict[str, IterableDataset], caplog: pytest.LogCaptureFi
         assert set(stream_shares(unknown).values()) == {0.25}
     assert "x does not say how many rows it has: all data sets get the same share" in caplog.text
     assert stream_shares(unknown, alpha=0)["x"] == 0.25
-    with pytest.raises(ValueError, match="balancing streams needs their sizes: x says none; take alpha=0"):
+    with pytest.raises(ValueError, match="balancing streams needs their sizes: x has none; use alpha=0"):
         stream_shares(unknown, alpha=0.5)
     with pytest.raises(ValueError, match="by an exponent or by a temperature"):
         stream_shares(streams, alpha=0.5, temperature=2)

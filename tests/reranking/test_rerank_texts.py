@@ -56,7 +56,7 @@ def test_a_first_stage(form: str, model: Any, queries: Path, passages: Path, tmp
     found = [(row["query_id"], row["passage_id"]) for row in read(tmp_path / "ranked.jsonl")]
     assert sorted(found) == [("q1", "p0"), ("q1", "p3"), ("q5", "p5")]
     assert (report.without_candidates, report.passages, report.long_queries) == (6, 3, 0)
-    assert report.lines() == ["6 queries without candidates, left out"]
+    assert report.lines() == ["6 queries without candidates, skipped"]
     # Its own result is a first stage.
     rerank_texts(model, queries, passages, tmp_path / "again.jsonl", candidates=tmp_path / "ranked.jsonl")
     assert read(tmp_path / "again.jsonl") == read(tmp_path / "ranked.jsonl")
@@ -83,7 +83,7 @@ def test_long_texts_are_counted(model: Any, tmp_path: Path) -> None:
     found = write(tmp_path / "p.jsonl", [json.dumps({"id": 1, "text": text}) for text in (long,)])
     report = rerank_texts(model, asked, found, tmp_path / "ranked.jsonl")
     assert (report.passages, report.long_queries, report.cut_passages) == (1, 1, 1)
-    assert report.lines() == ["1 queries too long for the model, left out", "1 passages cut to the model's length"]
+    assert report.lines() == ["1 queries too long for the model, skipped", "1 passages cut to the model's length"]
 
 
 def test_bad_input(model: Any, saved_encoder: Path, queries: Path, passages: Path, tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_sizes_of_data_sets_among_streams_are_known(data: dict[str, Dataset]) ->
     assert made.manifest["de-en"]["rows"] == 200 and made.manifest["x"]["rows"] is None
     with pytest.raises(ValueError, match="got no max_steps"):
         prepare(mixed, TrainingOptions())
-    with pytest.raises(ValueError, match="balancing streams needs their sizes: x says none"):
+    with pytest.raises(ValueError, match="balancing streams needs their sizes: x has none"):
         prepare(mixed, TrainingOptions(max_steps=3, language_alpha=0.5))
 
 
@@ -220,10 +220,10 @@ def test_hard_negatives_are_kept_where_an_objective_reads_them(
 
     assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and "hard negatives" not in logged()
     assert columns(two, one, negatives=True) == ["negative_1"]
-    assert "p0: hard negatives left out (negative_2): not every data set" in logged()
+    assert "p0: hard negatives ignored (negative_2): not every data set" in logged()
     assert columns(two, data["vi-en"], negatives=True) == []
     assert columns(one, negatives=False) == []
-    assert "p0: hard negatives left out (negative_1): no objective" in logged()
+    assert "p0: hard negatives ignored (negative_1): no objective" in logged()
 
 
 def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:

@@ -217,7 +217,7 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
-        with pytest.raises(OSError, match="checkpoint-2 stands") as error:
+        with pytest.raises(OSError, match="checkpoint-2 is kept") as error:
             train(recipe, data, out, model="tiny", tiny=TINY)
     assert error.value.errno is not None and is_complete(out / "training" / "checkpoint-2")
     assert not is_complete(out / "training" / "checkpoint-4")

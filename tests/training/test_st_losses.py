@@ -110,4 +110,4 @@ def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, logged: An
     train(recipe(both), {"a": rows()}, tmp_path / "none", model=make_model())
     assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
     train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
-    assert "a: hard negatives left out (negative_1): no objective" in logged()
+    assert "a: hard negatives ignored (negative_1): no objective" in logged()

@@ -120,7 +120,7 @@ def test_languages_of_a_name_and_those_asked_for() -> None:
     assert resolve_pair("zh_CN-en.tsv", None, None) == ("zh_CN", "en")
     assert resolve_pair("zh_CN-en.tsv", "zh", None) == ("zh", "en")
     for asked in (("en", "zh"), ("eng_Latn", None), (None, "zh_CN")):
-        with pytest.raises(ValueError, match="expected zh_CN-en, as the name"):
+        with pytest.raises(ValueError, match="expected zh_CN-en, as in the name"):
             resolve_pair("zh_CN-en.tsv", *asked)
     assert pair_languages("pt-BR-en") == ("pt-BR", "en") and pair_languages("pt-br-en") == (None, None)
 

@@ -29,7 +29,7 @@ _POOLS = "InsuranceQA.question.anslabel.token.{pool}.pool.solr.{part}.encoded"
 
 @dataclass(frozen=True)
 class PooledQuestions:
-    """Questions that each have a pool of candidates of their own; row ``i`` says the same in every language.
+    """Questions that each have a pool of candidates of their own; row ``i`` has the same meaning in every language.
 
     Attributes:
         queries: Language → questions. *Shape:* ``(questions,)`` each
@@ -69,7 +69,7 @@ class PooledQuestions:
     def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
         """Pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
 
-        Questions whose pool holds no ground truth are left out, as the paper does.
+        Questions whose pool has no ground truth are skipped, as the paper does.
 
         Args:
             negatives_per_positive: Drawn from the question's own pool for each relevant answer, as far as it reaches.
@@ -108,7 +108,7 @@ _Release = tuple[Mapping[str, str], list[tuple[str, list[str], list[str]]]]
 
 
 def is_insurance_qa(folder: Path) -> bool:
-    """Whether a folder is in one of the two layouts that :func:`read_insurance_qa` reads."""
+    """Return whether a folder is in one of the two layouts that :func:`read_insurance_qa` reads."""
     return folder.is_dir() and _find(folder, _ANSWERS, *_JSON_ANSWERS) is not None
 
 
@@ -129,7 +129,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
         split: ``train``, ``dev`` or ``test``.
         pool: Size of v2's pools: 100, 500, 1000 or 1500; by default 500, as in the paper.
     Raises:
-        FileNotFoundError: A file is missing; the message says which.
+        FileNotFoundError: A file is missing.
         ValueError: Faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
             folders that differ in their questions' ground truths; ``pool`` without a folder in v2's layout.
     Source:
@@ -150,7 +150,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
         if len(other) != len(first) or apart:
             raise ValueError(
                 f"expected the same questions in every folder: {folders[code]} has {len(other):,}, of which {apart:,} "
-                f"have other ground truths, beside {len(first):,}; take the releases of one version."
+                f"have other ground truths, next to {len(first):,}; take the releases of one version."
             )
     # Answers of no pool cost memory and are never shown.
     labels = dict.fromkeys(label for place in (2, 1) for question in first for label in question[place])

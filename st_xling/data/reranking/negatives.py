@@ -1,4 +1,4 @@
-"""Negatives: other rows' passages, with a seed, never one that says what the positive says."""
+"""Negatives: other rows' passages, with a seed, never one of the positive's meaning."""
 
 from __future__ import annotations
 

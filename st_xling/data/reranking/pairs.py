@@ -18,17 +18,17 @@ PAIR_COLUMNS = ("query", "passage", "label", "query_language", "passage_language
 """The columns of every labelled dataset: strings, but for ``label``, a float of 0 or 1."""
 
 KEY_COLUMNS = ("query_key", "passage_key")
-"""Beside them, where pairs are aligned: 64 bits that texts share which say the same, in whatever language."""
+"""Further columns where pairs are aligned: 64 bits that texts of one meaning share, in any language."""
 
 _SHOWN = 5  # faulty rows that an error message lists; the rest are only counted
 
 
 @dataclass(frozen=True)
 class AlignedPairs:
-    """M query-passage pairs, each in L languages: row ``i`` says the same in every language.
+    """M query-passage pairs, each in L languages: row ``i`` has the same meaning in every language.
 
     The sets :math:`D^{en}` and :math:`D^{zh}` of the paper side by side (or :math:`S^{en}` and :math:`S^{zh}`, where
-    query and passage are two sentences), in any number of languages. A query with several passages stands in as many
+    query and passage are two sentences), in any number of languages. A query with several passages is in as many
     rows.
 
     Args:
@@ -77,7 +77,7 @@ class AlignedPairs:
 
     @cached_property
     def keys(self) -> tuple[np.ndarray, np.ndarray]:
-        """Of queries and of passages: numbers shared by those that say the same. *Shape:* ``(pairs,)`` each"""
+        """Numbers of queries and of passages, equal for those of the same meaning. *Shape:* ``(pairs,)`` each"""
         queries, passages = (_class_keys(list(columns.values())) for columns in (self.queries, self.passages))
         return queries, passages
 

@@ -89,7 +89,7 @@ def candidate_pools(
     """The paper's test sets: each query in a language that is drawn, its candidates split evenly over the languages.
 
     For two languages exactly half of the candidates are in the one and half in the other, drawn for each query anew; of
-    an odd number, or over more languages, every language has floor or ceil of an even share, and a draw says which. The
+    an odd number, or over more languages, every language has floor or ceil of an even share, chosen by a draw. The
     language of a passage has nothing to do with its relevance. Pools share the passages' strings.
 
     Args:
@@ -103,9 +103,9 @@ def candidate_pools(
         query_ids: Names; by default numbers. *Shape:* ``(queries,)``
         passage_ids: The same. *Shape:* ``(passages,)``
         max_candidates: Draw this many candidates for each query where it has more. Relevant ones always stay, so the
-            task gets easier; the signature says so (``candidates:100+relevant``).
+            task gets easier; see the signature (``candidates:100+relevant``).
         without_relevant: What becomes of queries without a candidate, or without a relevant one: ``"exclude"``,
-            ``"keep"``, ``"error"``. They are counted, and a warning says how many there are.
+            ``"keep"``, ``"error"``. A warning counts them.
         seed: Of all draws.
     Raises:
         ValueError: Texts that are not aligned; a number of no passage; unanswered queries, if these are an error.
@@ -134,7 +134,7 @@ def candidate_pools(
             count = min(len(others), max(0, max_candidates - int(chosen.sum())))
             chosen[rng.choice(others, size=count, replace=False)] = True
             pool = pool[chosen]  # in the old order, which tells nothing of relevance
-        # Languages by turns from a drawn one on, then shuffled: even shares, and a draw says who has one more.
+        # Languages by turns from a drawn one on, then shuffled: even shares, and a draw decides who has one more.
         turns = rng.permutation((np.arange(len(pool)) + rng.integers(len(texts))) % len(texts))
         (empty if not len(pool) else unanswered if not len(right) else []).append(query)
         if not len(right) and without_relevant == "exclude":
@@ -163,7 +163,7 @@ def candidate_pools(
         )
         if without_relevant == "error":
             raise ValueError(f"{counts}; pass without_relevant='exclude' to leave them out, or 'keep'.")
-        logger.warning("%s: %s", counts, "left out" if without_relevant == "exclude" else "kept")
+        logger.warning("%s: %s", counts, "skipped" if without_relevant == "exclude" else "kept")
     origin = "own" if candidates is not None else "all"
     origin = origin if max_candidates is None else f"{max_candidates}+relevant"
     signature = (
@@ -191,7 +191,7 @@ def pools_of_pairs(
     """Pools of labelled pairs, as of InsuranceQA: the rows of one query are its pool.
 
     Rows belong to one query, and show one passage, if their texts have the same leak key in any language. A passage
-    that a query has twice is one candidate, relevant if either row says so.
+    that a query has twice is one candidate, relevant if either row is.
 
     Args:
         pairs: Query-passage pairs with labels.
@@ -235,7 +235,7 @@ def read_retrieval(
         split: Of queries and qrels.
         query_languages: To read; by default all that are there, in the order of their names.
         max_candidates: Draw so many passages for each query where there are more; the relevant ones always stay. The
-            signature says so: ``candidates:100+relevant``.
+            signature shows it: ``candidates:100+relevant``.
         without_relevant: What becomes of queries without a relevant passage: ``"exclude"``, ``"keep"`` or ``"error"``.
         sample: Of the queries.
         seed: Of the candidates' draw.
@@ -272,7 +272,7 @@ def read_retrieval(
 def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
     """``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is not named.
 
-    Candidates that are not relevant are left out: sets to train and to test on may share them by right.
+    Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """
     queries: dict[str, None] = {}
     passages: dict[str, None] = {}

@@ -28,7 +28,7 @@ _Row = tuple[int, ...]  # one number for each file
 
 @dataclass(frozen=True)
 class QuestionAnswering:
-    """Questions and the paragraphs of articles, each in every language; row ``i`` says the same in each.
+    """Questions and the paragraphs of articles, each in every language; row ``i`` has the same meaning in each.
 
     As re-ranking, every paragraph is a candidate for every question, which is relevant to one at least: pairs to train
     on, and pools to be tested on, cut by article.
@@ -41,7 +41,7 @@ class QuestionAnswering:
         passage_ids: Article and number in it, ``Super_Bowl_50/0``. *Shape:* ``(passages,)``
         passage_articles: Number of each paragraph's article. *Shape:* ``(passages,)``
         articles: Titles; ``article 7`` where there is none.
-        faults: What was left out, and how often, as ``"zh: answer not in its paragraph"``.
+        faults: Reasons for skipped rows, with counts, as ``"zh: answer not in its paragraph"``.
     """
 
     questions: Mapping[str, Sequence[str]]
@@ -159,11 +159,11 @@ class QuestionAnswering:
 def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:
     """The same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
 
-    Files that run parallel (the same articles, paragraphs and questions in the same places, and no id that says
+    Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that says
     otherwise) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
     a file repeats is one paragraph. Relevant is the paragraph that the question belongs to, which must hold the answer;
     another that happens to hold the same words ("three") is not, though the paper's wording would allow it. Questions
-    without an answer, or whose answer is not in their paragraph in some language, are left out and counted.
+    without an answer, or whose answer is not in their paragraph in some language, are skipped and counted.
 
     Args:
         paths: Language → ``.json``, plain or packed.
@@ -210,7 +210,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
     """Paragraphs that say the same, questions that do with the place of the paragraphs that answer them, and faults.
 
     Questions are aligned by place where the files run parallel, else by id. Where they disagree on which paragraphs
-    belong together, the most questions win, and the others are left out and counted.
+    belong together, the most questions win, and the others are skipped and counted.
     """
     first, *others = files.values()
     faults: Counter[str] = Counter()
@@ -261,7 +261,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
 
 
 def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
-    """Whether articles, paragraphs and questions stand in the same places, and no id says otherwise."""
+    """Return whether articles, paragraphs and questions are in the same order, and no id contradicts that."""
     ids, other_ids = ([question.identity for question in file.questions] for file in (one, other))
     places, other_places = ([question.paragraph for question in file.questions] for file in (one, other))
     parallel = one.paragraph_articles == other.paragraph_articles and places == other_places

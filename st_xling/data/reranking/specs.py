@@ -63,7 +63,7 @@ def is_pair_spec(spec: str) -> bool:
 
 @dataclass(frozen=True)
 class PairData:
-    """What the specs gave.
+    """Pairs read from specs.
 
     Attributes:
         train: Pairs to train on, negatives included.
@@ -100,7 +100,7 @@ def load_pair_specs(
         dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it; of the
             phrasebook its development split.
         dev_share: Else the share of the articles (SQuAD form) or queries (labelled files) held out; 0 for none.
-        test_share: A share left out of both, which :func:`load_pool_specs` finds with the same shares and seed.
+        test_share: A share held out of both, which :func:`load_pool_specs` finds with the same shares and seed.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
         hard_negatives: How many of them come from the same article (SQuAD form).
@@ -174,12 +174,12 @@ def load_pool_specs(
                 f"{one.text}: {', '.join(one.reader_options)} is for folders of InsuranceQA; leave it out."
             )
         if split or passage_languages:
-            raise ValueError(f"{one.path} is a test set as it stands: it takes no split and no passage languages.")
+            raise ValueError(f"{one.path} is a test set: it takes no split and no passage languages.")
         return read_retrieval(
             one.path, language=next(iter(parsed)), sample=one.sample, **of_pools, **one.reader_options
         )
     data = read_pair_specs(parsed, split=split or phrasebook_split)
-    # What comes without splits of its own is cut as in training, so that the part is the one that was left out there.
+    # What comes without splits of its own is cut as in training, so that the part is the one that was held out there.
     if split is not None and not _has_splits(parsed):
         parts = cut_pairs(data, dev_share, test_share, seed)
         if split not in parts:
@@ -404,7 +404,7 @@ def pools_of(data: Pairs, **options: Any) -> CandidatePools:
 
 
 def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
-    """The same pairs from one file a language; line ``i`` of each says the same.
+    """The same pairs from one file a language; line ``i`` of each has the same meaning.
 
     JSON lines have the keys ``query``, ``passage`` and ``label``; tab-separated lines these three columns, under a
     header of these names or none, and quotes are text. A label is 0 or 1.

@@ -218,7 +218,7 @@ def by_language_pair(
 def drop_words(text: str, rng: np.random.Generator, *, share: float = 1 / 7) -> str:
     """The text without about ``share`` of its words, at least one; in scripts without spaces, of its characters.
 
-    A mark stays with the character it stands on. A text of one word, or character, stays as it is.
+    A mark stays with its character. A text of one word, or character, stays as it is.
 
     Args:
         text: A sentence.

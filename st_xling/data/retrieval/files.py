@@ -139,7 +139,7 @@ class RetrievalFiles(NamedTuple):
         corpus: Passages, in one file or several.
         queries: Language → queries.
         qrels: Judgements; ``None`` where ``with_passages`` has them.
-        with_passages: Queries with their passages beside them, in Mr.TyDi's form.
+        with_passages: Queries with their passages, in Mr.TyDi's form.
     """
 
     corpus: list[Path]
@@ -156,13 +156,13 @@ def find_retrieval_files(
     Args:
         folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` (BEIR); the same with ``queries.xx.jsonl``
             for each language of the queries; ``collection/docs.jsonl``, ``topic.test.tsv`` and ``qrels.test.txt``, or
-            ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), its corpus beside it.
+            ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), next to its corpus.
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Of the passages, and of queries whose file names none.
         split: Of queries and qrels.
         corpus: Another folder, or the file itself, that holds the passages.
     Raises:
-        FileNotFoundError: The folder, or one of the three, is not there; the message says what was looked for.
+        FileNotFoundError: The folder, or one of the three, is missing.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -178,13 +178,13 @@ def find_retrieval_files(
     # Files of one language each come before a file whose language is that of the passages.
     queries = _first(folder, QUERIES, names)
     qrels = _first(folder, QRELS, names)
-    beside = [] if by_language or queries else _first(folder, WITH_PASSAGES, names)
-    if not by_language and not queries and not beside:
+    with_passages = [] if by_language or queries else _first(folder, WITH_PASSAGES, names)
+    if not by_language and not queries and not with_passages:
         raise _missing(f"queries of split {split!r}", folder, ("queries.xx.jsonl", *QUERIES, *WITH_PASSAGES), names)
-    if not qrels and not beside:
+    if not qrels and not with_passages:
         raise _missing(f"qrels of split {split!r}", folder, QRELS, names)
-    by_language = by_language or {language: (queries or beside)[0]}
-    return RetrievalFiles(passages, by_language, *(next(iter(paths), None) for paths in (qrels, beside)))
+    by_language = by_language or {language: (queries or with_passages)[0]}
+    return RetrievalFiles(passages, by_language, *(next(iter(paths), None) for paths in (qrels, with_passages)))
 
 
 def _first(folder: Path, patterns: Iterable[str], names: dict[str, str]) -> list[Path]:
@@ -231,7 +231,7 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 def read_queries_with_passages(
     path: str | Path, *, key: str = "positive_passages", skip_bad_lines: bool = False
 ) -> tuple[dict[str, str], dict[str, list[tuple[str, str]]]]:
-    """Queries with their passages beside them: Mr.TyDi's form for training.
+    """Queries with their passages: Mr.TyDi's form for training.
 
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 

@@ -42,7 +42,7 @@ class RetrievalSet:
         passages: The corpus.
         queries: Language → query id → text, of queries with a relevant passage alone.
         relevant: Query id → passage id → grade above 0; an id means the same query in every language.
-        n_without_relevant: Language → queries that were left out, as no passage is relevant to them.
+        n_without_relevant: Language → queries that were skipped, as no passage is relevant to them.
         n_absent: Queries with relevant passages that are in none of the languages read.
     """
 
@@ -95,10 +95,10 @@ def read_retrieval_set(
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
     passages = read_passages(files.corpus, skip_bad_lines=skip_bad_lines)
     if files.with_passages is not None:  # Mr.TyDi's form, which is its own qrels
-        texts, beside = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
+        texts, judged = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
         queries, relevant = {language: texts}, {}
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
-        for number, (query, rows) in enumerate(beside.items(), 1):
+        for number, (query, rows) in enumerate(judged.items(), 1):
             relevant[query] = {name: 1 for name, _ in rows if name in passages.ids}
             for name in dict.fromkeys(name for name, _ in rows if name not in passages.ids):
                 fact = f"{name}, of query {query}, is not in the corpus"
@@ -121,7 +121,7 @@ def checked_set(
     where: str,
     keep_unanswered: bool = False,
 ) -> RetrievalSet:
-    """A set of its parts, queries without a relevant passage left out and counted unless ``keep_unanswered``.
+    """A set of its parts, queries without a relevant passage skipped and counted unless ``keep_unanswered``.
 
     Raises:
         ValueError: Languages whose queries have no relevant passage at all, named together.
@@ -170,7 +170,7 @@ def read_xquad_r(
 ) -> list[RetrievalSet]:
     """A set for each language: its sentences, and the questions of all languages.
 
-    Files are SQuAD's form with ``sentence_breaks`` beside each ``context``. Every sentence of every paragraph is a
+    Files are SQuAD's form with ``sentence_breaks`` next to each ``context``. Every sentence of every paragraph is a
     candidate, repeats included; relevant is the one in which the first answer begins. Questions that share an id are
     translations of each other, so in a mixed pool (:func:`~st_xling.evaluation.retrieval.mixed_pool`) a question has
     one relevant sentence in each language, and mean average precision there is LAReQA's measure of language-agnostic

@@ -45,7 +45,7 @@ def load_query_passage_specs(
     """Name → pairs, ``source`` the query and ``target`` a relevant passage; ``negative_1``, … where there are any.
 
     Args:
-        specs: ``xx=PLACE`` (``queries=PLACE`` stands for ``en=PLACE``): a table as :func:`read_question_table` reads
+        specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
             it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
             :func:`read_retrieval_set` has it, with ``?split=…&corpus=…&queries=…``, and ``negatives=N`` for the first N
             of Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
@@ -104,12 +104,12 @@ def _of_folder(
         if negatives:
             raise ValueError(
                 f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
-                "beside the queries, or a corpus of its own was named; leave it out."
+                "next to the queries, or a corpus was named; omit it."
             )
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
-    # The passages stand beside the queries: no corpus is needed.
-    queries, beside = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
+    # The passages are next to the queries: no corpus is needed.
+    queries, passages_of = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
     hard: dict[str, list[str]] = {name: [] for name in queries}
     if negatives:  # faulty are queries that have fewer passages which are not relevant
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
@@ -124,7 +124,7 @@ def _of_folder(
         (query, text, language, language, *hard[name])
         for name, query in queries.items()
         if name in hard
-        for _, text in beside[name]
+        for _, text in passages_of[name]
     )
     return pair_dataset(rows, negatives)
 

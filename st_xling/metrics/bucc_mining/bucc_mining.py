@@ -1,7 +1,7 @@
 """Precision, recall and F1 of mined sentence pairs, as at the BUCC shared task.
 
 Bitext mining: scored pairs of sentence ids against gold pairs. Pairs that score at least a threshold are mined; the
-results are the precision, recall and F1 of these, and the result says where the threshold came from. One row is one
+results are the precision, recall and F1 of these, and the result names the source of the threshold. One row is one
 whole corpus, such as a language pair; several rows are evaluated one by one and averaged.
 """
 
@@ -37,7 +37,7 @@ class BuccMining(evaluate.Metric):
             are all strings or all integers.
         references: For each corpus, all its gold pairs as [{"source_id": ..., "target_id": ...}].
         threshold: One number for all corpora, a list with one for each, or "tune": each corpus gets the threshold of
-            highest F1 on the very gold it is then evaluated by, which flatters it, and the result says so. By default
+            highest F1 on the very gold it is then evaluated by, which flatters it, as the result notes. By default
             every prediction counts as mined.
         train_predictions: Candidate pairs of other corpora, row by row as predictions: the threshold of highest F1 on
             them is applied. Instead of threshold.

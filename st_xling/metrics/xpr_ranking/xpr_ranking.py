@@ -35,7 +35,7 @@ class XprRanking(evaluate.Metric):
         query_languages: One for each query; with passage_languages adds the matrix.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
     Returns:
-        acc@1, acc@10 (as ks says), mrr, map: fractions in [0, 1].
+        acc@1, acc@10 (as in ks), mrr, map: fractions in [0, 1].
         n_queries, n_without_relevant: counts.
         matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
         signature: what the results depend on.

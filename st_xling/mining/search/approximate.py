@@ -109,7 +109,7 @@ def approximate_neighbors(
         k: Neighbors of each sentence.
         factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
             names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
-            :func:`default_factory` says for each corpus.
+            :func:`default_factory` chooses for each corpus.
         index_folder: Where the indexes are kept and found again, those of any number of corpora side by side:
             ``NAME-VECTORS-INDEX.faiss``, the last two fingerprints; nowhere by default.
         index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.

@@ -39,7 +39,7 @@ _SAVE_SHARE = 20
 #: float32 takes 1.5 GiB.
 APPROXIMATE_ROWS = 2**20
 
-#: Rows of a shard of an exact search: reading them costs nothing beside comparing them. No more than 64 shards a side,
+#: Rows of a shard of an exact search: reading them costs little next to comparing them. No more than 64 shards a side,
 #: however large the corpora.
 EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 

@@ -88,7 +88,7 @@ def slim_encoder(
     tokenizers = {id(each.tokenizer): pruned for each in encoders}
     slim = copy.deepcopy(model, {**shared, id(card): copy.copy(card), **tokenizers})
     slim.model_card_data.register_model(slim)
-    slim._model_card_text = None  # what it says is true of the source
+    slim._model_card_text = None  # it describes the source
     cut = {id(each.auto_model): each.auto_model for each in slim.modules() if isinstance(each, Transformer)}
     for transformer in cut.values():
         cut_weights(transformer, ids)
@@ -123,7 +123,7 @@ def _encoders(model: SentenceTransformer) -> list[Transformer]:
 
 
 def new_ids(vocabulary: Vocabulary, kept: Sequence[int], *, pinned: Iterable[int] = ()) -> dict[int, int]:
-    """Old id → new id, in the old order from 0, so that none is left out.
+    """Old id → new id, in the old order from 0, without gaps.
 
     Args:
         vocabulary: Of the tokenizer.

@@ -9,7 +9,7 @@ same tokens as before:
 * **BPE** applies the first merge that fits. Where a token stays, so do all merges that result in it, and their parts
   with theirs, down to characters: every step that led to it still does, and no merge comes before one of them that did
   not before.
-* **Unigram** takes the best-scored pieces. Scores stay, so what won still stands, with fewer rivals; the piece of the
+* **Unigram** takes the best-scored pieces. Scores stay, so what won still wins, with fewer rivals; the piece of the
   lowest score stays since the price of an unknown character hangs on it.
 
 For words that were never seen the single characters of the text stay, and those of ASCII.

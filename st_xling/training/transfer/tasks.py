@@ -21,7 +21,7 @@ Rows = ClassifiedPairs | TaggedSentences
 
 @dataclass(frozen=True)
 class FineTuning:
-    """How an encoder is fine-tuned.
+    """Options of fine-tuning.
 
     Attributes:
         epochs: Passes over the training rows; a ``max_steps`` other than -1 overrides it.

@@ -320,5 +320,5 @@ def test_refusals(tmp_path: Path) -> None:
     rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
     rows["1"]["answers"] = ["12"]
     (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
-    with pytest.raises(ValueError, match="zh has 4, of which 1 have other ground truths, beside 4"):
+    with pytest.raises(ValueError, match="zh has 4, of which 1 have other ground truths, next to 4"):
         load_pair_specs([f"en={v2}", f"zh={zh}"])
