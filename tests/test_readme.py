@@ -46,14 +46,24 @@ def test_links_lead_somewhere(page):
 
 
 def test_commands_of_results_parse():
-    """Other commands are run (``test_examples.py``); those of results take hours. What has an ellipsis is not whole."""
-    from tests.commands import parse
+    """Other commands are run (``test_examples.py``); those of results take hours."""
+    from tests.commands import command_lines, parse
 
-    results = (DOCS / "results.md").read_text(encoding="utf-8")
-    commands = [command for command in re.findall(r"`(st-xling [^`]*)`", results) if "…" not in command]
-    assert len(commands) >= 5
+    text = (DOCS / "results.md").read_text(encoding="utf-8")
+    lines = [line for block in re.findall(r"```bash\n(.*?)```", text, re.DOTALL) for line in command_lines(block)]
+    commands = [line for line in lines if line.startswith("st-xling ")]
+    assert len(commands) > 10
     for command in commands:
         parse(command)
+
+
+def test_tables_can_be_read():
+    """No cell is longer than 100 characters, and results have at most six columns."""
+    for page in DOCS.rglob("*.md"):
+        for line in re.findall(r"(?m)^\|.*\|$", page.read_text(encoding="utf-8")):
+            cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            assert max(map(len, cells)) <= 100, line
+            assert page.stem != "results" or len(cells) <= 6, line
 
 
 FILES = [path for path in Path(st_xling.__file__).parent.rglob("*.py") if ">>>" in path.read_text(encoding="utf-8")]

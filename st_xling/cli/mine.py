@@ -42,7 +42,7 @@ SOURCE_EMBEDDINGS = option(
 )
 TARGET_EMBEDDINGS = option("--target-embeddings", metavar="STORE", help="The same of the target.")
 REJECTS = option("--rejects", metavar="FILE", panel=FILTERS, help="File for rejected pairs, as JSON lines.")
-FORMAT = option("--format", help="Format of the pairs (default: tsv).")
+FORMAT = option("--format", help="Format of the pairs (default: by the ending of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", help="lines; bucc: id TAB sentence; jsonl: id and text (default: lines).")
 STORE_DTYPE = option("--store-dtype", help="Type in which embeddings are stored (default: float32).")
 ENGINE = option("--engine", help="ray: the workers of a cluster, with the same result (default: local).")
@@ -245,7 +245,7 @@ def mine(
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
       st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
       st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
-      st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --format jsonl --calibrate gold.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --calibrate gold.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
       st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
@@ -389,7 +389,7 @@ def score(
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
       st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --filters --rejects rejects.jsonl
-      st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl --format jsonl
+      st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl
       st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
 
     Neighbors come from the corpus itself. Pairs are written in the order of the file, in the format of st-xling mine,
@@ -449,7 +449,9 @@ def align_documents(
         "--min-score", help="Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
     ),
     format: AlignmentFormat | None = option(
-        "--format", help="tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: tsv)."
+        "--format",
+        help="tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of "
+        "--out, else tsv).",
     ),
     html: Path | None = option("--html", metavar="FILE", help="Page that shows both texts next to each other."),
     overwrite: bool = opts.OVERWRITE,
@@ -483,7 +485,7 @@ def align_documents(
     examples:
       st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv --html book.html
       st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
-      st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --format jsonl --min-score 0.3
+      st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --min-score 0.3
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
     The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the

@@ -1,10 +1,10 @@
-"""Words of translations that belong together, by the token states of an encoder; no training, no second model."""
+"""Align the words of translations by the token states of an encoder, without training or a second model."""
 
 from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterator, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -37,16 +37,16 @@ def align_words(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> list[Links]:
-    """Pairs of words that mean the same, for each pair of sentences.
+    """Link the words of each pair of sentences that mean the same.
 
-    Words are compared by the cosine of their token states, the mean over a word's pieces.
+    Pieces of words (tokens) are compared by :func:`piece_similarities`; words are linked if any of their pieces are.
 
     Args:
         model: An encoder with a fast tokenizer.
         sources: Sentences, split by :func:`split_words`; or lists of their words.
         targets: Their translations, the same.
-        method: ``"intersection"`` links two words that are each other's nearest. ``"itermax"`` adds a second
-            round, in which words that are linked already count for less and two linked ones for nothing: more links,
+        method: ``"intersection"`` links two pieces that are each other's nearest. ``"itermax"`` adds a second
+            round, in which pieces that are linked already count for less and two linked ones for nothing: more links,
             slightly fewer of them right. ``"corpus"`` also counts which words go together in all pairs of the call,
             and which have no partner, see :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred
             pairs and more, of which it is the best of the three.
@@ -95,16 +95,16 @@ def align_by_layers(
     """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
     check_choice("method", method, AlignmentMethod)
     links: dict[int, list[Links]] = {layer: [[]] * len(sources) for layer in layers}
-    cosines: dict[int, list[Tensor]] = {layer: [torch.empty(0, 0)] * len(sources) for layer in layers}
-    for row, source, target in _states_of_pairs(model, sources, targets, layers, batch_size, show_progress_bar):
+    similarities: dict[int, list[Tensor]] = {layer: [torch.empty(0, 0)] * len(sources) for layer in layers}
+    for row, source, target in _pairs_of_pieces(model, sources, targets, layers, batch_size, show_progress_bar):
         for layer in layers:
             if method == "corpus":
-                cosines[layer][row] = _cosines(source[layer], target[layer])
+                similarities[layer][row] = _of_words(source, target, layer)
             else:
-                links[layer][row] = link_words(source[layer], target[layer], method=method)
+                links[layer][row] = link_words(source, target, layer, method=method)
     if method == "corpus":
         words = [[split_words(text) if isinstance(text, str) else text for text in side] for side in (sources, targets)]
-        links = {layer: link_by_corpus(words[0], words[1], cosines[layer]) for layer in layers}
+        links = {layer: link_by_corpus(words[0], words[1], similarities[layer]) for layer in layers}
     return links
 
 
@@ -118,12 +118,13 @@ def word_similarities(
     batch_size: int = 32,
     show_progress_bar: bool = False,
 ) -> list[Tensor]:
-    """Cosines between the words of each pair of sentences.
+    """Compute the similarities of the words of each pair of sentences: of two words, that of their nearest pieces.
 
     Args, Raises: As of :func:`align_words`.
 
     Returns:
-        For each pair, in float32; of a word beyond the model's length NaN. *Shape:* ``(source words, target words)``
+        For each pair :func:`piece_similarities`, the maximum over the pieces of two words, in float32; NaN for a word
+        beyond the model's length. *Shape:* ``(source words, target words)``
 
     Example:
         >>> from st_xling.models import tiny_encoder, word_similarities
@@ -134,26 +135,63 @@ def word_similarities(
     """
     layer = default_layer(model) if layer is None else layer
     found: list[Tensor] = [torch.empty(0)] * len(sources)
-    for row, source, target in _states_of_pairs(model, sources, targets, [layer], batch_size, show_progress_bar):
-        found[row] = _cosines(source[layer], target[layer])
+    for row, source, target in _pairs_of_pieces(model, sources, targets, [layer], batch_size, show_progress_bar):
+        found[row] = _of_words(source, target, layer)
     return found
+
+
+class Pieces(NamedTuple):
+    """Tokens of a sentence.
+
+    Attributes:
+        states: Layer → states in float32, on the CPU. *Shape:* ``(pieces, hidden)``
+        shares: Share of each piece in each word: 1 / the word's pieces, or 0. *Shape:* ``(words, pieces)``
+    """
+
+    states: dict[int, Tensor]
+    shares: Tensor
+
+
+def piece_similarities(source: Pieces, target: Pieces, layer: int) -> Tensor:
+    """Compute the mean of the cosine of two pieces and the cosine of their words.
+
+    A piece alone tells apart the parts of a compound, which another language writes as words; the mean state of its
+    word tells which word it is part of. Both together align better than either, in languages with and without spaces.
+
+    *Shape of the result:* ``(source pieces, target pieces)``
+    """
+    one, other = source.states[layer], target.states[layer]
+    words = _cosines(source.shares @ one, target.shares @ other)
+    # A piece of several words, as of Chinese ones written without spaces, has the mean of their cosines.
+    within = [side.shares.gt(0) / side.shares.gt(0).sum(dim=0) for side in (source, target)]
+    return (_cosines(one, other) + within[0].T @ words @ within[1]) / 2
 
 
 def _cosines(source: Tensor, target: Tensor) -> Tensor:
-    found = F.normalize(source, dim=1) @ F.normalize(target, dim=1).T
-    found[~source.any(dim=1)] = found[:, ~target.any(dim=1)] = torch.nan
+    return F.normalize(source, dim=1) @ F.normalize(target, dim=1).T
+
+
+def _of_words(source: Pieces, target: Pieces, layer: int) -> Tensor:
+    """Return the similarity of the nearest pieces of two words; NaN without a piece. *Shape:* ``(words, words)``"""
+    found = piece_similarities(source, target, layer)
+    for side in (source, target):  # maxima over the rows, then over the columns
+        own = [
+            found[pieces].amax(dim=0) if pieces.any() else found.new_full(found.shape[1:], torch.nan)
+            for pieces in side.shares > 0
+        ]
+        found = torch.stack(own).T if own else found.new_empty(found.shape[1], 0)
     return found
 
 
-def _states_of_pairs(
+def _pairs_of_pieces(
     model: SentenceTransformer,
     sources: Sequence[str | Sequence[str]],
     targets: Sequence[str | Sequence[str]],
     layers: Sequence[int],
     batch_size: int,
     show_progress_bar: bool,
-) -> Iterator[tuple[int, dict[int, Tensor], dict[int, Tensor]]]:
-    """Row, and :func:`word_states` of its source and target; pairs of like length together, for their padding."""
+) -> Iterator[tuple[int, Pieces, Pieces]]:
+    """Yield rows with the pieces of source and target; pairs of like length together, for their padding."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     if batch_size < 1:
@@ -164,7 +202,7 @@ def _states_of_pairs(
     with progress_bar(total=len(order), desc="comparing words", unit="pairs", show=show_progress_bar) as bar:
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
-            columns = (word_states(model, [side[row] for row in rows], layers) for side in (sources, targets))
+            columns = (read_pieces(model, [side[row] for row in rows], layers) for side in (sources, targets))
             yield from zip(rows, *columns, strict=True)
             bar.update(len(rows))
 
@@ -213,24 +251,21 @@ def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def link_words(source: Tensor, target: Tensor, *, method: Literal["itermax", "intersection"] = "itermax") -> Links:
-    """Links of one pair of sentences, see :func:`align_words`.
-
-    Args:
-        source: States of words; a word without a token is a row of zeros. *Shape:* ``(words, hidden)``
-        target: The same. *Shape:* ``(words, hidden)``
-        method: ``"itermax"`` or ``"intersection"``.
-    """
-    if not len(source) or not len(target):
+def link_words(
+    source: Pieces, target: Pieces, layer: int, *, method: Literal["itermax", "intersection"] = "itermax"
+) -> Links:
+    """Link the words of one pair of sentences, see :func:`align_words`; sorted."""
+    if not source.shares.numel() or not target.shares.numel():
         return []
     # From 0 to 1, so that a discount always lowers a similarity.
-    similarities = ((1 + _cosines(source, target)) / 2).nan_to_num(0.0)
+    similarities = (1 + piece_similarities(source, target, layer)) / 2
     linked = _nearest_to_each_other(similarities)
     if method == "itermax":
         row, column = linked.any(dim=1, keepdim=True), linked.any(dim=0, keepdim=True)
         discounted = torch.where(row | column, DISCOUNT, 1.0).masked_fill(row & column, 0.0) * similarities
         linked |= _nearest_to_each_other(discounted)
-    return [(i, j) for i, j in linked.nonzero().tolist()]
+    words = source.shares @ linked.float() @ target.shares.T
+    return [(i, j) for i, j in words.nonzero().tolist()]
 
 
 def _nearest_to_each_other(similarities: Tensor) -> Tensor:
@@ -241,18 +276,15 @@ def _nearest_to_each_other(similarities: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def word_states(
+def read_pieces(
     model: SentenceTransformer, texts: Sequence[str | Sequence[str]], layers: Sequence[int]
-) -> list[dict[int, Tensor]]:
-    """States of each sentence's words: the mean over the pieces of a word; zeros for a word that was cut off.
+) -> list[Pieces]:
+    """Encode sentences and return their pieces of words, without special tokens; a word that was cut off has none.
 
     Args:
         model: An encoder.
         texts: Sentences, or lists of their words: one batch.
         layers: Counted from 1.
-
-    Returns:
-        For each sentence layer → states, in float32, on the CPU. *Shape:* ``(words, hidden)``
 
     Raises:
         ValueError: A layer that the encoder does not have, or a tokenizer that does not say which words its tokens
@@ -289,8 +321,9 @@ def word_states(
         else:
             places = [-1 if place is None else place for place in features.word_ids(row)]
             belongs = torch.tensor(places)[None] == torch.arange(len(own))[:, None]
-        weights = belongs / belongs.sum(dim=1, keepdim=True).clamp(min=1)
-        found.append({layer: weights @ states[layer][row] for layer in layers})
+        pieces = belongs.any(dim=0)
+        shares = (belongs / belongs.sum(dim=1, keepdim=True).clamp(min=1))[:, pieces]
+        found.append(Pieces({layer: states[layer][row][pieces] for layer in layers}, shares))
     return found
 
 

@@ -7,12 +7,30 @@ import torch
 import torch.nn.functional as F
 
 from st_xling.models import align_words, split_words, word_similarities
-from st_xling.models.align import link_words, word_spans, word_states
+from st_xling.models.align import Pieces, link_words, piece_similarities, read_pieces, word_spans
 from st_xling.models.backbone import backbone
 
 
-def states(words: int, seed: int) -> torch.Tensor:
-    return torch.randn(words, 6, generator=torch.Generator().manual_seed(seed))
+def pieces(number: int, words: int, seed: int) -> Pieces:
+    """Random states of pieces, each of a word, some words with several."""
+    states = torch.randn(number, 6, generator=torch.Generator().manual_seed(seed))
+    belongs = torch.arange(number) * words // number == torch.arange(words)[:, None]
+    return Pieces({1: states}, belongs / belongs.sum(dim=1, keepdim=True).clamp(min=1))
+
+
+def cosine(x: torch.Tensor, y: torch.Tensor) -> float:
+    return float(F.cosine_similarity(x, y, dim=0))
+
+
+def by_loops(source: Pieces, target: Pieces) -> list[list[float]]:
+    """Mean of the cosines of two pieces and of their words, whose states are the means of their pieces."""
+    words = [
+        [side.states[1][share > 0].mean(dim=0) for share in side.shares.T @ side.shares] for side in (source, target)
+    ]
+    return [
+        [(cosine(x, y) + cosine(v, w)) / 2 for y, w in zip(target.states[1], words[1])]
+        for x, v in zip(source.states[1], words[0])
+    ]
 
 
 def mutual(table: list[list[float]]) -> set[tuple[int, int]]:
@@ -23,23 +41,29 @@ def mutual(table: list[list[float]]) -> set[tuple[int, int]]:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_links_are_the_definition(seed):
-    source, target = states(5 + seed % 3, seed), states(4 + seed % 4, 100 + seed)
-    table = [[(1 + F.cosine_similarity(x, y, dim=0).item()) / 2 for y in target] for x in source]
+    source, target = pieces(7 + seed % 3, 4, seed), pieces(6 + seed % 4, 5, 100 + seed)
+    similarities = by_loops(source, target)
+    torch.testing.assert_close(piece_similarities(source, target, 1), torch.tensor(similarities))
+
+    def of_words(links):
+        words = [side.shares.argmax(dim=0).tolist() for side in (source, target)]
+        return sorted({(words[0][i], words[1][j]) for i, j in links})
+
+    table = [[(1 + value) / 2 for value in row] for row in similarities]
     first = mutual(table)
-    assert set(link_words(source, target, method="intersection")) == first
+    assert link_words(source, target, 1, method="intersection") == of_words(first)
     rows, columns = {i for i, _ in first}, {j for _, j in first}
     for i, row in enumerate(table):
         for j in range(len(row)):
             row[j] *= 0.0 if i in rows and j in columns else 0.9 if i in rows or j in columns else 1.0
-    links = link_words(source, target)
-    assert set(links) == first | mutual(table) and links == sorted(links)
+    assert link_words(source, target, 1) == of_words(first | mutual(table))
 
 
-def test_a_word_without_tokens_and_an_empty_sentence_have_no_links():
-    source, target = states(3, 0), states(3, 1)
-    source[1] = 0.0
-    assert all(i != 1 for i, _ in link_words(source, target))
-    assert link_words(source, target[:0]) == link_words(source[:0], target) == []
+def test_a_word_without_pieces_and_an_empty_sentence_have_no_links():
+    source, target, none = pieces(3, 2, 0), pieces(3, 3, 1), Pieces({1: torch.empty(0, 6)}, torch.empty(2, 0))
+    source = source._replace(shares=torch.cat([source.shares[:1], torch.zeros(1, 3), source.shares[1:]]))
+    assert {i for i, _ in link_words(source, target, 1)} <= {0, 2}
+    assert link_words(source, none, 1) == link_words(none, target, 1) == []
 
 
 @pytest.mark.parametrize(
@@ -59,32 +83,34 @@ def test_words_of_every_script(text, words):
     assert split_words(text) == words.split()
 
 
-def test_states_are_means_over_a_words_pieces_at_a_layer(make_model):
+def test_pieces_are_the_tokens_of_a_layer(make_model):
     model = make_model()
     words = ["Der", "Hund", "schläft"]
     features = model.tokenizer([words], is_split_into_words=True, return_tensors="pt")
+    [own] = read_pieces(model, [words], [1, 2])
+    kept = [place for place, word in enumerate(features.word_ids(0)) if word is not None]
     for layer in (1, 2):
         hidden = backbone(model).model(**features, output_hidden_states=True).hidden_states[layer][0]
-        own = word_states(model, [words], [layer])[0][layer]
-        for place in range(3):
-            pieces = [at for at, word in enumerate(features.word_ids(0)) if word == place]
-            torch.testing.assert_close(own[place], hidden[pieces].mean(dim=0))
+        torch.testing.assert_close(own.states[layer], hidden[kept])
+    assert [features.word_ids(0)[place] for place in kept] == own.shares.argmax(dim=0).tolist()
+    torch.testing.assert_close(own.shares.sum(dim=1), torch.ones(3))
 
 
 @pytest.mark.parametrize("text", ["Der Hund schläft, 你好。", "我买了三本旧书。", "cafe\u0301 🙂"])
 def test_a_sentence_is_cut_as_the_encoder_knows_it(make_model, text):
-    """A word has the mean of the tokens that share a character with it, of the text as it is."""
+    """A word has the pieces that share a character with it, of the text as it is."""
     model = make_model()
-    features = model.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
-    spans = features.pop("offset_mapping")[0].tolist()
-    hidden = backbone(model).model(**features, output_hidden_states=True).hidden_states[2][0]
+    spans = model.tokenizer(text, return_offsets_mapping=True)["offset_mapping"]
     words = split_words(text)
-    states = word_states(model, [text], [2])[0][2]
-    for state, (begin, end) in zip(states, word_spans(text, words), strict=True):
-        own = [row for row, span in enumerate(spans) if set(range(begin, end)) & set(range(*span))]
-        torch.testing.assert_close(state, hidden[own].mean(dim=0) if own else torch.zeros(16))
-    (cosines,) = word_similarities(model, [text], [text], layer=2)
-    torch.testing.assert_close(cosines.diagonal(), torch.where(states.any(dim=1), 1.0, torch.nan), equal_nan=True)
+    [found] = read_pieces(model, [text], [2])
+    expected = [
+        [bool(set(range(begin, end)) & set(range(*span))) for span in spans] for begin, end in word_spans(text, words)
+    ]
+    kept = [row for row in zip(*expected) if any(row)]
+    assert [tuple(row) for row in (found.shares > 0).T.tolist()] == kept
+    (similarities,) = word_similarities(model, [text], [text], layer=2)
+    covered = torch.tensor([any(own) for own in expected])
+    torch.testing.assert_close(similarities.diagonal(), torch.where(covered, 1.0, torch.nan), equal_nan=True)
 
 
 @pytest.mark.parametrize("method", ["itermax", "corpus"])

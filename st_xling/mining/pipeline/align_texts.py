@@ -41,7 +41,7 @@ from st_xling.mining.documents import (
 )
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.pair_files import PairWriter, check_format
+from st_xling.mining.pipeline.pair_files import PairWriter, resolve_format
 from st_xling.mining.pipeline.work import REJECTS, default_device, outcome_lines
 from st_xling.mining.text import hash_sentences, read_rows, validate_text
 from st_xling.mining.vectors import Encoder, VectorMakers, encoding_settings, model_names
@@ -198,7 +198,7 @@ def align_texts(
     prompt: str | None = None,
     filters: FilterOptions | None = None,
     rejects: str | Path | None = None,
-    format: AlignmentFormat = "tsv",
+    format: AlignmentFormat | None = None,
     html_page: str | Path | None = None,
     device: str | None = None,
     work: str | Path | None = None,
@@ -225,7 +225,8 @@ def align_texts(
         filters: Enabled filters; all by default, except the hub filter, which needs neighbors. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines.
-        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``.
+        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
+            that of the ending of ``out``, otherwise TSV.
         html_page: File for a page that shows both texts next to each other.
         device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
@@ -238,12 +239,12 @@ def align_texts(
         OSError: For a full disk; the work is kept.
     """
     check_max_size(max_size)
-    check_choice("format", format, AlignmentFormat)
+    check_choice("format", format or "tsv", AlignmentFormat)
     if format == "vecalign" and len(documents) != 1:
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
     filters = filters or FilterOptions()
     if format != "vecalign":
-        check_format(format, (filters.source_language, filters.target_language))
+        format = resolve_format(format, out, (filters.source_language, filters.target_language))
     inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
     outputs = {"out": out, "rejects": rejects, "html": html_page}
     check_outputs(outputs, inputs, folders={"work": work_path(out, work)})

@@ -31,7 +31,7 @@ from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import TextSide
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
-from st_xling.mining.pipeline.pair_files import Languages, PairWriter, check_format
+from st_xling.mining.pipeline.pair_files import Languages, PairWriter, resolve_format
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
@@ -121,7 +121,7 @@ def mine_texts(
     rescore_threshold: float | None = None,
     filters: FilterOptions | None = None,
     rejects: str | Path | None = None,
-    format: PairFormat = "tsv",
+    format: PairFormat | None = None,
     method: str = "exact",
     engine: Engine = "local",
     device: str | None = None,
@@ -170,7 +170,8 @@ def mine_texts(
             reason ``rescore``.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
-        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``.
+        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``;
+            by default that of the ending of ``out``, otherwise TSV.
         method: As for :func:`~st_xling.mining.find_neighbors`.
         engine: As for :func:`~st_xling.mining.find_neighbors`.
         device: Device to embed and search on; by default a GPU if there is one.
@@ -202,7 +203,7 @@ def mine_texts(
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     device = device or default_device()
     filters = filters or FilterOptions()
-    check_format(format, (filters.source_language, filters.target_language))
+    format = resolve_format(format, out, (filters.source_language, filters.target_language))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
         sides = []

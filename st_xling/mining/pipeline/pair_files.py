@@ -6,14 +6,17 @@ import json
 import math
 import re
 from collections.abc import Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
 from st_xling._version import __version__
 from st_xling.mining.text import tsv_line
+from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import PairFormat
-from st_xling.utils.text import SCORED_COLUMNS
+from st_xling.utils.resumable import Output
+from st_xling.utils.text import SCORED_COLUMNS, unpacked_name
 
 # What XML 1.0 cannot hold, even as a reference.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -21,13 +24,18 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Languages = tuple[str | None, str | None]
 
 
-def check_format(format: PairFormat, languages: Languages) -> None:
-    """Raise ``ValueError`` for TMX without the languages, which it names."""
+def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
+    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
+    if format is None:
+        ending = Path(unpacked_name(out)).suffix.lower() if isinstance(out, (str, Path)) else ""
+        format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
+    check_choice("format", format, PairFormat)
     if format == "tmx" and None in languages:
         raise ValueError(
             "TMX names the languages of its texts: set source_language and target_language (--source-language, "
             "--target-language)."
         )
+    return format
 
 
 class PairWriter:

@@ -31,7 +31,7 @@ from st_xling.mining.filters import (
 )
 from st_xling.mining.margins import pair_scorer
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.pair_files import PairWriter, check_format
+from st_xling.mining.pipeline.pair_files import PairWriter, resolve_format
 from st_xling.mining.pipeline.work import (
     REJECTS,
     default_device,
@@ -110,7 +110,7 @@ def score_texts(
     filters: FilterOptions | None = None,
     filter_first: bool = False,
     rejects: str | Path | None = None,
-    format: PairFormat = "tsv",
+    format: PairFormat | None = None,
     method: str = "exact",
     engine: Engine = "local",
     device: str | None = None,
@@ -188,7 +188,7 @@ def score_texts(
         if filters.source_language is filters.target_language is None:
             filters = replace(filters, source_language=corpus.languages[0], target_language=corpus.languages[1])
         languages = {"source": filters.source_language, "target": filters.target_language}
-        check_format(format, (filters.source_language, filters.target_language))
+        format = resolve_format(format, out, (filters.source_language, filters.target_language))
         table, sha256 = corpus.table, corpus.sha256  # the signature has the hash of all pairs, rejected or not
         some = table.take(np.arange(0, len(table), 1 + len(table) // _SAMPLED_PAIRS))
         filters = identify_languages(filters, some["source"].to_pylist(), some["target"].to_pylist())

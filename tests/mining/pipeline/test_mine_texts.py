@@ -135,7 +135,7 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     assert report.rows == {"source": 5, "target": 3} and report.blank == {"source": 2, "target": 0}
     assert report.distinct == {"source": 2, "target": 2}
     plain = write(tmp_path / "s.jsonl", [json.dumps({"id": name, "text": text}) for name, text in lines])
-    mine_texts(plain, targets, tmp_path / "o.jsonl", text_format="jsonl", format="jsonl", **options)
+    mine_texts(plain, targets, tmp_path / "o.jsonl", text_format="jsonl", **options)
     found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [[pair["source_ids"], pair["target_ids"], pair["source"], pair["target"]] for pair in found] == [
         list(pair[1:]) for pair in read(tmp_path / "o")
