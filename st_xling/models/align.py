@@ -39,15 +39,16 @@ def align_words(
 ) -> list[Links]:
     """Link the words of each pair of sentences that mean the same.
 
-    Pieces of words (tokens) are compared by :func:`piece_similarities`; words are linked if any of their pieces are.
+    Words are compared by their pieces (tokens), see :func:`piece_similarities`.
 
     Args:
         model: An encoder with a fast tokenizer.
         sources: Sentences, split by :func:`split_words`; or lists of their words.
         targets: Their translations, the same.
-        method: ``"intersection"`` links two pieces that are each other's nearest. ``"itermax"`` adds a second
-            round, in which pieces that are linked already count for less and two linked ones for nothing: more links,
-            slightly fewer of them right. ``"corpus"`` also counts which words go together in all pairs of the call,
+        method: ``"intersection"`` links two words if a piece of each is the other's nearest. ``"itermax"`` links two
+            words that are each other's nearest by their most similar pieces, then adds a second round, in which words
+            that are linked already count for less and two linked ones for nothing: more links, fewer of them right.
+            ``"corpus"`` also counts which words go together in all pairs of the call,
             and which have no partner, see :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred
             pairs and more, of which it is the best of the three.
         layer: Whose states, counted from 1; default: two thirds of the way up, 8 of 12, where translations' words are
@@ -258,14 +259,16 @@ def link_words(
     if not source.shares.numel() or not target.shares.numel():
         return []
     # From 0 to 1, so that a discount always lowers a similarity.
-    similarities = (1 + piece_similarities(source, target, layer)) / 2
-    linked = _nearest_to_each_other(similarities)
-    if method == "itermax":
+    if method == "intersection":
+        linked = _nearest_to_each_other((1 + piece_similarities(source, target, layer)) / 2)
+        linked = source.shares @ linked.float() @ target.shares.T > 0
+    else:
+        similarities = ((1 + _of_words(source, target, layer)) / 2).nan_to_num(0.0)
+        linked = _nearest_to_each_other(similarities)
         row, column = linked.any(dim=1, keepdim=True), linked.any(dim=0, keepdim=True)
         discounted = torch.where(row | column, DISCOUNT, 1.0).masked_fill(row & column, 0.0) * similarities
         linked |= _nearest_to_each_other(discounted)
-    words = source.shares @ linked.float() @ target.shares.T
-    return [(i, j) for i, j in words.nonzero().tolist()]
+    return [(i, j) for i, j in linked.nonzero().tolist()]
 
 
 def _nearest_to_each_other(similarities: Tensor) -> Tensor:
