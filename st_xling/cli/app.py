@@ -173,11 +173,13 @@ class Command(TyperCommand):
 
     def check_input(self, metavar: str, value: str, revision: str | None) -> None:
         """Raise if a text or model is not there, before anything large is imported."""
-        from st_xling.data.spec import split_spec
+        from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, read_options, split_spec
         from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
 
         if metavar in TEXTS or metavar in SPECS:
             spec = None if metavar in TEXTS else split_spec(value)
+            if spec is not None:
+                read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
             for name in [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(","):
                 path = home_path(name)
                 is_file = spec is None or file_ending(unpacked_name(path)) in ENDINGS

@@ -155,6 +155,19 @@ assert not heavy, heavy
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+@pytest.mark.parametrize("spec", ["de-en=a.tsv?sise=3", "de-en=a.tsv?size=x", "phrasebook:de?columns=0,1"])
+def test_options_of_a_spec_are_checked_at_once(spec: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("a\tb\n", encoding="utf-8")
+    script = f"""
+import sys
+from st_xling.cli import main
+assert main(["train", "tr", "--model", "tiny", "--data", {spec!r}, "--out", "o"]) == 2
+assert "torch" not in sys.modules
+"""
+    ran = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0 and spec.partition("?")[2].partition("=")[0] in ran.stderr, ran.stderr
+
+
 WRITERS = {
     "mine": "mine a b --model absent --rejects r",
     "score": "score a --model absent --rejects r",
