@@ -35,6 +35,8 @@ logger = logging.getLogger(__name__)
 
 SEARCH = "Search"
 FILTERS = "Filters"
+DATASET = "Data set on the Hub"
+LANGUAGES = ("source_language", "target_language")
 
 OPTIONAL_MODEL = option("--model", metavar="MODEL", help="Hub id or folder of the encoder of texts without embeddings.")
 SOURCE_EMBEDDINGS = option(
@@ -42,6 +44,14 @@ SOURCE_EMBEDDINGS = option(
 )
 TARGET_EMBEDDINGS = option("--target-embeddings", metavar="STORE", help="The same of the target.")
 REJECTS = option("--rejects", metavar="FILE", panel=FILTERS, help="File for rejected pairs, as JSON lines.")
+PUSH_DATASET = option(
+    "--push-dataset",
+    metavar="REPO",
+    panel=DATASET,
+    help="Also publish the pairs as this data set on the Hub, user/name; needs --license, --source-language and "
+    "--target-language. --overwrite replaces one that is there.",
+)
+LICENSE = option("--license", metavar="ID", panel=DATASET, help="License of the pairs: cc-by-4.0, cc0-1.0, …")
 FORMAT = option("--format", help="Format of the pairs (default: by the ending of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", help="lines; bucc: id TAB sentence; jsonl: id and text (default: lines).")
 STORE_DTYPE = option("--store-dtype", help="Type in which embeddings are stored (default: float32).")
@@ -225,6 +235,8 @@ def mine(
         "--rescore-threshold", help="Minimum score of the cross-encoder (default: none)."
     ),
     work: str | None = WORK,
+    push_dataset: str | None = PUSH_DATASET,
+    license: str | None = LICENSE,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
@@ -274,6 +286,7 @@ def mine(
         )
         print("\n".join(plan.lines()))
         return write_results(context, {"plan": plan.as_dict()})
+    check_dataset(context)
     pair = _threshold_pair(model, calibrate, source_language, target_language) if keep_threshold else None
     filters = FilterOptions(
         disable=disable_filter or (),
@@ -304,11 +317,41 @@ def mine(
             progress=True,
             **options,
         )
-    print_report(context, report, f"{report.pairs:,} pairs")
+    publish(context, print_report(context, report, f"{report.pairs:,} pairs"))
     if pair is not None:
         assert model is not None and report.calibration is not None
         publish_thresholds(Path(model), {pair: report.calibration})
         update_model_card(Path(model))
+
+
+def check_dataset(context: typer.Context) -> None:
+    """Raise ``ValueError`` before the pairs are made if ``--push-dataset`` lacks something."""
+    given = context.params
+    if given["push_dataset"] is None:
+        return
+    from st_xling.hub.card_facts import check_license
+    from st_xling.hub.push import check_repo_id
+
+    lacking = [f"--{name.replace('_', '-')}" for name in ("license", *LANGUAGES) if not given[name]]
+    if lacking or given["out"] == "-" or given["format"] == "vecalign":
+        more = f"; {', '.join(lacking)} not given" if lacking else ""
+        raise ValueError(
+            "--push-dataset publishes the pairs of --out FILE as tsv, jsonl or tmx, with --license, --source-language "
+            f"and --target-language{more}."
+        )
+    check_license(given["license"])
+    check_repo_id(given["push_dataset"])
+
+
+def publish(context: typer.Context, results: dict[str, Any]) -> None:
+    """Push the pairs of ``--out`` to ``--push-dataset``, if given."""
+    given = context.params
+    if given["push_dataset"] is None:
+        return
+    from st_xling.hub.dataset import push_dataset
+
+    options = {name: given[name] for name in ("license", "overwrite", *LANGUAGES)}
+    print(push_dataset(given["out"], given["push_dataset"], results=results, **options).url)
 
 
 def _threshold_pair(model: str | None, calibrate: str | None, source: str | None, target: str | None) -> str:
@@ -370,6 +413,8 @@ def score(
     engine: Engine | None = ENGINE,
     memory_mib: int | None = opts.MEMORY_MIB,
     work: str | None = WORK,
+    push_dataset: str | None = PUSH_DATASET,
+    license: str | None = LICENSE,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
@@ -398,6 +443,7 @@ def score(
     """
     from st_xling.mining import FilterOptions, score_texts
 
+    check_dataset(context)
     filter_options = None
     if filters or filter_first or rejects or source_language or target_language or filter_limit or disable_filter:
         filter_options = FilterOptions(
@@ -424,7 +470,7 @@ def score(
             progress=True,
             **options,
         )
-    print_report(context, report, f"{report.kept:,} pairs")
+    publish(context, print_report(context, report, f"{report.kept:,} pairs"))
 
 
 @app.command("align-documents", cls=Command)
@@ -465,6 +511,8 @@ def align_documents(
     batch_size: int | None = opts.BATCH_SIZE,
     store_dtype: StoreDtype | None = STORE_DTYPE,
     work: str | None = WORK,
+    push_dataset: str | None = PUSH_DATASET,
+    license: str | None = LICENSE,
     prompt: str | None = model_opts.PROMPT,
     prompt_name: str | None = model_opts.PROMPT_NAME,
     device: str | None = model_opts.DEVICE,
@@ -494,6 +542,7 @@ def align_documents(
     from st_xling.mining import FilterOptions, align_texts, pair_documents
     from st_xling.mining.pipeline.align_texts import read_document_list
 
+    check_dataset(context)
     ways = [source is not None, source_dir is not None, documents is not None]
     if sum(ways) != 1 or (source is None) != (target is None) or (source_dir is None) != (target_dir is None):
         raise ValueError(
@@ -530,7 +579,7 @@ def align_documents(
             progress=True,
             **options,
         )
-    print_report(context, report, f"{report.pairs:,} pairs")
+    publish(context, print_report(context, report, f"{report.pairs:,} pairs"))
 
 
 @app.command("align-words", cls=Command)

@@ -55,7 +55,7 @@ def push_dataset(
     source_language: str,
     target_language: str,
     license: str,
-    results: str | Path | None = None,
+    results: str | Path | Mapping[str, Any] | None = None,
     private: bool | None = None,
     overwrite: bool = False,
     token: str | None = None,
@@ -74,7 +74,8 @@ def push_dataset(
         source_language: Code of the source language, such as ``de``.
         target_language: Code of the target language.
         license: License of the pairs, as the Hub spells it. It depends on the texts, so there is no default.
-        results: JSON that the command which made the pairs wrote with ``--json``: model, threshold, filters, signature.
+        results: JSON that the command which made the pairs wrote with ``--json``, or its content: model, threshold,
+            filters, signature.
         private: Whether a new repository is private; by default as the account is set up.
         overwrite: Replace a data set that is in the repository.
         token: Token with write permission; by default that of ``hf auth login`` or ``HF_TOKEN``.
@@ -87,7 +88,7 @@ def push_dataset(
     """
     check_repo_id(repo_id)
     check_license(license)
-    made_by = read_results(results) if results else {}
+    made_by = read_results(results) if isinstance(results, (str, Path)) else results or {}
     languages = (source_language, target_language)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as place:
         dataset = _dataset(Path(pairs), languages, cache=f"{place}/cache")

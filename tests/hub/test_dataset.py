@@ -119,3 +119,19 @@ def test_what_is_refused(tmp_path: Path) -> None:
     path.write_text("score\tsource_id\ttarget_id\tsource\ttarget\n1.2\t1\t1\teins\n", encoding="utf-8")
     with pytest.raises(ValueError, match=r"pairs.tsv:2: not a line of scored pairs"):
         push_dataset(path, "me/pairs", license="mit", **rest)
+
+
+def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run, tmp_path: Path) -> None:
+    texts = [tmp_path / "a.de", tmp_path / "a.en"]
+    for path, column in zip(texts, (["Der Hund schläft.", "Ja, gern."], ["The dog is sleeping.", "Yes, gladly."])):
+        path.write_text("\n".join(column) + "\n", encoding="utf-8")
+    out = tmp_path / "pairs.tsv"
+    words = ("mine", *texts, "--model", my_encoder, "--k", "1", "--out", out, "--push-dataset", "tester/mined")
+    lacking = client(*words)
+    assert lacking.status == 2 and "--license, --source-language, --target-language not given" in lacking.stderr
+    assert not out.exists()
+    done = client(*words, *WORDS, "--threshold", "none")
+    assert done.status == 0, done.stderr
+    assert "/datasets/tester/mined/commit/" in done.stdout
+    card = DatasetCard(hub.files("tester/mined", kind="dataset")["README.md"].decode())
+    assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
