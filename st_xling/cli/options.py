@@ -88,13 +88,14 @@ def print_report(context: typer.Context, report: Any, summary: str) -> dict[str,
     Returns:
         The content of the JSON.
     """
-    from st_xling.hub.card import shown_command
-
     out = context.params["out"]
     for line in [*report.lines(), f"{summary}: {out}", report.signature]:
         print(line, file=sys.stderr if out == "-" else sys.stdout)
-    command = shown_command(context.obj.line)
-    content = {str(context.info_name): report.as_dict(), "signature": report.signature, "command": command}
+    content = {str(context.info_name): report.as_dict(), "signature": report.signature}
+    if context.params["json"] or context.params.get("push_dataset"):
+        from st_xling.hub.card import shown_command
+
+        content["command"] = shown_command(context.obj.line)
     write_results(context, content)
     return content
 
