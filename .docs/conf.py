@@ -164,15 +164,17 @@ def shapes(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: l
 
 
 def links(app: Sphinx, page: str, content: list[str]) -> None:
-    """Links out of the package become names of files in a checkout; those between pages start at the reference's root.
+    """Links out of the package become names of files in a checkout; those between pages become references.
 
     MyST would follow the symbolic links of this folder, and look for the pages in the package.
     """
     text = re.sub(r"\[([^\]]+)\]\((?:\.\./){2,}([^)#]+)[^)]*\)", r"\1 (`\2` of a checkout)", content[0])
     folder = f"/{page}".rpartition("/")[0]
-    content[0] = re.sub(
-        r"\]\((?!https:)([^)#]+\.md)", lambda link: f"]({os.path.normpath(f'{folder}/{link[1]}')}", text
-    )
+
+    def reference(link: re.Match[str]) -> str:
+        return f"{{doc}}`{link[1].replace(chr(96), '')} <{os.path.normpath(f'{folder}/{link[2]}')}>`"
+
+    content[0] = re.sub(r"\[([^\]]+)\]\((?!https:)([^)#]+)\.md[^)]*\)", reference, text)
 
 
 def setup(app: Sphinx) -> None:

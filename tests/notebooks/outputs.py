@@ -13,16 +13,18 @@ _WIDGET = "application/vnd.jupyter.widget-view+json"
 def kept_outputs(outputs: list[Any]) -> list[Any]:
     """Outputs without what differs from run to run or is of no use later: stderr (warnings, progress) and widgets.
 
-    What was printed bit by bit becomes one piece.
+    What was printed bit by bit becomes one piece; the terminal of a shell command ends its lines by ``\\r\\n``.
     """
     kept: list[Any] = []
     for output in outputs:
         if output.output_type == "stream":
             if output.name == "stderr":
                 continue
+            text = output.text.replace("\r\n", "\n")
             if kept and kept[-1].output_type == "stream":
-                kept[-1].text += output.text
+                kept[-1].text += text
                 continue
+            output = nbformat.from_dict({**output, "text": text})
         elif _WIDGET in output.get("data", {}):
             continue
         kept.append(nbformat.from_dict(output))
