@@ -80,12 +80,12 @@ def saved_cross_encoder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def features() -> Callable[..., list[dict[str, torch.Tensor]]]:
-    """Tokenised columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
+    """Tokenized columns of the shared pairs, fresh dicts at each call (the encoder writes into them)."""
 
-    def tokenise(model: Any, rows: slice = slice(None), columns: tuple[int, ...] = (0, 1)) -> list[dict[str, Any]]:
+    def tokenize(model: Any, rows: slice = slice(None), columns: tuple[int, ...] = (0, 1)) -> list[dict[str, Any]]:
         return [model.preprocess([pair[column] for pair in PAIRS[rows]]) for column in columns]
 
-    return tokenise
+    return tokenize
 
 
 @pytest.fixture(scope="session")

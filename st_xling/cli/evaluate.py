@@ -372,7 +372,7 @@ def reranking(
       st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh
       st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en,zh --max-candidates 100
 
-    Data are files in SQuAD's form, labelled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation,
+    Data are files in SQuAD's form, labeled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation,
     or one folder in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign.
     ?size=500&seed=0 is a sample of the queries, the same in each language. The phrasebook needs no files:
     xx=phrasebook?split=test&size=300; its test split is read unless --split or ?split= names another.

@@ -236,7 +236,7 @@ def train(
           --data de-en=pairs.tsv --out my-encoder
       st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
-    Cross-encoders: --data xx=PATH is questions with passages of a language, in SQuAD's form or as labelled pairs, or
+    Cross-encoders: --data xx=PATH is questions with passages of a language, in SQuAD's form or as labeled pairs, or
     xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
 
     Retrievers: --data queries=PATH is queries with passages (and hard negatives: columns negative_1, negative_2, …, or

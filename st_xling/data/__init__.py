@@ -22,7 +22,7 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``samplers``, ``batches``: batches: shuffled, of like length, of one pair, without duplicates
 - ``stream_mixture``: the same for streams: ``st_xling.data.stream_mixture.mix_streams``
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
-- ``reranking``: candidate pools and labelled pairs for cross-encoders
+- ``reranking``: candidate pools and labeled pairs for cross-encoders
 - ``hard_translations``: sentences with one place changed, which say something else, for xsim++
 
 Importing this package does not import ``datasets``; reading does.

@@ -124,7 +124,7 @@ def _read(
             rows.append((first, second, str(known[spelling]), row))
     if not rows and not faults.faults:
         there = f" in {language!r}; the file has {', '.join(sorted(others))}" if others else ""
-        faults.add_beyond_repair(path, "no rows", f"expected labelled pairs{there}")
+        faults.add_beyond_repair(path, "no rows", f"expected labeled pairs{there}")
     faults.finalize()
     firsts, seconds, labels, numbers = map(list, zip(*rows))
     return ClassifiedPairs(firsts, seconds, labels, numbers, total)

@@ -72,7 +72,7 @@ def _may_train(row: Mapping[str, str], held: frozenset[str]) -> bool:
 
 
 def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:
-    """Row → normalised target text, of the rows whose key is below ``limit``."""
+    """Row → normalized target text, of the rows whose key is below ``limit``."""
     found: dict[int, str] = {}
     rows = 0
     for batch in column_batches(dataset, "target"):

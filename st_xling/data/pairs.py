@@ -46,7 +46,7 @@ def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
     return Dataset(pa.concat_tables(tables).combine_chunks())
 
 
-def labelled_pairs(data: Any) -> dict[str, Any]:
+def labeled_pairs(data: Any) -> dict[str, Any]:
     """Return data sets by name, with all columns of :data:`COLUMNS`.
 
     Missing columns are found as in files, and languages by the columns' names or the data set's, such as ``de-en``.

@@ -176,8 +176,8 @@ class RetrievalEvaluator(SignedEvaluator):
 
     Args:
         sets: Of :func:`~st_xling.data.retrieval.read_retrieval_set`, each with passages of another language.
-        pool: ``"separate"``: queries are searched in the passages of their set, and results are labelled ``fi`` or, for
-            queries of another language, ``en-fi``. ``"mixed"``: in the passages of all sets, labelled by the query's
+        pool: ``"separate"``: queries are searched in the passages of their set, and results are labeled ``fi`` or, for
+            queries of another language, ``en-fi``. ``"mixed"``: in the passages of all sets, labeled by the query's
             language, with the language bias (:func:`language_bias`).
         measures: As ir_measures types them, or ``MRR@100`` and ``Recall@100`` as papers print them. One without a
             cutoff sees as many hits as the deepest of the others, at least 100: the signature's ``depth``.
@@ -216,7 +216,7 @@ class RetrievalEvaluator(SignedEvaluator):
 
     @property
     def signature(self) -> str:
-        """All that a metric depends on besides the model; the eight hex digits identify texts and judgements."""
+        """All that a metric depends on besides the model; the eight hex digits identify texts and judgments."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
         return self.sign(
             "retrieval",

@@ -31,7 +31,7 @@ CHUNK_SCORES = 2**23
 CHUNK_PASSAGES = 8192
 
 # Thai, Lao, Burmese, Khmer, kana, Han; and Hangul, which has spaces, but whose particles grow on to its words. Lucene's
-# CJK analyser takes pairs of characters there, too.
+# CJK analyzer takes pairs of characters there, too.
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1100-\u11ff\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _RUN = re.compile(rf"([{_UNSPACED}]+)|[^\s{_UNSPACED}]+")
 
@@ -75,7 +75,7 @@ class RetrievalPool:
         corpora: Passages of each set, read from the disk whenever they are gone through.
         passage_ids: Unique in the pool: ``fi:12`` where languages are mixed.
         languages: Passage id → language.
-        sha256: Of queries, passages and judgements.
+        sha256: Of queries, passages and judgments.
     """
 
     name: str

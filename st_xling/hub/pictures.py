@@ -72,10 +72,10 @@ def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Figure | None:
 
 def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
     places, thick = np.arange(len(rows)), 0.8 / len(columns)
-    for number, (column, colour) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
+    for number, (column, color) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
         values = [100 * (row.values[column] or 0.0) for row in rows]
         heights = places + (number - (len(columns) - 1) / 2) * thick
-        axes.barh(heights, values, height=thick * 0.92, color=colour, label=one_line(columns[column]))
+        axes.barh(heights, values, height=thick * 0.92, color=color, label=one_line(columns[column]))
         for height, value in zip(heights, values):
             axes.text(min(value, 100) + 0.8, height, f"{value:.1f}", va="center", fontsize=7, color="#333333")
     axes.set_yticks(places, [_drawable(row.label) for row in rows], fontsize=8)

@@ -25,8 +25,8 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         model: The ``SentenceTransformer`` to train, with a bidirectional encoder, a mask token, and embeddings as wide
             as the encoder.
         mask_probability: Share of the tokens that are hidden.
-        layers: Depth of ``g``. They normalise before attention, so that an embedding of length 1 counts as much as
-            token states; the authors' normalise after it.
+        layers: Depth of ``g``. They normalize before attention, so that an embedding of length 1 counts as much as
+            token states; the authors' normalize after it.
         heads: Attention heads of ``g``, which divide the encoder's width; default: 8 where they do, else the encoder's.
         head: ``"auto"`` starts the vocabulary head from the checkpoint's masked-LM head where it has one; ``"new"``
             from random weights.

@@ -53,7 +53,7 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
 
     Args:
         model: The ``SentenceTransformer`` to train.
-        distance: ``"squared"`` (by dimension) or ``"cosine"``; ``"auto"``: cosine where the model normalises its
+        distance: ``"squared"`` (by dimension) or ``"cosine"``; ``"auto"``: cosine where the model normalizes its
             embeddings, else squared.
 
     References:
@@ -83,8 +83,8 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
     def __init__(self, model: nn.Module, *, distance: Distance | Literal["auto"] = "auto") -> None:
         super().__init__(model)
         if distance == "auto":
-            normalised = any(isinstance(module, Normalize) for module in model.children())
-            distance = "cosine" if normalised else "squared"
+            normalized = any(isinstance(module, Normalize) for module in model.children())
+            distance = "cosine" if normalized else "squared"
         self.distance = distance
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:

@@ -171,13 +171,13 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         self.margin, self.distance, self.negatives = margin, distance, negatives
         self.gather_across_devices = gather_across_devices
         # In a list, so that it is no child module: only its arithmetic is used.
-        self._labelled = [ContrastiveLoss(model, _METRICS[distance], margin)]  # type: ignore[arg-type]
+        self._labeled = [ContrastiveLoss(model, _METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
         gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         if labels is not None:
-            own = self._labelled[0].compute_loss_from_embeddings([source, target], labels)
+            own = self._labeled[0].compute_loss_from_embeddings([source, target], labels)
             return gathered.mean(len(source) * own)
         return siamese_contrastive(
             source,

@@ -1,4 +1,4 @@
-"""Masked language modelling of sentences (MLM), or of a pair read as one sequence (TLM)."""
+"""Masked language modeling of sentences (MLM), or of a pair read as one sequence (TLM)."""
 
 from __future__ import annotations
 

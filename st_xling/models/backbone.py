@@ -91,7 +91,7 @@ class Backbone:
     def run(self, layers: Sequence[nn.Module], states: Tensor, attention_mask: Tensor, position_ids: Tensor) -> Tensor:
         """``states`` through ``layers`` in place of the encoder's own, and through all that is around them.
 
-        The family's code makes masks and relative or rotary positions, and normalises at the end.
+        The family's code makes masks and relative or rotary positions, and normalizes at the end.
 
         Args:
             layers: The encoder's, copies of its last ones, or others that are called like them.

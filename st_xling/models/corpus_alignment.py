@@ -79,7 +79,7 @@ def _bare(word: str) -> str:
 def _choices(
     prior: np.ndarray, chooser: np.ndarray, kinds: np.ndarray, together: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
-    """For each cell the probability that its one word chooses the other, learned by expectation maximisation.
+    """For each cell the probability that its one word chooses the other, learned by expectation maximization.
 
     Args:
         prior: Of each cell.

@@ -1,7 +1,7 @@
 """Sentences to vectors: the one way in which mining, evaluation and training encode, faster than batches of rows.
 
 Sentence-transformers sorts by characters and takes 32 rows at a time: of mixed languages, nearly half of what a model
-then computes is padding, and a batch of short sentences is too small to be fast. Here texts are tokenised some thousand
+then computes is padding, and a batch of short sentences is too small to be fast. Here texts are tokenized some thousand
 at a time, sorted by their tokens, and a batch has as many rows as fit into a number of tokens.
 """
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 Role = Literal["text", "query", "document"]
 
-#: Texts that are tokenised together. Sorted by bytes before, and by tokens after, 2 to 3 % of all tokens are padding.
+#: Texts that are tokenized together. Sorted by bytes before, and by tokens after, 2 to 3 % of all tokens are padding.
 CHUNK_TEXTS = 2048
 
 #: At most so many tokens with their padding, or one text: a tokenizer takes some 140 bytes for each.

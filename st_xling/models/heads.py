@@ -288,7 +288,7 @@ class RepresentationTranslationHead(nn.Module):
 
     Of BERT-type layers the last computes queries for the reconstructed positions only: what it would say about the
     source positions nobody reads. The values are those of the full layer. Other families' layers are called by their
-    own code, with the final normalisation, relative or rotary positions that stand around them in the encoder.
+    own code, with the final normalization, relative or rotary positions that stand around them in the encoder.
 
     Args:
         backbone: The encoder whose layers are copied; adapters on them are merged into the copy.

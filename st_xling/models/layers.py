@@ -47,7 +47,7 @@ def check_layer(model: nn.Module, layer: int) -> int:
 def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "mean") -> SentenceTransformer:
     """An encoder that ends at a layer, of ST's Transformer and Pooling; its weights are those of ``model``.
 
-    Where the encoder normalises what its last layer gives (ModernBERT, EuroBERT, XLM-R-XL), so does the cut one.
+    Where the encoder normalizes what its last layer gives (ModernBERT, EuroBERT, XLM-R-XL), so does the cut one.
 
     Args:
         model: A ``SentenceTransformer`` whose first module is a transformer; it stays as it is, what follows that
@@ -84,7 +84,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
 def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[Tensor, ...]:
     """Token states after the embeddings and after each layer, of one pass; ``features`` are then as after the pass.
 
-    A normalisation behind the encoder's last layer is applied to each layer's, as in an encoder that is cut there.
+    A normalization behind the encoder's last layer is applied to each layer's, as in an encoder that is cut there.
 
     Args:
         model: Its first module is a transformer.
@@ -102,7 +102,7 @@ def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[
         encoder.config.output_hidden_states = before
     parents = [parent for parent, _, _ in layer_lists(encoder, layer_count(model))]
     norm = next((getattr(parents[0], name) for name in _FINAL_NORMS if hasattr(parents[0], name)), None)
-    if norm is not None and not hasattr(parents[0], "rel_embeddings"):  # DeBERTa normalises its distances
+    if norm is not None and not hasattr(parents[0], "rel_embeddings"):  # DeBERTa normalizes its distances
         states = [norm(state) for state in states]
     return first, *states, last
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.negatives import with_negatives as with_negatives
     from st_xling.data.reranking.pairs import PAIR_COLUMNS as PAIR_COLUMNS
     from st_xling.data.reranking.pairs import AlignedPairs as AlignedPairs
-    from st_xling.data.reranking.pairs import labelled_dataset as labelled_dataset
+    from st_xling.data.reranking.pairs import labeled_dataset as labeled_dataset
     from st_xling.data.reranking.pools import CandidatePool as CandidatePool
     from st_xling.data.reranking.pools import CandidatePools as CandidatePools
     from st_xling.data.reranking.pools import candidate_pools as candidate_pools

@@ -175,7 +175,7 @@ class FittedAdapter:
 
     @torch.no_grad()
     def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
-        """Adapt, normalise, center, normalise. *Shape:* ``(texts, dim)`` → the same, of length 1
+        """Adapt, normalize, center, normalize. *Shape:* ``(texts, dim)`` → the same, of length 1
 
         Args:
             vectors: Sentence vectors of one language.
@@ -213,7 +213,7 @@ class Fit:
 
     Attributes:
         fitted: The adapter with the mean of its training text.
-        steps: Optimiser steps.
+        steps: Optimizer steps.
         history: Mean losses, about fifty over the run: ``step``, ``epoch``, ``loss``.
     """
 

@@ -34,7 +34,7 @@ class TrainingOptions:
 
     Attributes:
         num_train_epochs: Passes over the data; ``max_steps`` overrides it.
-        max_steps: Optimiser steps; -1: as the epochs say.
+        max_steps: Optimizer steps; -1: as the epochs say.
         per_device_train_batch_size: Pairs a step and process.
         learning_rate: Peak, for AdamW.
         warmup_steps: Share of the steps (below 1) or number of steps over which the rate rises.
@@ -259,7 +259,7 @@ def sampler_options(options: TrainingOptions) -> dict[str, Any]:
 
 
 def total_steps(options: TrainingOptions, rows: int | None, processes: int = 1) -> int:
-    """Optimiser steps of the whole run."""
+    """Optimizer steps of the whole run."""
     if options.max_steps > 0:
         return options.max_steps
     if rows is None:

@@ -58,7 +58,7 @@ def newest_checkpoint(folder: Path) -> Path | None:
 
 
 def step_of(checkpoint: Path) -> int:
-    """The optimiser steps made up to it."""
+    """The optimizer steps made up to it."""
     return int(checkpoint.name.rpartition("-")[2])
 
 

@@ -15,7 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
-from st_xling.data.pairs import labelled_pairs
+from st_xling.data.pairs import labeled_pairs
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import (
     CachedLoss,
@@ -73,11 +73,11 @@ def train(
     Args:
         recipe: Objectives and options, from :func:`load_recipe`; or what that takes.
         data: A data set, or name → data set; all are mixed. Columns ``source``, ``target``, ``source_language``,
-            ``target_language``; else as :func:`~st_xling.data.pairs.labelled_pairs` finds them.
+            ``target_language``; else as :func:`~st_xling.data.pairs.labeled_pairs` finds them.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
-        mono: Name → text of one language, line by line, which the recipe's masked language modelling then reads instead
+        mono: Name → text of one language, line by line, which the recipe's masked language modeling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
         begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
             resumed from a checkpoint, and by the main process alone.
@@ -108,7 +108,7 @@ def train(
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
     run = Run(recipe=recipe, out=out, **options)
     with run.opened():
-        mixture = distributed.run_on_all(lambda: _prepare(run, labelled_pairs(data), mono or {}))
+        mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
         if mono:
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
@@ -122,7 +122,7 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     """The recipe whose MLM term reads the columns that :func:`add_mono` adds, and no other term does."""
     if "mlm" not in recipe.losses:
         raise ValueError(
-            f"monolingual text is for masked language modelling: {recipe.name} has {', '.join(recipe.losses)}; take a "
+            f"monolingual text is for masked language modeling: {recipe.name} has {', '.join(recipe.losses)}; take a "
             "recipe with the loss mlm, such as amber."
         )
     losses = {name: {"columns": [0, 1], **options} for name, options in recipe.losses.items()}
@@ -284,7 +284,7 @@ def _fit(
 
 
 def trained_heads(loss: nn.Module) -> list[VocabularyHead]:
-    """The vocabulary heads of masked language modelling; all terms of a sum share one."""
+    """The vocabulary heads of masked language modeling; all terms of a sum share one."""
     return [part.head for part in loss.modules() if isinstance(part, TranslationLanguageModelingLoss)]
 
 

@@ -141,7 +141,7 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
 
 
 def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) -> Mixture:
-    """The mixture with two contiguous sentences of one language next to each pair, for masked language modelling.
+    """The mixture with two contiguous sentences of one language next to each pair, for masked language modeling.
 
     Args:
         mixture: Of data sets, no stream.
@@ -249,7 +249,7 @@ class TextReport:
 
 
 def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None) -> TextReport:
-    """Tokenise every text once, ten thousand in memory at a time.
+    """Tokenize every text once, ten thousand in memory at a time.
 
     Args:
         tokenizer: Of transformers, or of the library tokenizers.

@@ -1,4 +1,4 @@
-"""ST's losses for cross-encoders by name, and labelled pairs as the rows that each of them reads.
+"""ST's losses for cross-encoders by name, and labeled pairs as the rows that each of them reads.
 
 =============  ==============================================  ==========================================
 form           columns                                         label
@@ -90,7 +90,7 @@ class RankingLoss:
 
 
 def loss_names() -> list[str]:
-    """Losses of the installed sentence-transformers that can be trained with labelled pairs."""
+    """Losses of the installed sentence-transformers that can be trained with labeled pairs."""
     return [name for name, (kind, _) in _CLASSES.items() if hasattr(st_losses, kind)]
 
 
@@ -134,7 +134,7 @@ def loss_rows(pairs: Dataset, form: Form) -> tuple[Dataset, int]:
     """The rows, and how many queries were skipped because all their passages have the same label.
 
     Args:
-        pairs: Labelled pairs, see ``labelled_dataset``; rows of the same query text and language belong together.
+        pairs: Labeled pairs, see ``labeled_dataset``; rows of the same query text and language belong together.
         form: What the loss reads; only ``"pairs"`` takes queries whose passages are all relevant, or all not.
 
     Raises:
@@ -165,12 +165,12 @@ def check_pairs(pairs: Dataset) -> None:
     """Raise ``ValueError`` unless ``pairs`` can be trained on."""
     missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
     if missing:
-        raise ValueError(f"labelled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
+        raise ValueError(f"labeled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
     unknown = [label for label in pairs.unique("label") if label not in (0, 1)]
     if unknown:
         raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(repr, unknown[:5]))}.")
     if len(pairs) < 2:
-        raise ValueError(f"training needs at least 2 labelled pairs: got {len(pairs)}; check the reader's report.")
+        raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
 
 
 def _columns(usable: list[tuple[str, list[str], list[str]]], form: Form) -> dict[str, list[Any]]:
@@ -191,7 +191,7 @@ def meaning_keys(pairs: Dataset, rows: Dataset) -> np.ndarray | None:
     """Keys of each row's texts, shared by translations, to keep in-batch negatives apart; ``None`` without any.
 
     Args:
-        pairs: Labelled pairs, with :data:`~st_xling.data.reranking.pairs.KEY_COLUMNS` if they were aligned.
+        pairs: Labeled pairs, with :data:`~st_xling.data.reranking.pairs.KEY_COLUMNS` if they were aligned.
         rows: Made of them for a loss: a column ``query``, the others passages.
     Returns:
         A text with two meanings (``Taxi`` in two languages) has the key of the last.

@@ -17,7 +17,7 @@ from st_xling.utils.options import check_option, kinds_of, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
 _KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
-"""The key that recognises a recipe → its kind; without one it is an encoder's."""
+"""The key that recognizes a recipe → its kind; without one it is an encoder's."""
 
 
 def recipe_names(kind: str | None = "encoder") -> list[str]:

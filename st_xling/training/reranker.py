@@ -1,4 +1,4 @@
-"""Cross-encoders for re-ranking, trained on labelled pairs, in one stage or several (languages in turn).
+"""Cross-encoders for re-ranking, trained on labeled pairs, in one stage or several (languages in turn).
 
 Besides what :mod:`st_xling.training.run_folder` names, the folder of a run of two stages or more has
 
@@ -152,8 +152,8 @@ def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> 
     A pair whose query leaves no room for a token of the passage is skipped; of a longer one the passage is cut.
 
     Args:
-        tokenizer: The model's; a text of several pairs is tokenised once.
-        pairs: Labelled pairs.
+        tokenizer: The model's; a text of several pairs is tokenized once.
+        pairs: Labeled pairs.
         max_length: Tokens that a pair is cut to, its passage alone, special tokens included; ``None``: never.
 
     Raises:
@@ -203,7 +203,7 @@ class CrossEncoderResult:
         model: The trained model: the best by the development score of the last stage, or the last one.
         folder: Where it was saved.
         seconds: Wall time of training, of stages that an earlier process has finished too.
-        steps: Optimiser steps of all stages.
+        steps: Optimizer steps of all stages.
         stages: Results of each stage: name, pairs, steps, seconds, best development score, pairs cut and skipped.
         history: The trainer's log of all stages.
         best: Best development score of the last stage, if there was a development set.
@@ -231,7 +231,7 @@ def train_cross_encoder(
 
     Args:
         recipe: Loss and options, from :func:`load_cross_encoder_recipe`.
-        stages: Labelled pairs of each stage, as a strategy gives them.
+        stages: Labeled pairs of each stage, as a strategy gives them.
         out: Folder of the run, see :mod:`st_xling.training.reranker`.
         **options: See :class:`~st_xling.training.run.RunOptions`; a model may be an encoder or a cross-encoder, see
             :func:`cross_encoder`. A run is resumed in the stage that was interrupted.
@@ -295,7 +295,7 @@ def _train_stages(
 
     Args:
         run: The run.
-        data: Name → labelled pairs of each stage.
+        data: Name → labeled pairs of each stage.
         model: The model that the first stage starts from; ``None`` if a checkpoint is resumed from.
         checkpoint: A checkpoint of the first unfinished stage, or the model of the stage before it.
     """

@@ -295,7 +295,7 @@ class RetrievalCollator(CrossLingualDataCollator):
 class RetrievalTrainer(CrossLingualTrainer):
     """:class:`CrossLingualTrainer` with a backward pass for each term of a :class:`TermByTermLoss`.
 
-    Gradients add up in the parameters until the optimiser's step, so the step is that of one backward pass through the
+    Gradients add up in the parameters until the optimizer's step, so the step is that of one backward pass through the
     sum, in the memory of the largest term.
 
     """

@@ -71,7 +71,7 @@ class TrainingResult:
         model: The trained model: the best by the development score, or the last one.
         folder: Where it was saved.
         seconds: Wall time of training, with that of the parts before the run was resumed.
-        steps: Optimiser steps of the whole run.
+        steps: Optimizer steps of the whole run.
         history: The trainer's log: losses, components, development scores.
         texts: Source and target side: texts, truncated texts, longest.
         best: Best development score, if there was a development set.

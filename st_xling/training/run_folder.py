@@ -8,7 +8,7 @@
 ``training/run.json``                  recipe, data, command; ``steps``: the files of the model; ``finished`` once it
                                        is saved
 ``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``done.json``, by which it is
-                                       recognised as complete
+                                       recognized as complete
 ``training/log.jsonl``                 one line a logged step
 ``training/negatives.parquet``         hard negatives that were mined before training
 ``training/base/``                     training by adapters: the model below them

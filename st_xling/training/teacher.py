@@ -117,7 +117,7 @@ def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: An
     }
 
 
-def normalises(model: nn.Module) -> bool:
+def normalizes(model: nn.Module) -> bool:
     """True if its vectors have length 1."""
     return any(isinstance(module, Normalize) for module in model.modules())
 
@@ -130,7 +130,7 @@ class TeacherVectors:
         rows: Of all texts that the teacher reads.
         reads: The column of these texts, or ``"both"``.
         directions: What they are projected on, where the student has fewer dimensions. *Shape:* ``(teacher, student)``
-        unit: Whether they are scaled to length 1, as a student that normalises has them.
+        unit: Whether they are scaled to length 1, as a student that normalizes has them.
     """
 
     rows: CachedRows
@@ -155,7 +155,7 @@ def columns_read(reads: str) -> tuple[str, ...]:
 def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
     """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
 
-    Of vectors of length 1 a student learns directions: one that does not normalise its own gets a ``Normalize``, in
+    Of vectors of length 1 a student learns directions: one that does not normalize its own gets a ``Normalize``, in
     place, or it would unlearn what it knows while it shrinks them.
 
     Args:
@@ -182,10 +182,10 @@ def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
             f"a student of {own} dimensions learns at most as many from its teacher: got {have}; train a projection, "
             f"losses.{next(iter(losses))}.projection_dim={dim}."
         )
-    if not normalises(student) and torch.allclose(rows[:1000].norm(dim=1), torch.ones(()), atol=1e-2):
-        logger.info("the teacher's vectors have length 1: the student's are normalised, too")
+    if not normalizes(student) and torch.allclose(rows[:1000].norm(dim=1), torch.ones(()), atol=1e-2):
+        logger.info("the teacher's vectors have length 1: the student's are normalized, too")
         student.append(Normalize())
-    unit = normalises(student)
+    unit = normalizes(student)
     if own == dim:
         return TeacherVectors(rows, reads, unit=unit)
     directions, share = principal_directions(rows, own)

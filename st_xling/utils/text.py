@@ -32,7 +32,7 @@ LONGEST_LINE_BYTES = 1 << 24
 """A longer line is no sentence; the file is probably not text."""
 
 PACKED = (".gz", ".xz", ".bz2", ".zst")
-"""Endings of the compressions that are read; what a file is packed with is recognised by its first bytes."""
+"""Endings of the compressions that are read; what a file is packed with is recognized by its first bytes."""
 
 _MAGIC = {
     ".gz": re.compile(rb"\x1f\x8b"),

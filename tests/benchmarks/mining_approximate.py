@@ -155,14 +155,14 @@ def draw(points: list[Point], path: Path) -> None:
     size, shared = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
     figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **shared)
     names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
-    colours = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
+    colors = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
     for column, rows in enumerate(sizes):
         others = [point for point in points if point.rows == rows]
         for axes, share in zip(panels[:, column], ("pairs", "recall")):
             for name in dict.fromkeys(names[point] for point in others):
                 own = (point for point in others if names[point] == name)
                 curve = sorted((point.exact / point.seconds, getattr(point, share)) for point in own)
-                axes.plot(*zip(*curve), ".-", color=colours[name], label=name)
+                axes.plot(*zip(*curve), ".-", color=colors[name], label=name)
             axes.axvline(4, color="grey", linewidth=0.8)
             axes.axhline(0.99, color="grey", linewidth=0.8)
             axes.set(xscale="log", xlabel="times as fast as exact search")

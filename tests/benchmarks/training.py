@@ -2,7 +2,7 @@
 
 On the same encoder, data, batch size and precision: multilingual-e5-small (``ST_XLING_E5``, or ``--model``), its
 vocabulary cut to the training text's, on real parallel text of four languages (``ST_XLING_DATA``), shuffled as each
-trainer does by default. A step is all of it, from loading to the optimiser.
+trainer does by default. A step is all of it, from loading to the optimizer.
 
 - tr: our trainer with ``TranslationRankingLoss``; with ``--bf16`` both sides are;
 - tr, shuffled: the same without batches of like length: ``group_by_length: false``;

@@ -19,7 +19,7 @@ TINY = "--tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300"
 RECIPES = {
     "TR": f"train tr --model tiny {DATA}",
     "SF": f"train sf --model tiny --data zh-vi=phrasebook?size=80 {TINY} --cache cache",
-    "XPR": "train xpr-mixed --model tiny --data de=labelled.tsv",
+    "XPR": "train xpr-mixed --model tiny --data de=labeled.tsv",
     "IR": "train ir --model tiny --data queries=queries.jsonl",
     "PRECISION": "evaluate precision encoder --data zh-vi=phrasebook?size=9",
     "BUCC": "evaluate bucc encoder --data bucc --pairs",
@@ -113,7 +113,7 @@ def inputs(saved_encoder: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     lines(folder / "blank.txt", ["", " "])
     lines(folder / "a.de", others)
     lines(folder / "a.en", english)
-    lines(folder / "labelled.tsv", ["query\tpassage\tlabel", *(f"{text}\t{text}\t1" for text in english)])
+    lines(folder / "labeled.tsv", ["query\tpassage\tlabel", *(f"{text}\t{text}\t1" for text in english)])
     json_lines(folder / "queries.jsonl", [{"query": query, "passage": text} for text, query in PAIRS])
     for path in ("tatoeba/tatoeba.deu-eng.deu", "tatoeba/tatoeba.deu-eng.eng"):
         (folder / path).parent.mkdir(exist_ok=True)

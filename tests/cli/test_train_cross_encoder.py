@@ -17,7 +17,7 @@ STEPS = ["--max-steps", "4", "--eval-steps", "2", "--batch-size", "8"]
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    """``--data`` of a labelled file in each of two languages, row by row translations of each other."""
+    """``--data`` of a labeled file in each of two languages, row by row translations of each other."""
     folder = tmp_path_factory.mktemp("pairs")
     words = []
     for language, texts in zip(("de", "en"), sentences(30)):
@@ -46,7 +46,7 @@ def test_mixed(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 
 def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of a labelled file its queries and relevant passages, of plain text every line; dev pools always."""
+    """Of a labeled file its queries and relevant passages, of plain text every line; dev pools always."""
     _, english = sentences(30)
     later, plain = tmp_path / "later.en.tsv", tmp_path / "plain.txt"
     rows = [f"{text.upper()}\tNo such text.\t1\nNew {text}?\t{text}\t0\n" for text in english]

@@ -31,7 +31,7 @@ def test_the_published_tsv_of_all_languages(tmp_path: Path) -> None:
     assert arabic.labels == ["neutral", "entailment"] and arabic.first == [ROWS[0][2]] * 2
     assert thai.first == [ROWS[2][2]]  # an open quote is text
     assert (chinese.labels, chinese.rows, chinese.total) == (["neutral"], [1], 2)  # the row without a majority is out
-    with pytest.raises(ParallelTextError, match=r"expected labelled pairs in 'sw'; the file has ar, th, zh"):
+    with pytest.raises(ParallelTextError, match=r"expected labeled pairs in 'sw'; the file has ar, th, zh"):
         read_xnli(path, language="sw")
 
 

@@ -28,7 +28,7 @@ from st_xling.data import (
     load_data_specs,
     load_pairs,
 )
-from st_xling.data.pairs import head, labelled_pairs, stream_rows
+from st_xling.data.pairs import head, labeled_pairs, stream_rows
 from st_xling.utils.text import is_blank
 
 stream_pairs = partial(load_pairs, stream=True)
@@ -495,7 +495,7 @@ def test_importing_is_cheap() -> None:
 @pytest.mark.parametrize("columns", [("source", "target"), ("de", "en"), ("anchor", "positive", "negative")])
 def test_languages_of_a_data_set_are_those_of_its_name(columns: tuple[str, ...]) -> None:
     part = Dataset.from_dict({name: [f"{name} 1", f"{name} 2"] for name in columns})
-    found = labelled_pairs({"de-en": part})["de-en"]
+    found = labeled_pairs({"de-en": part})["de-en"]
     assert cells(found) == [(f"{columns[0]} {row}", f"{columns[1]} {row}") for row in (1, 2)]
     assert codes(found) == ("de", "en") and ("negative_1" in found.column_names) == (len(columns) == 3)
-    assert labelled_pairs({"x": found}) == {"x": found} and labelled_pairs(found) == {"pairs": found}
+    assert labeled_pairs({"x": found}) == {"x": found} and labeled_pairs(found) == {"pairs": found}

@@ -120,7 +120,7 @@ def test_koleo_parts_neighbors_but_not_equal_texts():
     assert koleo(rows[:1]).item() == 0.0
 
 
-def test_distance_is_by_cosine_where_the_model_normalises(make_model):
+def test_distance_is_by_cosine_where_the_model_normalizes(make_model):
     from sentence_transformers.base.modules import Normalize
 
     model = make_model()

@@ -58,7 +58,7 @@ class Case:
     loss: Callable[[Any], CrossLingualLoss]
     columns: int = 2
     sizes: tuple[int, int] = (4, 4)
-    labelled: bool = False
+    labeled: bool = False
     accumulate: int = 1
     languages: bool = False
 
@@ -118,7 +118,7 @@ CASES = {
     # Of two pairs the only negative is the other process's.
     "siamese random": Case(lambda model: SF(model, margin=3.0, negatives="random"), sizes=(1, 1)),
     "siamese parallel": Case(lambda model: SF(model, negatives="none"), sizes=(5, 3)),
-    "siamese labels": Case(lambda model: SF(model, margin=3.0), labelled=True, sizes=(5, 3)),
+    "siamese labels": Case(lambda model: SF(model, margin=3.0), labeled=True, sizes=(5, 3)),
     "rtl": Case(lambda model: RTL(model, layers=1)),
     "rtl tied": Case(lambda model: RTL(model, tied=True), sizes=(5, 3)),
     "rtl both": Case(lambda model: RTL(model, direction="both", languages=["xx", "en"]), languages=True),
@@ -162,7 +162,7 @@ def compute(case: Case, model: Any, rank: int | None = None, *, wrap: bool = Fal
             if case.languages:
                 for number, column in enumerate(columns):
                     column["language"] = torch.full((len(column["input_ids"]),), number)
-            labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])[rows] if case.labelled else None
+            labels = torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])[rows] if case.labeled else None
             last = step + 1 == case.accumulate
             with contextlib.nullcontext() if not wrap or last else wrapped.no_sync():
                 found = loss(columns, labels)

@@ -110,7 +110,7 @@ def test_batches(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = [encode(model, [text])[0] for text in TEXTS]
     most: list[int] = []
     whole = model.preprocess
-    with monkeypatch.context() as patch:  # a long text is not tokenised with many others
+    with monkeypatch.context() as patch:  # a long text is not tokenized with many others
         patch.setattr(encoding, "CHUNK_TOKENS", 100)
         patch.setattr(model, "preprocess", lambda texts, **options: most.append(len(texts)) or whole(texts, **options))
         np.testing.assert_allclose(encode(model, TEXTS), alone, atol=2e-6)

@@ -64,7 +64,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("family", OTHERS)
 def test_other_architectures(make_model: Callable[..., Any], tmp_path: Path, family: str) -> None:
-    """Also those that normalise behind the last layer, whichever that is. What is saved is a stock model."""
+    """Also those that normalize behind the last layer, whichever that is. What is saved is a stock model."""
     torch.manual_seed(0)
     config = getattr(transformers, f"{family}Config")(vocab_size=300, pad_token_id=0, **OTHERS[family])
     encoder = AutoModel.from_config(config)

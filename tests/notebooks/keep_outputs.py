@@ -22,7 +22,7 @@ from tests.notebooks.outputs import kept_outputs
 from tests.notebooks.run_notebook import notebooks, reads_ready_model, run_notebook
 
 COLOURS = 256
-"""Of a kept picture: enough for a diagram or a colour map, at half the size."""
+"""Of a kept picture: enough for a diagram or a color map, at half the size."""
 
 METADATA = {
     "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},

@@ -214,6 +214,6 @@ def test_kept_outputs_are_clean(name):
         assert not [output for output in cell.outputs if output.get("name") == "stderr"]
     text = "\n".join([printed(notebook), *(cell.source for cell in notebook.cells)])
     assert not re.search(r"(?<![\w.~/])/(?:home|root|tmp|usr|var|work|Users|mnt|opt)\b|[A-Z]:\\", text)
-    assert not re.search(r"\d(?:it|s)/s|\x1b|\r", text)  # progress bars, colours
+    assert not re.search(r"\d(?:it|s)/s|\x1b|\r", text)  # progress bars, colors
     links = re.findall(r"\]\((?!https:)([^)]+)\)", "\n".join(cell.source for cell in notebook.cells))
     assert links and all((NOTEBOOKS / link).exists() for link in links)

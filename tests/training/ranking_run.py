@@ -9,7 +9,7 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder.evaluation import CrossEncoderRerankingEvaluator
 
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.reranking.pairs import AlignedPairs, labelled_dataset
+from st_xling.data.reranking.pairs import AlignedPairs, labeled_dataset
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.training.reranker import load_cross_encoder_recipe, train_cross_encoder
 
@@ -32,7 +32,7 @@ def aligned(rows: int = 16) -> AlignedPairs:
 def xpi_rows(rows: int = 12) -> Dataset:
     german, english = sentences(rows)
     labels = [1] * rows + [0] * rows
-    return labelled_dataset(
+    return labeled_dataset(
         german * 2, english + english[1:] + english[:1], labels, ["de"] * 2 * rows, ["en"] * 2 * rows
     )
 

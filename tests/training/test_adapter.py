@@ -41,7 +41,7 @@ def test_the_papers_settings() -> None:
         32,
         5e-6,
     )
-    # 2,016 pairs and as many negatives are 4,032 labelled rows: 63 batches of 64 an epoch.
+    # 2,016 pairs and as many negatives are 4,032 labeled rows: 63 batches of 64 an epoch.
     assert total_steps(recipe.training, 2016) == 70 * 4032 // 64 == 4410
     assert recipe.adapter.center == "per_language"
     assert (training["lr_scheduler_type"], training["weight_decay"]) == ("constant", 0.0)

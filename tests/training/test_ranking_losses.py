@@ -1,4 +1,4 @@
-"""Labelled pairs as each of ST's losses reads them; in-batch negatives keep translations apart."""
+"""Labeled pairs as each of ST's losses reads them; in-batch negatives keep translations apart."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import MultipleNegativesRankingLoss
 
 from st_xling.data.reranking.negatives import with_negatives
-from st_xling.data.reranking.pairs import labelled_dataset
+from st_xling.data.reranking.pairs import labeled_dataset
 from st_xling.data.reranking.strategies import merged
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.models.cross_encoder import tiny_cross_encoder
@@ -34,7 +34,7 @@ ROWS = [  # query, passage, label, the two languages
 
 def pairs(rows: list[tuple[str, str, int, str, str]] = ROWS) -> Dataset:
     queries, passages, labels, asked, shown = (list(column) for column in zip(*rows))
-    return labelled_dataset(queries, passages, labels, asked, shown)  # type: ignore[arg-type]
+    return labeled_dataset(queries, passages, labels, asked, shown)  # type: ignore[arg-type]
 
 
 def test_the_rows_of_each_form() -> None:
@@ -66,9 +66,9 @@ def test_the_same_text_in_two_languages_is_two_queries() -> None:
 def test_what_cannot_be_trained_on() -> None:
     with pytest.raises(ValueError, match=r"a label is 1 \(relevant\) or 0 \(not\): got 2"):
         loss_rows(pairs([("who", "he", 2, "en", "en")]), "pairs")
-    with pytest.raises(ValueError, match="at least 2 labelled pairs: got 0"):
+    with pytest.raises(ValueError, match="at least 2 labeled pairs: got 0"):
         loss_rows(pairs().select([]), "pairs")
-    with pytest.raises(ValueError, match="labelled pairs lack passage_language"):
+    with pytest.raises(ValueError, match="labeled pairs lack passage_language"):
         loss_rows(pairs().remove_columns("passage_language"), "pairs")
     with pytest.raises(ValueError, match="needs a query with a relevant and another one: got 1 queries"):
         loss_rows(pairs([("who", "he", 1, "en", "en"), ("who", "she", 1, "en", "en")]), "lists")

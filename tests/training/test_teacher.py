@@ -94,11 +94,11 @@ def test_what_a_run_says_of_its_teacher(teacher: Path, tmp_path: Path, monkeypat
     assert SentenceTransformer(str(tmp_path / "two")).encode("Hallo").shape == (16,)
 
 
-@pytest.mark.parametrize("projection", [{f"losses__{MSE}__projection_dim": 24}, {}], ids=["projection", "normalised"])
+@pytest.mark.parametrize("projection", [{f"losses__{MSE}__projection_dim": 24}, {}], ids=["projection", "normalized"])
 def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
     projection: dict[str, Any], teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
-    """And with what was put on: a projection beside the model, or the normalisation behind its pooling."""
+    """And with what was put on: a projection beside the model, or the normalization behind its pooling."""
     made = recipe(teacher__model=str(teacher), **projection)
     width, options = 16 if projection else 24, {"cache": tmp_path / "cache"}
     train(made, data, tmp_path / "whole", model=make_model(hidden_size=width), **options)
@@ -148,20 +148,20 @@ def test_the_directions_of_pca_keep_dot_products() -> None:
     assert 0.9 < part < 1.0 and (fewer.abs().argmax(dim=0) >= 0).all()
 
 
-@pytest.mark.parametrize(("length", "changes", "normalised"), [
+@pytest.mark.parametrize(("length", "changes", "normalized"), [
     (1.0, {}, True),
     (3.0, {}, False),
     (1.0, {f"losses.{MSE}.projection_dim": 16}, False),
 ])  # fmt: skip
-def test_a_student_normalises_where_its_teacher_does(
-    length: float, changes: dict[str, Any], normalised: bool, make_model: Any
+def test_a_student_normalizes_where_its_teacher_does(
+    length: float, changes: dict[str, Any], normalized: bool, make_model: Any
 ) -> None:
     student = make_model(hidden_size=16)
     matrix = length * F.normalize(torch.randn(40, 16, generator=torch.Generator().manual_seed(0)), dim=1)
     learned = teaching.vectors_for(student, rows_of(matrix), recipe(teacher__model="any", **changes))
-    assert learned.unit is normalised
+    assert learned.unit is normalized
     lengths = np.linalg.norm(student.encode(["Hallo.", "Good night."]), axis=1)
-    assert np.allclose(lengths, 1.0, atol=1e-5) is normalised
+    assert np.allclose(lengths, 1.0, atol=1e-5) is normalized
 
 
 @pytest.mark.parametrize(

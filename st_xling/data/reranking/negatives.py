@@ -25,7 +25,7 @@ def draw_negatives(
     other in the same sense. Each distinct passage is as likely as any other, however often it occurs.
 
     Args:
-        pairs: Pairs in any number of languages, labelled negatives among them or not.
+        pairs: Pairs in any number of languages, labeled negatives among them or not.
         negatives_per_positive: Drawn for each row of label 1.
         symmetric: Query and passage are of one kind, as in paraphrase identification: whoever is a paraphrase of a
             paraphrase, as query or as passage, counts as the same.

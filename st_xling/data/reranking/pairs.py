@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from datasets import Dataset
 
 PAIR_COLUMNS = ("query", "passage", "label", "query_language", "passage_language")
-"""The columns of every labelled dataset: strings, but for ``label``, a float of 0 or 1."""
+"""The columns of every labeled dataset: strings, but for ``label``, a float of 0 or 1."""
 
 KEY_COLUMNS = ("query_key", "passage_key")
 """Further columns where pairs are aligned: 64 bits that texts of one meaning share, in any language."""
@@ -91,7 +91,7 @@ class AlignedPairs:
         return AlignedPairs(pick(self.queries, numbers), pick(self.passages, numbers), labels)
 
     def in_languages(self, rows: np.ndarray, query_codes: np.ndarray, passage_codes: np.ndarray) -> Dataset:
-        """Labelled rows, query and passage each in the language chosen for it.
+        """Labeled rows, query and passage each in the language chosen for it.
 
         Args:
             rows: Row of each pair, in the order to give them; a row may come several times. *Shape:* ``(pairs,)``
@@ -102,7 +102,7 @@ class AlignedPairs:
             [self.languages[code] for code in codes.tolist()] for codes in (query_codes, passage_codes)
         )
         numbers = rows.tolist()
-        return labelled_dataset(
+        return labeled_dataset(
             [self.queries[language][row] for language, row in zip(of_queries, numbers)],
             [self.passages[language][row] for language, row in zip(of_passages, numbers)],
             np.asarray(self.labels)[rows],
@@ -117,7 +117,7 @@ def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str,
     return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
-def labelled_dataset(
+def labeled_dataset(
     queries: Sequence[str],
     passages: Sequence[str],
     labels: Sequence[int] | np.ndarray,

@@ -188,7 +188,7 @@ def pools_of_pairs(
     candidates: Literal["own", "all"] = "own",
     **options: Any,
 ) -> CandidatePools:
-    """Pools of labelled pairs, as of InsuranceQA: the rows of one query are its pool.
+    """Pools of labeled pairs, as of InsuranceQA: the rows of one query are its pool.
 
     Rows belong to one query, and show one passage, if their texts have the same leak key in any language. A passage
     that a query has twice is one candidate, relevant if either row is.

@@ -76,7 +76,7 @@ class PairData:
 
 @dataclass(frozen=True)
 class XpiData:
-    """The same for XPI: labelled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`, and pools."""
+    """The same for XPI: labeled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`, and pools."""
 
     train: Dataset
     dev: CandidatePools | None
@@ -99,7 +99,7 @@ def load_pair_specs(
             training split.
         dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it; of the
             phrasebook its development split.
-        dev_share: Else the share of the articles (SQuAD form) or queries (labelled files) held out; 0 for none.
+        dev_share: Else the share of the articles (SQuAD form) or queries (labeled files) held out; 0 for none.
         test_share: A share held out of both, which :func:`load_pool_specs` finds with the same shares and seed.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
@@ -119,7 +119,7 @@ def load_pair_specs(
     if isinstance(train, AlignedPairs):
         if hard_negatives:
             raise ValueError(
-                f"hard negatives come from a question's article: got hard_negatives={hard_negatives} for labelled "
+                f"hard negatives come from a question's article: got hard_negatives={hard_negatives} for labeled "
                 "files, which have none; leave it out, or label negatives in the files."
             )
         pairs = with_negatives(train, **options)
@@ -202,14 +202,14 @@ def load_xpi_specs(
     """Reads the text that the specs name and makes XPI's mixed-language set of it.
 
     Args:
-        specs: Parallel text, as :func:`~st_xling.data.read.load_data_specs` takes it; or labelled pairs of sentences,
+        specs: Parallel text, as :func:`~st_xling.data.read.load_data_specs` takes it; or labeled pairs of sentences,
             ``en=PAIRS.tsv``, once a language (query and passage are the two sentences). ``en=phrasebook`` and
             ``zh=phrasebook`` are parallel text too, ``zh-en=phrasebook``.
         dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
             :func:`~st_xling.data.holdout.hold_out` does.
-        dev_share: Share of the first sentences held out of labelled pairs.
+        dev_share: Share of the first sentences held out of labeled pairs.
         size: Rows of parallel text to draw.
-        negatives_per_positive: By default 1; of labelled pairs none where the files label negatives.
+        negatives_per_positive: By default 1; of labeled pairs none where the files label negatives.
         mono_positives: Of parallel text, see :func:`~st_xling.data.reranking.xpi.xpi_pairs_from_parallel`.
         skip_bad_lines: Drop faulty lines of parallel text, with a warning.
         seed: Of all draws.
@@ -220,10 +220,10 @@ def load_xpi_specs(
     of_pairs = {is_pair_spec(spec) for spec in (*specs, *dev)}
     if len(of_pairs) > 1:
         raise ValueError(
-            "expected parallel text (xx-yy=PATH) or labelled pairs (xx=PATH), not both: "
+            "expected parallel text (xx-yy=PATH) or labeled pairs (xx=PATH), not both: "
             f"got {', '.join([*specs, *dev])}."
         )
-    if of_pairs == {True}:  # labelled paraphrases
+    if of_pairs == {True}:  # labeled paraphrases
         parsed = [one for spec in (*specs, *dev) for one in parse_pair_specs([spec]).values()]
         other = [spec.text for spec in parsed if _kind(spec.path) not in _TABLES]
         if other or size is not None:
@@ -358,7 +358,7 @@ def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> 
         return questions.only_questions(sample.places(len(questions.question_ids), where))
     if not endings <= set(_TABLES):
         raise ValueError(f"expected {FORMS}, all of one form: got files ending in {', '.join(sorted(endings))}.")
-    pairs = read_labelled(paths)
+    pairs = read_labeled(paths)
     if sample.size is None:
         return pairs
     # Whole queries, numbered in the order of the file: half of a query's candidates would be another test.
@@ -403,7 +403,7 @@ def pools_of(data: Pairs, **options: Any) -> CandidatePools:
     return pools
 
 
-def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
+def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     """The same pairs from one file a language; line ``i`` of each has the same meaning.
 
     JSON lines have the keys ``query``, ``passage`` and ``label``; tab-separated lines these three columns, under a
@@ -417,7 +417,7 @@ def read_labelled(paths: Mapping[str, str | Path]) -> AlignedPairs:
             and lengths) or in labels. No line is skipped: the rest would not be aligned.
     """
     faults = FaultLog(can_skip=False)
-    read = {language: list(_labelled_rows(Path(path), faults)) for language, path in paths.items()}
+    read = {language: list(_labeled_rows(Path(path), faults)) for language, path in paths.items()}
     faults.finalize()
     # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
     lengths = {len(rows) for rows in read.values()}
@@ -442,7 +442,7 @@ def _kind(path: Path) -> str:
     return file_ending(unpacked_name(path))
 
 
-def _labelled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
+def _labeled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:
     for number, row in named_cells(path, [[name] for name in _COLUMNS], 3, faults):
         *texts, label = row
         bad = [name for name, text in zip(_COLUMNS, texts) if not isinstance(text, str) or is_blank(text)]

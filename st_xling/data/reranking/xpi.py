@@ -39,7 +39,7 @@ def xpi_pairs(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int
     language pairs, in the order of ``pairs``, the remainder. The shares hold for either label, within a pair or two.
 
     Args:
-        pairs: Pairs of sentences in L >= 2 languages: 1 where they mean the same. Labelled negatives are kept.
+        pairs: Pairs of sentences in L >= 2 languages: 1 where they mean the same. Labeled negatives are kept.
         negatives_per_positive: Other rows' sentences, in the place of ``y``, for each pair of label 1; never one that
             is known to mean the same, see :func:`~st_xling.data.reranking.negatives.draw_negatives`, ``symmetric``.
         seed: Of negatives, forms, tosses and order.

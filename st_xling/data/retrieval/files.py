@@ -138,7 +138,7 @@ class RetrievalFiles(NamedTuple):
     Attributes:
         corpus: Passages, in one file or several.
         queries: Language → queries.
-        qrels: Judgements; ``None`` where ``with_passages`` has them.
+        qrels: Judgments; ``None`` where ``with_passages`` has them.
         with_passages: Queries with their passages, in Mr.TyDi's form.
     """
 
@@ -298,11 +298,11 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
     for number, line in numbered_lines(path, faults):
         if not line.strip() or (number == 1 and line.split("\t")[-1].strip().lower() in _GRADES):
             continue
-        judgement = _judgement(line)
-        if judgement is None:
+        judgment = _judgment(line)
+        if judgment is None:
             faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
             continue
-        query, name, grade = judgement
+        query, name, grade = judgment
         grades = relevant.setdefault(query, {})
         if grade > 0 and passages is not None and name not in passages:
             faults.add(path, number, "unknown passage", f"{name} is not in the corpus")
@@ -314,7 +314,7 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
     return relevant
 
 
-def _judgement(line: str) -> tuple[str, str, int] | None:
+def _judgment(line: str) -> tuple[str, str, int] | None:
     cells = line.strip().split("\t")
     if len(cells) != 3:  # BEIR's ids may hold spaces, TREC's columns are divided by any
         cells = line.split()

@@ -1,4 +1,4 @@
-"""Retrieval sets: queries, passages and judgements together, of folders, of XQuAD-R and of the phrasebook."""
+"""Retrieval sets: queries, passages and judgments together, of folders, of XQuAD-R and of the phrasebook."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class RetrievalSet:
 
     @property
     def sha256(self) -> str:
-        """Changes with any passage, query or judgement, and with the order of the passages."""
+        """Changes with any passage, query or judgment, and with the order of the passages."""
         digest = hashlib.sha256(f"{self.language}\n{self.passages.sha256}\n".encode())
         for language, queries in sorted(self.queries.items()):
             for name, text in sorted(queries.items()):

@@ -1,4 +1,4 @@
-"""What ``--data`` may say: SQuAD's form, labelled files, InsuranceQA, the phrasebook, parallel text."""
+"""What ``--data`` may say: SQuAD's form, labeled files, InsuranceQA, the phrasebook, parallel text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def questions(folder: Path, articles: int = 10) -> list[str]:
     return specs
 
 
-def labelled(folder: Path, ending: str, labels: list[int], *, codes: tuple[str, ...] = CODES) -> list[str]:
+def labeled(folder: Path, ending: str, labels: list[int], *, codes: tuple[str, ...] = CODES) -> list[str]:
     specs = []
     for code in codes:
         rows = [(f"q{row // 2} {code}", f'"p{row} {code}', label) for row, label in enumerate(labels)]
@@ -83,20 +83,20 @@ def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz"])
-def test_labelled_files_keep_their_negatives(tmp_path: Path, ending: str) -> None:
-    data = load_pair_specs(labelled(tmp_path, ending, [1, 0] * 10), dev_share=0.2)
+def test_labeled_files_keep_their_negatives(tmp_path: Path, ending: str) -> None:
+    data = load_pair_specs(labeled(tmp_path, ending, [1, 0] * 10), dev_share=0.2)
     assert len(data.train) == 16 and sum(data.train.labels) == 8 and data.train.passages["ar"][0][0] == '"'
     assert data.dev is not None and len(data.dev) == 2 and {len(pool.passages) for pool in data.dev} == {2}
     assert not {pool.query[:2] for pool in data.dev} & {query[:2] for query in data.train.queries["en"]}
-    more = load_pair_specs(labelled(tmp_path, ending, [1, 0] * 10), dev_share=0, negatives_per_positive=3)
+    more = load_pair_specs(labeled(tmp_path, ending, [1, 0] * 10), dev_share=0, negatives_per_positive=3)
     assert len(more.train) == 20 + 30
 
 
 def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path) -> None:
-    data = load_pair_specs(labelled(tmp_path, ".tsv", [1] * 20), dev_share=0.3)
+    data = load_pair_specs(labeled(tmp_path, ".tsv", [1] * 20), dev_share=0.3)
     assert data.train.labels == [1] * 14 + [0] * 14
     assert data.dev is not None and [(len(pool.passages), sum(pool.labels)) for pool in data.dev] == [(2, 2)] * 3
-    single = load_pool_specs(labelled(tmp_path, ".jsonl", [1, 1, 0, 1]), without_relevant="keep")
+    single = load_pool_specs(labeled(tmp_path, ".jsonl", [1, 1, 0, 1]), without_relevant="keep")
     assert "candidates:own" in single.signature
     for code in ("th", "fr"):  # one passage a query
         rows = zip(QUERIES[code], PASSAGES[code])
@@ -116,7 +116,7 @@ def test_a_folder_is_a_retrieval_set(tmp_path: Path) -> None:
         load_pool_specs([f"zh={tmp_path}"], split="test")
 
 
-def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
+def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
     path = tmp_path / "en.tsv"
     path.write_text("q\tp\t2\nq\t \t1\nq\tp\nq\tp\t0\n")
     with pytest.raises(
@@ -127,17 +127,17 @@ def test_faults_of_labelled_files_are_told_together(tmp_path: Path) -> None:
     path.write_text("passage\tquestion\tlabel\nThe cat sat.\tWho sat?\t1\n")  # which is the query, nobody knows
     with pytest.raises(ValueError, match=r":1: label outside \{0, 1\} \(got 'label'\)"):
         load_pair_specs([f"en={path}"])
-    first, second = labelled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
-    short = labelled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
+    first, second = labeled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
+    short = labeled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
     with pytest.raises(ValueError, match=r"row by row: got 8 in en .*, 3 in ar .*pairs.ar.tsv\)"):
         load_pair_specs([first, *short])
-    other = labelled(tmp_path, ".tsv", [1, 0, 1, 1, 1, 0, 1, 0], codes=("ar",))
+    other = labeled(tmp_path, ".tsv", [1, 0, 1, 1, 1, 0, 1, 0], codes=("ar",))
     with pytest.raises(ValueError, match="differ in the labels of rows 3, counted from 0"):
         load_pair_specs([first, second, *other])
 
 
 def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
-    asked, rows = questions(tmp_path, articles=2), labelled(tmp_path, ".tsv", [1, 0])
+    asked, rows = questions(tmp_path, articles=2), labeled(tmp_path, ".tsv", [1, 0])
     with pytest.raises(ValueError, match=r"all of one form: got files ending in .json, .tsv"):
         load_pair_specs([asked[0], rows[1]])
     with pytest.raises(FileNotFoundError, match="the nearest name there is en.json"):
@@ -148,8 +148,8 @@ def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
         load_pair_specs(asked, dev_share=0.3, test_share=0.3)
     with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
         load_pool_specs(asked, split="dev", dev_share=0)
-    with pytest.raises(ValueError, match="got hard_negatives=1 for labelled files"):
-        load_pair_specs(labelled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
+    with pytest.raises(ValueError, match="got hard_negatives=1 for labeled files"):
+        load_pair_specs(labeled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
 
 
 def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
@@ -164,16 +164,16 @@ def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
     assert len(whole.train) == 2000 and whole.dev is not None and len(whole.dev) == 500
 
 
-def test_xpi_reads_labelled_paraphrases(tmp_path: Path) -> None:
-    data = load_xpi_specs(labelled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
+def test_xpi_reads_labeled_paraphrases(tmp_path: Path) -> None:
+    data = load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
     assert len(data.train) == 30 and sum(data.train["label"]) == 15 and data.dev is not None and len(data.dev) == 5
-    assert len(load_xpi_specs(labelled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
+    assert len(load_xpi_specs(labeled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
     with pytest.raises(ValueError, match="questions and their paragraphs are no paraphrases"):
         load_xpi_specs(questions(tmp_path))
     with pytest.raises(ValueError, match="not both: got"):
         load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
     with pytest.raises(ValueError, match="got size=5"):
-        load_xpi_specs(labelled(tmp_path, ".tsv", [1, 0] * 20), size=5)
+        load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), size=5)
 
 
 def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def test_pinned_ids_stay_and_the_rest_closes_up() -> None:
     assert after.pad_token_id == 3 and after.unk_token_id == 2
 
 
-def test_counts_are_those_of_plain_tokenising() -> None:
+def test_counts_are_those_of_plain_tokenizing() -> None:
     vocab = {piece: number for number, piece in enumerate(["[UNK]", "a", "##a", "b"])}
     tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
     vocabulary = Vocabulary(tokenizer)
