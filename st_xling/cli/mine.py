@@ -317,41 +317,42 @@ def mine(
             progress=True,
             **options,
         )
-    publish(context, print_report(context, report, f"{report.pairs:,} pairs"))
+    results = print_report(context, report, f"{report.pairs:,} pairs")
     if pair is not None:
         assert model is not None and report.calibration is not None
         publish_thresholds(Path(model), {pair: report.calibration})
         update_model_card(Path(model))
+    publish(context, results)
 
 
 def check_dataset(context: typer.Context) -> None:
     """Raise ``ValueError`` before the pairs are made if ``--push-dataset`` lacks something."""
-    given = context.params
-    if given["push_dataset"] is None:
+    options = context.params
+    if options["push_dataset"] is None:
         return
     from st_xling.hub.card_facts import check_license
     from st_xling.hub.push import check_repo_id
 
-    lacking = [f"--{name.replace('_', '-')}" for name in ("license", *LANGUAGES) if not given[name]]
-    if lacking or given["out"] == "-" or given["format"] == "vecalign":
+    lacking = [f"--{name.replace('_', '-')}" for name in ("license", *LANGUAGES) if not options[name]]
+    if lacking or options["out"] == "-" or options["format"] == "vecalign":
         more = f"; {', '.join(lacking)} not given" if lacking else ""
         raise ValueError(
             "--push-dataset publishes the pairs of --out FILE as tsv, jsonl or tmx, with --license, --source-language "
             f"and --target-language{more}."
         )
-    check_license(given["license"])
-    check_repo_id(given["push_dataset"])
+    check_license(options["license"])
+    check_repo_id(options["push_dataset"])
 
 
 def publish(context: typer.Context, results: dict[str, Any]) -> None:
     """Push the pairs of ``--out`` to ``--push-dataset``, if given."""
-    given = context.params
-    if given["push_dataset"] is None:
+    options = context.params
+    if options["push_dataset"] is None:
         return
     from st_xling.hub.dataset import push_dataset
 
-    options = {name: given[name] for name in ("license", "overwrite", *LANGUAGES)}
-    print(push_dataset(given["out"], given["push_dataset"], results=results, **options).url)
+    given = {name: options[name] for name in ("license", "overwrite", *LANGUAGES)}
+    print(push_dataset(options["out"], options["push_dataset"], results=results, **given).url)
 
 
 def _threshold_pair(model: str | None, calibrate: str | None, source: str | None, target: str | None) -> str:
@@ -592,7 +593,7 @@ def align_words(
         "--method",
         default="itermax",
         help="itermax: more links; intersection: fewer, more of them right; corpus: also counts in all pairs which "
-        "words go together, best for some hundred pairs and more (default: itermax).",
+        "words go together, for some hundred pairs and more (default: itermax).",
     ),
     layer: int | None = option(
         "--layer", help="Layer of the token states, from 1 (default: two thirds of the way up, 8 of 12)."
