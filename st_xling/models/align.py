@@ -48,9 +48,8 @@ def align_words(
         method: ``"intersection"`` links two words if a piece of each is the other's nearest. ``"itermax"`` links two
             words that are each other's nearest by their most similar pieces, then adds a second round, in which words
             that are linked already count for less and two linked ones for nothing: more links, fewer of them right.
-            ``"corpus"`` also counts which words go together in all pairs of the call,
-            and which have no partner, see :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred
-            pairs and more, of which it is the best of the three.
+            ``"corpus"`` also counts which words go together in all pairs of the call, and which have no partner, see
+            :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred pairs and more.
         layer: Whose states, counted from 1; default: two thirds of the way up, 8 of 12, where translations' words are
             nearest to each other. The last layers serve the sentence embedding.
         batch_size: Most pairs that are encoded together.
@@ -156,10 +155,16 @@ class Pieces(NamedTuple):
 def piece_similarities(source: Pieces, target: Pieces, layer: int) -> Tensor:
     """Compute the mean of the cosine of two pieces and the cosine of their words.
 
-    A piece alone tells apart the parts of a compound, which another language writes as words; the mean state of its
-    word tells which word it is part of. Both together align better than either, in languages with and without spaces.
+    A piece alone can link a part of a compound, which another language writes as a word of its own; the mean state of
+    its word keeps it from links that only the piece would make. On real English–French and Chinese–English gold the
+    mean of both is at least as good as either alone.
 
-    *Shape of the result:* ``(source pieces, target pieces)``
+    Args:
+        source: Pieces of a sentence.
+        target: Those of its translation.
+        layer: One of the layers that both have.
+    Returns:
+        From -1 to 1. *Shape:* ``(source pieces, target pieces)``
     """
     one, other = source.states[layer], target.states[layer]
     words = _cosines(source.shares @ one, target.shares @ other)
@@ -175,7 +180,7 @@ def _cosines(source: Tensor, target: Tensor) -> Tensor:
 def _of_words(source: Pieces, target: Pieces, layer: int) -> Tensor:
     """Return the similarity of the nearest pieces of two words; NaN without a piece. *Shape:* ``(words, words)``"""
     found = piece_similarities(source, target, layer)
-    for side in (source, target):  # maxima over the rows, then over the columns
+    for side in (source, target):  # maxima over source pieces; transposed, over target pieces
         own = [
             found[pieces].amax(dim=0) if pieces.any() else found.new_full(found.shape[1:], torch.nan)
             for pieces in side.shares > 0
@@ -258,10 +263,10 @@ def link_words(
     """Link the words of one pair of sentences, see :func:`align_words`; sorted."""
     if not source.shares.numel() or not target.shares.numel():
         return []
-    # From 0 to 1, so that a discount always lowers a similarity.
+    # Similarities from 0 to 1, so that a discount always lowers them.
     if method == "intersection":
-        linked = _nearest_to_each_other((1 + piece_similarities(source, target, layer)) / 2)
-        linked = source.shares @ linked.float() @ target.shares.T > 0
+        pieces = _nearest_to_each_other((1 + piece_similarities(source, target, layer)) / 2)
+        linked = source.shares @ pieces.float() @ target.shares.T > 0  # by any piece
     else:
         similarities = ((1 + _of_words(source, target, layer)) / 2).nan_to_num(0.0)
         linked = _nearest_to_each_other(similarities)

@@ -34,8 +34,8 @@ def link_by_corpus(
     Args:
         sources: Words of each pair's source.
         targets: Words of its target.
-        similarities: Cosines between them, NaN for a word that the encoder did not read. *Shape:* each
-            ``(source words, target words)``
+        similarities: Those of their words, see :func:`~st_xling.models.word_similarities`; NaN for a word that the
+            encoder did not read. *Shape:* each ``(source words, target words)``
 
     Returns:
         For each pair, sorted positions ``(source word, target word)``.

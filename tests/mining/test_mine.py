@@ -74,6 +74,10 @@ def test_sentences_and_what_pairs_are(make_model):
     same = mine(model.encode(sources), model.encode(targets), k=2)
     assert list(pairs) == [pairs[row] for row in range(len(pairs))]
     np.testing.assert_allclose(pairs.scores, same.scores, atol=1e-5)
+    prompted = mine(sources, targets, model=model, prompt="Ich lese: ", k=2)
+    same = mine(*(model.encode(texts, prompt="Ich lese: ") for texts in (sources, targets)), k=2)
+    np.testing.assert_allclose(prompted.scores, same.scores, atol=1e-5)
+    assert not np.allclose(prompted.scores, pairs.scores, atol=1e-5)
     assert list(pairs[1:]) == list(pairs)[1:] and f"{len(pairs)} pairs" in repr(pairs)
     score, one, other = pairs[0]
     row = {"source": sources[one], "target": targets[other], "score": score}

@@ -70,6 +70,18 @@ def test_links_are_the_definition(seed):
     assert link_words(source, target, 1) == sorted(first | mutual(table))
 
 
+def test_a_piece_of_several_words_has_the_mean_of_their_cosines():
+    """As in Chinese, where a piece covers several characters, each of them a word."""
+    source, target = pieces(2, 2, 0), pieces(3, 3, 1)
+    both = source._replace(shares=torch.tensor([[1.0, 0.0], [0.5, 0.5]]))  # the first piece is in both words
+    words = [both.states[1][0], both.states[1].mean(dim=0)]
+    found = piece_similarities(both, target, 1)
+    for column, state in enumerate(target.states[1]):
+        own = [cosine(word, state) for word in words]
+        expected = [(cosine(words[0], state) + sum(own) / 2) / 2, (cosine(both.states[1][1], state) + own[1]) / 2]
+        torch.testing.assert_close(found[:, column], torch.tensor(expected))
+
+
 def test_a_word_without_pieces_and_an_empty_sentence_have_no_links():
     source, target, none = pieces(3, 2, 0), pieces(3, 3, 1), Pieces({1: torch.empty(0, 6)}, torch.empty(2, 0))
     source = source._replace(shares=torch.cat([source.shares[:1], torch.zeros(1, 3), source.shares[1:]]))
