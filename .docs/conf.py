@@ -172,7 +172,7 @@ def links(app: Sphinx, page: str, content: list[str]) -> None:
     folder = f"/{page}".rpartition("/")[0]
 
     def reference(link: re.Match[str]) -> str:
-        return f"{{doc}}`{link[1].replace(chr(96), '')} <{os.path.normpath(f'{folder}/{link[2]}')}>`"
+        return f"{{doc}}`{link[1].replace('`', '')} <{os.path.normpath(f'{folder}/{link[2]}')}>`"
 
     content[0] = re.sub(r"\[([^\]]+)\]\((?!https:)([^)#]+)\.md[^)]*\)", reference, text)
 

@@ -205,7 +205,7 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
         return False
     negatives = set(lexicon.lists["negatives"])
     if kind != "negation" or not lexicon.spaced:
-        # 不 and 没 negate whatever follows, so that nothing else is negated.
+        # 不 and 没 negate whatever follows, so that no second negation is added.
         return kind != "negation" or other in word or not any(each in text for each in negatives)
     parts, others = (set(re.split(r"\W+", each.lower())) for each in (word, other))
     if not negatives & (others - parts):

@@ -458,7 +458,7 @@ def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]
         return []
     try:
         files = datasets.load_dataset_builder(str(folder), name).config.data_files
-    except Exception:  # datasets raises a dozen unrelated kinds; load_dataset names it
+    except Exception:  # datasets raises a dozen unrelated kinds; load_dataset names the one
         return []
     by_split = {str(key): [Path(file) for file in paths] for key, paths in (files or {}).items()}
     if split and split not in by_split:

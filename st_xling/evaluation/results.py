@@ -101,7 +101,7 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
         The file.
     Raises:
         ValueError: If there is no such folder, or the file that is there is broken.
-        OSError: When it cannot be written; what was there then stands.
+        OSError: When it cannot be written; an earlier file is kept.
     """
     path = Path(folder) / RESULTS_FILE
     if not path.parent.is_dir():

@@ -5,7 +5,7 @@ format     a line                                            id of its sentence
 =========  ================================================  ====================
 ``lines``  the sentence; tabs in it are text                 its row, counted from 1
 ``bucc``   ``id TAB sentence``; later tabs are text          the line's own
-``jsonl``  ``{"id": …, "text": …}``; the id is optional      | the line's own, or its row
+``jsonl``  ``{"id": …, "text": …}``; the id is optional        the line's own, or its row
 =========  ================================================  ====================
 
 Several files are read as if they were one. Row ``i``, counted from 0, is the sentence of row ``i`` of the embeddings.

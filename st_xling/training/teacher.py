@@ -118,7 +118,7 @@ def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: An
 
 
 def normalizes(model: nn.Module) -> bool:
-    """True if its vectors have length 1."""
+    """Return whether its vectors have length 1."""
     return any(isinstance(module, Normalize) for module in model.modules())
 
 

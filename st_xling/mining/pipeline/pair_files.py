@@ -16,7 +16,7 @@ from st_xling.mining.text import tsv_line
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import PairFormat
 from st_xling.utils.resumable import Output
-from st_xling.utils.text import SCORED_COLUMNS, unpacked_name
+from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
 
 # What XML 1.0 cannot hold, even as a reference.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -27,7 +27,7 @@ Languages = tuple[str | None, str | None]
 def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
     """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
     if format is None:
-        ending = Path(unpacked_name(out)).suffix.lower() if isinstance(out, (str, Path)) else ""
+        ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
         format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
     check_choice("format", format, PairFormat)
     if format == "tmx" and None in languages:
