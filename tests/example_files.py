@@ -112,6 +112,8 @@ def write_documents(folder: Path) -> None:
             path = folder / (f"{name}.{language}" if number == 0 else f"{name[:4]}/{language}/{name[-1]}.txt")
             path.parent.mkdir(parents=True, exist_ok=True)
             lines(path, texts[column])
+    for language, column in (("de", "source"), ("fr", "target")):
+        lines(folder / f"report.{language}.txt", [" ".join(texts[column][start : start + 4]) for start in (0, 4, 8)])
     tsv(folder / "list.tsv", [("book.de", "book.fr"), ("news/de/1.txt", "news/fr/1.txt")])
     lines(folder / "book.gold", [f"[{row}]:[{row}]" for row in range(12)])
 

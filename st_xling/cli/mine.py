@@ -492,6 +492,7 @@ def align_documents(
         "--max-size",
         help="Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
     ),
+    split: bool = option("--split", default=False, help="Split the lines into sentences; ids are then their numbers."),
     min_score: float | None = option(
         "--min-score", help="Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
     ),
@@ -534,6 +535,7 @@ def align_documents(
     examples:
       st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv --html book.html
       st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
+      st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
       st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --min-score 0.3
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
@@ -570,6 +572,7 @@ def align_documents(
         report = align_texts(
             pairs,
             opened,
+            split=split,
             min_score=min_score,
             batch_size=batch_size,
             filters=filters,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.deduplication import Deduplication, deduplicate
-from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts
+from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts, split_sentences
 from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
 from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
 from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
@@ -90,6 +90,7 @@ __all__ = [
     "publish_thresholds",
     "score_pairs",
     "score_texts",
+    "split_sentences",
     "tsv_cells",
     "tsv_line",
     "write_store",

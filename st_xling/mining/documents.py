@@ -13,6 +13,7 @@ less than its sentences one by one.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,6 +21,9 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+
+from st_xling.utils.checks import require
+from st_xling.utils.languages import hub_language
 
 # Prices in units of the distance of two random sentences, chosen on one document of the yearbooks of the Swiss Alpine
 # Club (468 German and 554 French lines) with multilingual-e5-small.
@@ -209,6 +213,33 @@ def paragraph_marks(sentences: Iterable[str]) -> tuple[list[int], list[bool]]:
             marks.append(blank)
         blank = not sentence.strip()
     return kept, marks
+
+
+def split_sentences(text: str, language: str | None = None) -> list[str]:
+    """Split a document into sentences, with an empty one between paragraphs, as :func:`align_documents` takes them.
+
+    Paragraphs have blank lines between them, so that wrapped lines are joined; without any, each line is one.
+
+    Args:
+        text: The document.
+        language: Its language, whose abbreviations are known; English by default.
+    Raises:
+        ValueError: If sentencex, which splits, is not installed.
+    Example:
+        >>> split_sentences("Dr. Weiß kam. Sie\\nblieb.\\n\\nEs war spät.", "de")
+        ['Dr. Weiß kam.', 'Sie blieb.', '', 'Es war spät.']
+    """
+    segment = require("sentencex", "splitting sentences", extra="split").segment
+    lines = text.strip().splitlines()
+    blank = any(not line.strip() for line in lines)
+    paragraphs = re.split(r"\n(?:\s*\n)+", "\n".join(lines)) if blank else lines
+    sentences: list[str] = []
+    for paragraph in paragraphs:
+        if sentences:
+            sentences.append("")
+        found = segment(hub_language(language or "en"), " ".join(paragraph.split()))
+        sentences += [sentence.strip() for sentence in found if sentence.strip()]
+    return sentences
 
 
 def renumber(groups: Iterable[SentenceGroup], source: Sequence[int], target: Sequence[int]) -> list[SentenceGroup]:

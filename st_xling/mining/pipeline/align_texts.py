@@ -38,6 +38,7 @@ from st_xling.mining.documents import (
     paragraph_marks,
     renumber,
     split_overlaps,
+    split_sentences,
 )
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
 from st_xling.mining.mine import MinedPairs
@@ -48,7 +49,9 @@ from st_xling.mining.vectors import Encoder, VectorMakers, encoding_settings, mo
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import AlignmentFormat, Errors, StoreDtype
 from st_xling.utils.console import progress_bar
+from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, deliver, work_folder, work_path
@@ -76,6 +79,7 @@ class DocumentReport:
         rejected: Number of groups that filters rejected per reason code.
         pairs: Number of written pairs.
         gaps: Passages of ten sentences and more without a partner: file, first and last line.
+        split: Whether lines were split into sentences, which are then counted instead of lines.
         signature: Signature of the run.
     """
 
@@ -87,6 +91,7 @@ class DocumentReport:
     rejected: dict[str, int]
     pairs: int
     gaps: Sequence[tuple[str, int, int]]
+    split: bool
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
@@ -97,7 +102,8 @@ class DocumentReport:
         """Describe the metrics, one a line."""
         sides = ", ".join(f"{self.rows[side]:,} {side} sentences ({self.unpaired[side]:,} unpaired)" for side in _SIDES)
         below = f", {self.below:,} below the minimum score" if self.below else ""
-        gaps = [f"no translation: {file}, lines {first:,} to {last:,}" for file, first, last in self.gaps[:5]]
+        unit = "sentences" if self.split else "lines"
+        gaps = [f"no translation: {file}, {unit} {first:,} to {last:,}" for file, first, last in self.gaps[:5]]
         more = [f"… and {len(self.gaps) - 5:,} more such passages"] if len(self.gaps) > 5 else []
         return [f"{sides}: {self.groups:,} groups{below}", *gaps, *more, *outcome_lines(self.rejected, None)]
 
@@ -108,8 +114,8 @@ class _Document(NamedTuple):
     Attributes:
         file: Its file.
         sha256: Hash of its lines.
-        rows: Rows of the lines that are not blank.
-        marks: Whether a blank line is before each of them.
+        rows: Rows of the lines (split, of the sentences) that are not blank.
+        marks: Whether a blank one is before each of them.
         texts: Their text.
     """
 
@@ -191,6 +197,7 @@ def align_texts(
     *,
     model: Any,
     max_size: int = 8,
+    split: bool = False,
     min_score: float | None = None,
     errors: Errors = "strict",
     batch_size: int | None = None,
@@ -217,6 +224,9 @@ def align_texts(
         out: File of the pairs, replaced if it exists; or a binary stream.
         model: Encoder: a ``SentenceTransformer``, or the Hub id or folder of one.
         max_size: Maximum number of sentences of both sides in a group; see ``align_documents``.
+        split: Whether to split the lines into sentences, by :func:`~st_xling.mining.split_sentences`, in the languages
+            of ``filters`` or those that are identified. Ids are then the numbers of sentences, where the end of a
+            paragraph also counts.
         min_score: Minimum score of a pair; all are kept by default.
         errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Maximum number of texts in a batch; by default as many as suit the device.
@@ -249,14 +259,19 @@ def align_texts(
     outputs = {"out": out, "rejects": rejects, "html": html_page}
     check_outputs(outputs, inputs, folders={"work": work_path(out, work)})
     sides = [[_read_document(str(pair[side]), errors) for pair in documents] for side in (0, 1)]
-    sample = ([text for document in side[:200] for text in document.texts[:200]] for side in sides)
-    filters = identify_languages(filters, *sample)
+    if split:
+        given = (filters.source_language, filters.target_language)
+        spoken = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
+        sides = [[_split(document, language) for document in side] for language, side in zip(spoken, sides)]
+    filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
         logger.warning("both sides are in %s, as it seems: expected a translation", languages[0])
     encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device or default_device())
     encoders = encoder.in_languages(dict(zip(_SIDES, languages)))
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
+    if split:
+        task["split"] = spoken
     for name, side in zip(_SIDES, sides):
         task[f"{name} text"] = hash_sentences(document.sha256 for document in side)
         task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
@@ -319,6 +334,7 @@ def align_texts(
     makers: VectorMakers = {**encoders}
     words = ["align_documents", f"model:{model_names(makers)}"]
     words += [f"{name}:{value}" for name, value in encoding_settings(makers).items()]
+    words += ["split:yes"] if split else []
     words += [f"max_size:{max_size}", f"min_score:{'none' if min_score is None else f'{min_score:g}'}"]
     words += [f"filters:{pair_filters.signature}"]
     words += [f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)]
@@ -331,6 +347,7 @@ def align_texts(
         rejected=dict(pair_filters.rejected),
         pairs=counts["pairs"],
         gaps=gaps,
+        split=split,
         signature="|".join([*words, f"st-xling:{__version__}"]),
     )
 
@@ -340,6 +357,19 @@ def _read_document(path: str, errors: Errors) -> _Document:
     lines = [row.sentence for row in read_rows(path, errors=errors)]
     rows, marks = paragraph_marks(lines)
     return _Document(path, summary.sha256, rows, marks, [lines[row].strip() for row in rows])
+
+
+def _sample(documents: Sequence[_Document]) -> list[str]:
+    return [text for document in documents[:200] for text in document.texts[:200]]
+
+
+def _split(document: _Document, language: str) -> _Document:
+    """Return the document with a sentence a line, and its texts by the rows of these."""
+    lines = dict(zip(document.rows, document.texts))
+    text = "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
+    sentences = split_sentences(text, None if language == UNKNOWN else language)
+    rows, marks = paragraph_marks(sentences)
+    return document._replace(rows=rows, marks=marks, texts=[sentences[row] for row in rows])
 
 
 def _names(documents: Sequence[_Document]) -> str:

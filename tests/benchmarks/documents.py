@@ -1,0 +1,91 @@
+"""Aligning documents, against encoding their sentences and groups; memory, and how both grow with length.
+
+Vectors are made up: 19 of 20 sentences have a translation, one of ten is split in two by the translator. The time of
+encoding is that of a sample of real groups, by the encoder of ``ST_XLING_E5`` or ``--model``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from itertools import pairwise
+from math import log2
+
+import numpy as np
+
+from tests.benchmarks.measure import Ratio, Run, apart, encoder_folder, log, main, parallel, peak, resident
+
+MAX_SIZE = 8
+NOISE = 0.05
+
+
+def made_up(rows: int, dim: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Vectors and lengths of a document and its translation, as :func:`align_documents` takes them."""
+    rng = np.random.default_rng(0)
+    meanings = rng.standard_normal((rows, dim), dtype=np.float32) / np.sqrt(dim)
+    lengths = rng.integers(40, 160, rows)
+    halves = rng.random(rows) < 0.1
+    kept = rng.random(rows) < 0.95
+    counts = np.where(halves, 2, 1) * kept
+    target = np.repeat(meanings / (1 + halves[:, None]), counts, axis=0)
+    sides = []
+    for sentences, sizes in ((meanings, lengths), (target, np.repeat(lengths // (1 + halves), counts))):
+        sums = np.concatenate([np.zeros((1, dim)), np.cumsum(sentences, axis=0, dtype=np.float64)])
+        groups = [sums[size:] - sums[:-size] for size in range(1, min(MAX_SIZE - 1, len(sentences)) + 1)]
+        vectors = np.concatenate(groups).astype(np.float32)
+        vectors += NOISE * rng.standard_normal(vectors.shape, dtype=np.float32)
+        sides.append((vectors, sizes))
+    return sides
+
+
+def one_length(run: Run, rows: int, dim: int) -> tuple[float, float, int]:
+    """Seconds, MiB beyond the vectors, and number of groups of one alignment."""
+    from st_xling.mining import align_documents
+
+    (source, source_lengths), (target, target_lengths) = made_up(rows, dim)
+    texts = [["x" * length for length in lengths] for lengths in (source_lengths, target_lengths)]
+    groups = []
+    before = resident()
+    seconds = run.seconds(
+        lambda: groups.extend(
+            align_documents(*texts, source_embeddings=source, target_embeddings=target, max_size=MAX_SIZE)
+        )
+    )
+    return seconds, peak() - before, len(groups)
+
+
+def measure(
+    run: Run,
+    *,
+    rows: tuple[int, ...] = (200, 2_000, 20_000),
+    dim: int = 384,
+    sample: int = 700,
+    model: str | None = None,
+) -> Iterator[Ratio]:
+    from st_xling.mining import overlap_texts
+    from st_xling.models import load_encoder, tiny_encoder
+
+    sentences = [pair[0] for pair in parallel(run, "de", sample)]
+    groups = random.Random(0).sample(overlap_texts(sentences, MAX_SIZE), min(sample, len(sentences)))
+    if run.quick:
+        encoder = tiny_encoder(sentences, vocabulary=300, hidden_size=32, layers=1)
+    else:
+        encoder = load_encoder(encoder_folder(model), device="cpu", dtype="float32")
+    encoder.encode(groups[:32])
+    text_seconds = run.seconds(lambda: encoder.encode(groups, batch_size=32)) / len(groups)
+    log(f"encoding: {1 / text_seconds:.1f} groups/s")
+    spent = []
+    for count in rows:
+        seconds, memory, found = apart(one_length, run, count, dim)
+        encoding = 2 * count * (MAX_SIZE - 1) * text_seconds
+        note = f"{seconds:.1f} s, encoding {encoding:,.0f} s, {memory:,.0f} MiB beyond the vectors, {found:,} groups"
+        yield Ratio(f"{count:,} sentences a side: time", "encoding", seconds / encoding, at_most=0.1, note=note)
+        spent.append((count, seconds, memory))
+    for (few, before, _), (many, after, memory) in pairwise(spent):
+        exponent = log2(after / before) / log2(many / few)
+        note = f"{memory:,.0f} MiB"
+        yield Ratio(f"{few:,} to {many:,}: exponent of time", "sentences", exponent, note=note)
+
+
+if __name__ == "__main__":
+    main(measure, quick={"rows": (50, 100), "sample": 40, "dim": 32})
