@@ -352,7 +352,11 @@ def publish(context: typer.Context, results: dict[str, Any]) -> None:
     from st_xling.hub.dataset import push_dataset
 
     given = {name: options[name] for name in ("license", "overwrite", *LANGUAGES)}
-    print(push_dataset(options["out"], options["push_dataset"], results=results, **given).url)
+    try:
+        print(push_dataset(options["out"], options["push_dataset"], results=results, **given).url)
+    except Exception:
+        logger.error("the pairs are in %s; st-xling push publishes them later", options["out"])
+        raise
 
 
 def _threshold_pair(model: str | None, calibrate: str | None, source: str | None, target: str | None) -> str:

@@ -135,3 +135,14 @@ def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run,
     assert "/datasets/tester/mined/commit/" in done.stdout
     card = DatasetCard(hub.files("tester/mined", kind="dataset")["README.md"].decode())
     assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
+
+
+def test_pairs_are_kept_if_the_push_fails(my_encoder: Path, client: Run, tmp_path: Path) -> None:
+    texts = [tmp_path / "a.de", tmp_path / "a.en"]
+    for path, column in zip(texts, (["Der Hund schläft."], ["The dog is sleeping."])):
+        path.write_text("\n".join(column) + "\n", encoding="utf-8")
+    out = tmp_path / "pairs.tsv"
+    words = ("mine", *texts, "--model", my_encoder, "--k", "1", "--threshold", "none", "--out", out, *WORDS)
+    failed = client(*words, "--push-dataset", "someone-else/mined")
+    assert failed.status != 0 and f"the pairs are in {out}" in failed.stderr
+    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
