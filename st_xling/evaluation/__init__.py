@@ -13,6 +13,7 @@
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, mixed pools and their language bias
 - ``retrieval_search``: passages for queries, by an encoder or BM25
 - ``results``: :class:`EvaluationResult`: metrics, rows and signature; saved in a model's folder
+- ``mteb_results``: :func:`to_mteb`: results of Tatoeba and of pairs as mteb's files
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
 - ``pictures``: token states before and after training; histograms of mining scores
 - ``compare``: several encoders by many tasks, with intervals and tested differences
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from st_xling.evaluation.documents import read_groups as read_groups
     from st_xling.evaluation.mining_scores import MiningScores as MiningScores
     from st_xling.evaluation.mining_scores import judge_pairs as judge_pairs
+    from st_xling.evaluation.mteb_results import to_mteb as to_mteb
     from st_xling.evaluation.postprocessing import PostprocessReport as PostprocessReport
     from st_xling.evaluation.postprocessing import postprocess as postprocess
     from st_xling.evaluation.precision import PrecisionEvaluator as PrecisionEvaluator

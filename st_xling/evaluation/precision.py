@@ -10,7 +10,7 @@ import numpy as np
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs, count_repeats, named_pairs
 from st_xling.utils.languages import distinct_codes, pair_languages
-from st_xling.utils.nearest import precision_at
+from st_xling.utils.nearest import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
@@ -35,6 +35,8 @@ class PrecisionEvaluator(SignedEvaluator):
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{pair}_source_to_target_p@1``, ``..._target_to_source_p@1`` and
         ``..._mean_p@1``; the same without a pair, averaged over pairs. ``{name}_mean_p@{first N}`` is the primary one.
+        ``{name}_{pair}_source_to_target_weighted_f1`` and the reverse are what mteb reports of bitext, see
+        :func:`~st_xling.evaluation.weighted_f1` and :func:`~st_xling.evaluation.to_mteb`.
     Raises:
         ValueError: On empty or misaligned pairs (all faults at once), an N below 1, or embeddings that are zero or not
             finite.
@@ -95,14 +97,16 @@ class PrecisionEvaluator(SignedEvaluator):
             vectors: For each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
         """
         values: dict[str, list[float]] = {}  # pair → for each N, to the target and back
+        metrics: dict[str, float] = {}
         for pair in self.pairs:
             try:
                 both = precision_at(*vectors[pair], at=self.at)
+                found = nearest_both_ways(*vectors[pair])
             except ValueError as error:
                 raise ValueError(f"{pair}: {error}") from error
             values[pair] = [way[n] for n in self.at for way in both]
+            metrics |= {f"{pair}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(DIRECTIONS, found)}
         means = [sum(column) / len(column) for column in zip(*values.values())]
-        metrics: dict[str, float] = {}
         for stem, own in {**{f"{pair}_": own for pair, own in values.items()}, "": means}.items():
             for n, forward, backward in zip(self.at, own[::2], own[1::2]):
                 both_ways = (forward, backward, (forward + backward) / 2)

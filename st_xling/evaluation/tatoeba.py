@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import (
     TATOEBA_GROUPS,
@@ -14,7 +16,7 @@ from st_xling.evaluation.tatoeba_data import (
     english_columns,
     named_pairs,
 )
-from st_xling.utils.nearest import retrieval_accuracy
+from st_xling.utils.nearest import nearest_both_ways, weighted_f1
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
@@ -38,8 +40,10 @@ class TatoebaEvaluator(SignedEvaluator):
     Returns:
         From a call, fractions in [0, 1]: ``{name}_{language}_to_en_accuracy`` and ``..._from_en_accuracy``; for each
         of :data:`~st_xling.evaluation.TATOEBA_GROUPS` of which all languages are there and, without a label, for all
-        languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the
-        primary metric. Where sentences repeat others of their side, ``{name}_{language}_repeats`` counts them.
+        languages also ``..._mean_accuracy``. ``{name}_mean_accuracy`` is the primary metric.
+        ``{name}_{language}_to_en_weighted_f1`` and ``..._from_en_weighted_f1`` are mteb's measure, see
+        :func:`~st_xling.evaluation.weighted_f1` and :func:`~st_xling.evaluation.to_mteb`. Where sentences repeat
+        others of their side, ``{name}_{language}_repeats`` counts them.
     Raises:
         ValueError: On empty or misaligned pairs (all faults at once), or embeddings that are zero or
             not finite.
@@ -85,15 +89,17 @@ class TatoebaEvaluator(SignedEvaluator):
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, retrieve both ways and average."""
         vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
-        accuracies: dict[str, tuple[float, float]] = {}
+        accuracies: dict[str, list[float]] = {}
         metrics: dict[str, float] = {}
         rows: list[Row] = []
         for language in self.pairs:
             try:
-                to_en, from_en = accuracies[language] = retrieval_accuracy(next(vectors), next(vectors))
+                found = nearest_both_ways(next(vectors), next(vectors))
             except ValueError as error:
                 raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
+            to_en, from_en = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in found]
             metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
+            metrics |= {f"{language}_{way}_en_weighted_f1": weighted_f1(own) for way, own in zip(("to", "from"), found)}
             repeats = {"repeats": self.repeats[language]} if language in self.repeats else {}
             metrics |= {f"{language}_{key}": count for key, count in repeats.items()}
             rows.append(Row(language, [to_en, from_en, (to_en + from_en) / 2], arguments=repeats))

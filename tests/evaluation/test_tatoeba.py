@@ -27,6 +27,9 @@ def test_keys_values_and_averages():
     table["Ich trinke Tee."] = table["The cat sleeps."]
     evaluator = TatoebaEvaluator(PAIRS)
     metrics = evaluator(TableModel(table))
+    f1 = {key: metrics.pop(key) for key in [*metrics] if key.endswith("_weighted_f1")}
+    assert f1["tatoeba_deu_to_en_weighted_f1"] == pytest.approx((2 / 3 + 0 + 1 + 1) / 4)
+    assert len(f1) == 6 and f1["tatoeba_tha_from_en_weighted_f1"] == 1.0
     assert metrics == pytest.approx(
         {
             "tatoeba_ara_to_en_accuracy": 1.0,

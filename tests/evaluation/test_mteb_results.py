@@ -1,0 +1,88 @@
+"""mteb both ways: its own run of an encoder, and our results as its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import mteb
+import pytest
+from datasets import Dataset
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import PrecisionEvaluator, SavedResults, TatoebaEvaluator, to_mteb
+from st_xling.models import tiny_encoder
+
+Sides = tuple[list[str], list[str]]
+
+
+@pytest.fixture(scope="module")
+def pairs() -> dict[str, Sides]:
+    phrases = {language: parallel_phrases(language, "en", size=30, seed=1) for language in ("de", "zh")}
+    return {language: (list(rows["source"]), list(rows["target"])) for language, rows in phrases.items()}
+
+
+@pytest.fixture(scope="module")
+def encoder(pairs: dict[str, Sides]) -> Any:
+    texts = [text for sides in pairs.values() for side in sides for text in side]
+    return tiny_encoder(texts, vocabulary=300, hidden_size=32, layers=1)
+
+
+def scores(path: Path) -> dict[str, Any]:
+    """Subset → scores, as mteb reads them."""
+    result = mteb.TaskResult.from_disk(path)
+    return {one["hf_subset"]: one for one in result.scores["test"]}
+
+
+def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tmp_path: Path) -> None:
+    subsets = {"deu-eng": "de", "cmn-eng": "zh"}
+    task = mteb.get_task("Tatoeba", hf_subsets=list(subsets))
+    columns = {name: dict(zip(("sentence1", "sentence2"), pairs[language])) for name, language in subsets.items()}
+    task.dataset = {name: {"test": Dataset.from_dict(own)} for name, own in columns.items()}
+    task.data_loaded = True
+    theirs = mteb.evaluate(encoder, [task], cache=None).task_results[0].scores["test"]
+
+    result = TatoebaEvaluator(pairs).evaluate(encoder)
+    path = to_mteb(result, tmp_path, model_name="user/tiny", revision="abc")
+    assert path == tmp_path / "results" / "user__tiny" / "abc" / "Tatoeba.json"
+    ours = scores(path)
+    assert ours.keys() == subsets.keys()
+    for one in theirs:
+        assert 0 < one["f1"] < one["accuracy"]
+        for measure in ("f1", "accuracy", "recall", "main_score"):
+            assert ours[one["hf_subset"]][measure] == pytest.approx(one[measure], abs=1e-6)
+    saved = SavedResults.of("tatoeba", result, "st-xling evaluate tatoeba")
+    again = to_mteb(saved, tmp_path / "saved", model_name="user/tiny")
+    assert scores(again) == scores(to_mteb(result.metrics, tmp_path / "called", model_name="user/tiny")) == ours
+    loaded = mteb.ResultCache(tmp_path).load_results(["user/tiny"], ["Tatoeba"], require_model_meta=False)
+    assert loaded.model_results[0].task_results[0].get_score() == pytest.approx(
+        sum(one["f1"] for one in theirs) / 2, abs=1e-6
+    )
+
+
+@pytest.mark.parametrize("names", [("de-en", "zh-en"), ("deu_Latn-eng_Latn", "zho_Hans-eng_Latn"), ("en-de", "en-zh")])
+def test_pairs_of_other_tasks_in_both_directions(
+    names: tuple[str, str], encoder: Any, pairs: dict[str, Sides], tmp_path: Path
+) -> None:
+    turned = 1 if names[0].startswith("en") else 0
+    named = {name: (sides[turned], sides[1 - turned]) for name, sides in zip(names, pairs.values())}
+    evaluator = PrecisionEvaluator(named, name="flores")
+    metrics = evaluator(encoder)
+    ours = scores(to_mteb(metrics, tmp_path, model_name="tiny", task="NTREXBitextMining"))
+    forward = metrics[f"flores_{names[0]}_source_to_target_weighted_f1"]
+    backward = metrics[f"flores_{names[0]}_target_to_source_weighted_f1"]
+    german = [ours["deu_Latn-eng_Latn"]["f1"], ours["eng_Latn-deu_Latn"]["f1"]]
+    assert german == pytest.approx([backward, forward] if turned else [forward, backward], abs=1e-6)
+    # Chinese is there in two scripts, so that the name must have one.
+    assert ("zho_Hans-eng_Latn" in ours) == ("Hans" in names[1])
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    metrics = {"tatoeba_xho_to_en_weighted_f1": 0.5, "tatoeba_xho_to_en_accuracy": 0.5}
+    with pytest.raises(ValueError, match="BUCC.v2.*de-en"):
+        to_mteb(metrics, tmp_path, model_name="tiny", task="BUCC.v2")
+    with pytest.raises(ValueError, match="Nothing"):
+        to_mteb(metrics, tmp_path, model_name="tiny", task="Nothing")
+    with pytest.raises(ValueError, match="Classification"):
+        to_mteb(metrics, tmp_path, model_name="tiny", task="Banking77Classification")
+    assert not list(tmp_path.iterdir())
