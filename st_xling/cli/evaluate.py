@@ -42,7 +42,8 @@ ENGLISH_PAIRS = option(
     "--data",
     metavar="SPEC",
     default=...,
-    help="Folder of tatoeba.{l3}-eng.{l3,eng} files, phrasebook:… (its test split), or xx-en=PATH (repeatable).",
+    help="Folder of tatoeba.{l3}-eng.{l3,eng} files, or xx-en=PATH; from the Hub tatoeba, xx-en=ntrex or xx-en=flores; "
+    "or phrasebook:… (its test split) (repeatable).",
 )
 LANGUAGES = listed("--languages", help="Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 QUERY_LANGUAGES = listed("--query-languages", metavar="LIST...", help="Such as de,zh (default: all).")
@@ -122,7 +123,10 @@ def precision(
     context: typer.Context,
     model: str = model_opts.MODEL,
     data: list[str] = option(
-        "--data", metavar="SPEC", default=..., help="xx-yy=PATH, Hub id, or phrasebook:… (its test split) (repeatable)."
+        "--data",
+        metavar="SPEC",
+        default=...,
+        help="xx-yy=PATH, Hub id, xx-yy=ntrex or xx-yy=flores, or phrasebook:… (its test split) (repeatable).",
     ),
     at: list[str] | None = option("--at", metavar="LIST", help="Numbers of candidates (default: 1,5)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,

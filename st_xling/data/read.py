@@ -36,6 +36,7 @@ from st_xling.data.formats import (
     paragraph_rows,
     zipped_moses,
 )
+from st_xling.data.hub_test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.data.orient import check_languages, language_pairs
 from st_xling.data.pairs import COLUMNS, head, no_rows, pair_columns, require_rows, text_features
 from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
@@ -198,7 +199,8 @@ def load_pairs(
             (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
             target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
             also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
-            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub.
+            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
+            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -386,6 +388,10 @@ def find_source(
                 f"corpus.en), got {path}; rename it, or pass both paths of a pair"
             )
         return _open_files([path], kind, languages, columns, known)
+    if str(location) in HUB_TEST_SETS:
+        _refuse(f"the test set {location}", columns=columns, name=name, split=split)
+        table = hub_pairs(str(location), *languages)
+        return _from_table(table.to_iterable_dataset() if stream else table, str(location), languages)
     if not HUB_ID.fullmatch(str(location)):
         raise FileNotFoundError(describe_missing(path))
     return _open_hub(str(location), languages, columns, name, split, known, stream=stream)
@@ -486,7 +492,17 @@ def _open_hub(
     where = f"{dataset_id}{f'/{name}' if name else ''}"
     table = _load_table(dataset_id, name, split, where, stream=stream)
     check_columns(columns, where, by_name=True)
-    pair = pair_in_name(name or "")
+    return _from_table(table, where, languages, columns, pair_in_name(name or ""), known)
+
+
+def _from_table(
+    table: Any,
+    where: str,
+    languages: Languages,
+    columns: Columns | None = None,
+    pair: Languages = (None, None),
+    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
+) -> Source:
     if pair[0] != pair[1] and pair[0] and (languages[0] == pair[1] or languages[1] == pair[0]):
         pair = (pair[1], pair[0])  # the columns are chosen by language, so that either direction can be read
     feature = table.features.get("translation")

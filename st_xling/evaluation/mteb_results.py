@@ -43,8 +43,8 @@ def to_mteb(
     Source:
         mteb 2.26.24, ``AbsTaskBitextMining``.
     Example:
-        >>> results = evaluator.evaluate(model)  # doctest: +SKIP
-        >>> to_mteb(results, "mteb", model_name="user/my-encoder")  # doctest: +SKIP
+        >>> metrics = {"tatoeba_deu_to_en_weighted_f1": 0.97, "tatoeba_deu_to_en_accuracy": 0.98}
+        >>> to_mteb(metrics, "mteb", model_name="user/my-encoder")  # doctest: +SKIP
         PosixPath('mteb/results/user__my-encoder/no_revision_available/Tatoeba.json')
     """
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")

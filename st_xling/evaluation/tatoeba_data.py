@@ -134,9 +134,10 @@ def load_english_pairs(
     """Read test text.
 
     Args:
-        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files (``?size=500&seed=0`` behind it: a seeded sample of each
-            language's pairs), or what :func:`~st_xling.data.load_data_specs` takes,
-            such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which the test split is read where it names none.
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or ``tatoeba``, which reads them from the Hub
+            (``?size=500&seed=0`` behind either: a seeded sample of each language's pairs), or what
+            :func:`~st_xling.data.load_data_specs` takes, such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which
+            the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
     Returns:
@@ -180,18 +181,28 @@ def load_english_pairs(
 def _is_tatoeba(spec: str) -> bool:
     parts = split_spec(spec)
     path = home_path(parts.location)
-    return not parts.languages and path.is_dir() and any(path.glob("tatoeba.*-eng.*"))
+    if parts.languages or not path.is_dir():
+        return not parts.languages and parts.location == "tatoeba"
+    return any(path.glob("tatoeba.*-eng.*"))
 
 
 def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
-    """A folder's test sets; ``?size=500&seed=0`` behind it: a seeded sample of each language's pairs."""
-    from st_xling.data import read_tatoeba
+    """The test sets of a folder or of the Hub; ``?size=500&seed=0`` behind it: a sample of each language's pairs."""
+    from st_xling.data import load_pairs, read_tatoeba
+    from st_xling.data.hub_test_sets import hub_languages
 
     parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=500&seed=0")
     size, seed = parsed.sample
+    if parsed.path.is_dir():
+        sets = read_tatoeba(parsed.path, languages)
+    else:
+        sets = {
+            code: load_pairs("tatoeba", source_language=code, target_language="eng")
+            for code in languages or hub_languages("tatoeba")
+        }
     return {
         code: _texts(sample_rows(rows, size, seed=seed, where=f"{parsed.location} ({code})"))
-        for code, rows in read_tatoeba(parsed.path, languages).items()
+        for code, rows in sets.items()
     }
 
 

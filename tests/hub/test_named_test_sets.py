@@ -1,0 +1,103 @@
+"""``--data tatoeba`` and ``de-en=ntrex``, from a Hub in the layout of mteb's copies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from datasets import Dataset
+
+from st_xling.data import hub_test_sets
+from st_xling.data.hub_test_sets import HUB_TEST_SETS, hub_pairs
+from st_xling.data.phrasebook import parallel_phrases
+from tests.hub.hub_server import Hub
+
+pytest_plugins = ["tests.hub.publishing"]
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def texts() -> dict[str, list[str]]:
+    rows = {language: parallel_phrases(language, "en", size=8, seed=1) for language in ("de", "fr")}
+    return {language: list(own["source"]) for language, own in rows.items()} | {"en": list(rows["de"]["target"])}
+
+
+def tatoeba(texts: dict[str, list[str]]) -> dict[str, list[str]]:
+    columns: dict[str, list[str]] = {"sentence1": [], "sentence2": [], "lang": []}
+    for language, code in (("de", "deu"), ("fr", "fra")):
+        columns["sentence1"] += texts[language]
+        columns["sentence2"] += texts["en"]
+        columns["lang"] += [f"{code}-eng"] * len(texts["en"])
+    return columns
+
+
+def ntrex(texts: dict[str, list[str]]) -> dict[str, list[str]]:
+    columns = {"deu_Latn": texts["de"], "eng_Latn": texts["en"], "fra_Latn": texts["fr"]}
+    return columns | {"zho_Hans": texts["de"], "zho_Hant": texts["fr"]}
+
+
+def put(hub: Hub, name: str, columns: dict[str, list[str]]) -> None:
+    """Publish a test set at the commit that is read."""
+    buffer, chosen = BytesIO(), HUB_TEST_SETS[name]
+    Dataset.from_dict(columns).to_parquet(buffer)
+    hub.put(chosen.dataset, {f"data/{chosen.split}-00000-of-00001.parquet": buffer.getvalue()}, "dataset")
+    repo = hub.model(chosen.dataset, "dataset")
+    repo.refs[chosen.revision] = repo.refs["main"]
+
+
+def test_commands_read_test_sets_by_name(
+    my_encoder: Path, hub: Hub, client: Run, texts: dict[str, list[str]], tmp_path: Path
+) -> None:
+    put(hub, "tatoeba", tatoeba(texts))
+    put(hub, "ntrex", ntrex(texts))
+    (tmp_path / "v1").mkdir()
+    for language, code in (("de", "deu"), ("fr", "fra")):
+        for ending, own in ((code, texts[language]), ("eng", texts["en"])):
+            path = tmp_path / "v1" / f"tatoeba.{code}-eng.{ending}"
+            path.write_text("\n".join(own) + "\n", encoding="utf-8")
+    figures = []
+    for data in ("tatoeba", tmp_path / "v1"):
+        done = client("evaluate", "tatoeba", my_encoder, "--data", data, "--json", tmp_path / "a.json")
+        assert done.status == 0, done.stderr
+        figures.append(json.loads((tmp_path / "a.json").read_text(encoding="utf-8")))
+    assert figures[0]["tatoeba"] == figures[1]["tatoeba"]
+    assert figures[0]["signature"] == figures[1]["signature"]
+    done = client("evaluate", "precision", my_encoder, "--data", "fr-de=ntrex")
+    assert done.status == 0 and "pairs:fr-de" in done.stdout, done.stderr
+    missing = client("evaluate", "tatoeba", my_encoder, "--data", "de-en=flores")
+    assert missing.status == 2 and HUB_TEST_SETS["flores"].dataset in missing.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "target", "columns"),
+    [
+        ("tatoeba", "de", "en", ("de", "en")),
+        ("tatoeba", "eng", "fra", ("en", "fr")),
+        ("ntrex", "fr", "deu_Latn", ("fr", "de")),
+        ("ntrex", "zho_Hant", "en", ("fr", "en")),
+        ("tatoeba", "de", "fr", "one language with English out of deu, fra"),
+        ("tatoeba", "nl", "en", "out of deu, fra"),
+        ("ntrex", "zh", "en", "zho_Hans, zho_Hant"),
+        ("ntrex", "de", None, "de-en=ntrex"),
+    ],
+)
+def test_languages_of_a_set(
+    name: str,
+    source: str,
+    target: str | None,
+    columns: tuple[str, str] | str,
+    texts: dict[str, list[str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table = Dataset.from_dict({"tatoeba": tatoeba, "ntrex": ntrex}[name](texts))
+    monkeypatch.setattr(hub_test_sets, "_table", lambda name: table)
+    if isinstance(columns, str):
+        with pytest.raises(ValueError, match=columns):
+            hub_pairs(name, source, target)
+        return
+    found = hub_pairs(name, source, target)
+    assert found.to_dict() == {source: texts[columns[0]], target: texts[columns[1]]}
