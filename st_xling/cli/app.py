@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 import os
 import shlex
 import sys
@@ -59,6 +60,8 @@ NAMES = ("tiny", "bm25")
 OUTPUTS = frozenset(("out", "json", "rejects", "work"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
+POSITIVE = ("batch_size", "epochs", "learning_rate", "max_steps")
+"""Numbers that must be above 0."""
 TEXTS = ("SOURCE", "TARGET", "TEXT")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
 ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
@@ -189,11 +192,15 @@ class Command(TyperCommand):
             check_model(value.partition("?")[0] if self.name == "compare" else value, revision)
 
     def check(self, values: dict[str, Any]) -> None:
-        """Raise if an output would replace an input or cannot be written, or an input or device is not there."""
+        """Raise if an output would replace an input or cannot be written, an input or device is not there, or a number
+        is not above 0."""
         from st_xling.utils.devices import check_device
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
 
+        for name in values.keys() & {*POSITIVE}:
+            if values[name] is not None and not 0 < values[name] < math.inf:
+                raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {values[name]}.")
         files: dict[str, Any] = {}
         folders: dict[str, Any] = {}
         inputs: list[Any] = []

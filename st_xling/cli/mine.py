@@ -619,7 +619,7 @@ def align_words(
     ),
     gold_from_1: bool = option("--gold-from-1", default=False, help="The gold file counts words from 1."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = option("--batch-size", help="Maximum batch size (default: 32).", callback=opts.positive),
+    batch_size: int | None = option("--batch-size", help="Maximum batch size (default: 32)."),
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
     device: str | None = model_opts.DEVICE,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json as json_module
-import math
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,13 +15,6 @@ import typer
 def option(*flags: str, help: str, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
     """Declare an option. ``None`` leaves the default to the library, and the help names it, see :func:`given`."""
     return typer.Option(default, *flags, help=help, rich_help_panel=panel, show_default=False, **settings)
-
-
-def positive(parameter: typer.CallbackParam, value: float | None) -> float | None:
-    """Refuse a number that is not above 0, as a callback of an option, before anything slow is imported."""
-    if value is not None and not 0 < value < math.inf:
-        raise ValueError(f"{parameter.opts[0]} must be above 0: got {value}.")
-    return value
 
 
 def argument(metavar: str | None, help: str, default: Any = None) -> Any:
@@ -63,7 +55,7 @@ def listed(*flags: str, help: str, panel: str | None = None, **settings: Any) ->
 JSON = option("--json", help="Also write the results as JSON to this file; - for stdout, all else then goes to stderr.")
 KEEP = option("--keep", default=False, help="Also save the results with the model, which must be a folder.")
 SEED = option("--seed", help="Random seed (default: 0).")
-BATCH_SIZE = option("--batch-size", help="Maximum batch size (default: chosen for the device).", callback=positive)
+BATCH_SIZE = option("--batch-size", help="Maximum batch size (default: chosen for the device).")
 SKIP_BAD_LINES = option("--skip-bad-lines", default=False, help="Skip faulty lines, and list them in a warning.")
 OVERWRITE = option("--overwrite", default=False, help="Replace an earlier result.")
 MEMORY_MIB = option("--memory-mib", help="Memory for a block of the search (default: 256).")

@@ -15,7 +15,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import Command, app
 from st_xling.cli.keep import update_model_card
 from st_xling.cli.model_options import model_options
-from st_xling.cli.options import argument, option, positive, write_results
+from st_xling.cli.options import argument, option, write_results
 from st_xling.utils.choices import Pooling
 from st_xling.utils.io import read_json_object
 
@@ -125,17 +125,15 @@ def train(
         help="Any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of "
         "sentence-transformers, such as training.report_to=wandb (repeatable).",
     ),
-    epochs: float | None = option("--epochs", panel=RECIPE, help="Passes over --data.", callback=positive),
-    max_steps: int | None = option("--max-steps", panel=RECIPE, help="Steps, instead of epochs.", callback=positive),
-    learning_rate: float | None = option(
-        "--learning-rate", panel=RECIPE, help="Peak learning rate.", callback=positive
-    ),
+    epochs: float | None = option("--epochs", panel=RECIPE, help="Passes over --data."),
+    max_steps: int | None = option("--max-steps", panel=RECIPE, help="Steps, instead of epochs."),
+    learning_rate: float | None = option("--learning-rate", panel=RECIPE, help="Peak learning rate."),
     warmup: float | None = option(
         "--warmup", panel=RECIPE, help="Share of the steps in which the learning rate rises."
     ),
     eval_steps: int | None = option("--eval-steps", panel=RECIPE, help="Steps between two evaluations on --dev."),
     seed: int | None = option("--seed", panel=RECIPE, help="Seed of weights, dropout and order."),
-    batch_size: int | None = option("--batch-size", panel=RECIPE, help="Pairs per step.", callback=positive),
+    batch_size: int | None = option("--batch-size", panel=RECIPE, help="Pairs per step."),
     mini_batch_size: int | None = option(
         "--mini-batch-size", panel=RECIPE, help="Rows encoded at a time, for large batches in little memory."
     ),

@@ -54,7 +54,7 @@ def test_bad_input(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "no encoder could be loaded" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
     for option, value, fault in (
-        ("--batch-size", "0", "batch_size must be above 0: got 0"),
+        ("--batch-size", "0", "--batch-size must be above 0: got 0"),
         ("--learning-rate", "nan", "learning_rate must be above 0: got nan"),
     ):
         assert main([*words("pawsx", encoder, paths, tmp_path / "run"), option, value]) == 2
