@@ -414,8 +414,8 @@ def retrieval(
         "--data",
         metavar="XX=DIR",
         default=...,
-        help="Folder of passages of a language with queries and qrels, XX=FILE.json of XQuAD-R, or xx=phrasebook "
-        "(repeatable).",
+        help="Folder of passages of a language with queries and qrels, XX=FILE.json of XQuAD-R, a data set of the Hub "
+        "in the layout of BEIR, xx=miracl, xx=mlqa, or xx=phrasebook (repeatable).",
     ),
     bm25: bool = option("--bm25", default=False, help="Also evaluate BM25."),
     pool: Literal["separate", "mixed"] | None = option(

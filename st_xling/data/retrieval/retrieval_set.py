@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,18 +20,21 @@ from st_xling.data.retrieval.files import (
     read_queries,
     read_queries_with_passages,
 )
+from st_xling.data.retrieval.hub import HUB_RETRIEVAL_SETS, load_hub_retrieval_set
 from st_xling.data.sample import Sample
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec
 from st_xling.data.squad_form import read_squad
-from st_xling.utils.text import file_ending, unpacked_name
+from st_xling.utils.text import file_ending, home_path, unpacked_name
 
 FORM = (
     "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
-    "xx=FILE.json of XQuAD-R, or xx=phrasebook?split=test&size=300&queries=en,de"
+    "xx=FILE.json of XQuAD-R, xx=HUB_ID?name=CONFIGURATION, or xx=phrasebook?split=test&size=300&queries=en,de"
 )
 
-OF_SETS = ("split", "corpus", "queries")
-"""Options of a folder, besides ``size`` and ``seed``."""
+OF_SETS = ("split", "corpus", "queries", "name")
+"""Options of a folder or a data set of the Hub, besides ``size`` and ``seed``."""
+
+_OWNED = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # the id of a data set
 
 
 @dataclass(frozen=True)
@@ -70,17 +74,20 @@ def read_retrieval_set(
     split: str = "test",
     corpus: str | Path | None = None,
     query_languages: Iterable[str] | None = None,
+    name: str | None = None,
     skip_bad_lines: bool = False,
     keep_unanswered: bool = False,
 ) -> RetrievalSet:
     """A folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
 
     Args:
-        folder: Where they are.
+        folder: Where they are; or what :func:`~st_xling.data.retrieval.hub.load_hub_retrieval_set` reads from the Hub.
         language: Of the passages, which the files do not say.
         split: Of queries and qrels.
         corpus: Another folder or file with the passages.
-        query_languages: To read, where queries are there in several languages; by default all of them.
+        query_languages: To read, where queries are there in several languages; by default all of them. On the Hub the
+            one language of the queries, by default that of the passages.
+        name: Beginning of the configurations on the Hub.
         skip_bad_lines: Leave faulty lines out, with a warning; qrels of passages that are not in the corpus too.
         keep_unanswered: Keep queries without a relevant passage, which ``relevant`` then lacks.
     Raises:
@@ -88,6 +95,21 @@ def read_retrieval_set(
         ParallelTextError: Faulty lines, a file's together; qrels that name unknown passages are counted and listed.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
+    where = f"{folder}, split {split!r}"
+    if not home_path(str(folder)).exists() and (str(folder) in HUB_RETRIEVAL_SETS or _OWNED.fullmatch(str(folder))):
+        query_language, *more = [language] if query_languages is None else query_languages
+        if more or corpus is not None:
+            raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries, and no corpus=.")
+        passages, texts, relevant = load_hub_retrieval_set(
+            str(folder),
+            language=language,
+            query_language=query_language,
+            name=name,
+            split=split,
+            skip_bad_lines=skip_bad_lines,
+        )
+        queries = {query_language: texts}
+        return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
     files = find_retrieval_files(folder, language=language, split=split, corpus=corpus)
     codes = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
     absent = [code for code in codes if code not in files.queries]
@@ -108,7 +130,6 @@ def read_retrieval_set(
         assert files.qrels is not None
         queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
         relevant = read_qrels(files.qrels, passages=passages.ids, skip_bad_lines=skip_bad_lines)
-    where = f"{folder}, split {split!r}"
     return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
 
 

@@ -104,7 +104,7 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
         ("en={squad}?split=train", "is a file, which has no split"),
         ("en={squad}?columns=a,b", "is a file, which has no columns"),
         ("en={squad}?corpus=x", "is read with columns, name, split: got corpus"),
-        ("en={folder}?columns=a,b", "is read with split, corpus, queries, negatives: got columns"),
+        ("en={folder}?columns=a,b", "is read with split, corpus, queries, name, negatives: got columns"),
         ("en={jsonl}?columns=query", "expected columns=0,2 or de,en, got 'columns=query'"),
         ("en={jsonl}?columns=query,query", "two different names, got .'query', 'query'"),
         (
