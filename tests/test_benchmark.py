@@ -44,6 +44,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_one_table_names_what_failed_and_json_has_the_rest(folder: Path) -> None:
     ran = run(folder, "--threads", "2", "--out", "out", "--json", "ratios.json")
     assert ran.returncode == 1 and "2/3 good" in ran.stderr
@@ -61,6 +62,7 @@ def test_one_table_names_what_failed_and_json_has_the_rest(folder: Path) -> None
     assert "ZeroDivisionError" in (folder / "out" / "fails.log").read_text()
 
 
+@pytest.mark.slow
 def test_an_unknown_name_is_an_error(folder: Path) -> None:
     ran = run(folder, "good", "goood")
     assert ran.returncode == 2 and "must be one of fails, good, skips: got goood" in ran.stderr

@@ -47,6 +47,7 @@ def test_the_table_shows_every_language(demo):
     assert results["mining"]["signature"] in table
 
 
+@pytest.mark.slow
 def test_the_printed_lines_run_where_st_xling_cannot_be_imported(demo, tmp_path):
     folder, results = demo
     lines = usage_lines(folder, results["example"])

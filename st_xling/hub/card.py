@@ -136,11 +136,15 @@ def card_metadata(facts: CardFacts) -> ModelCardData:
 
 
 def eval_results(result: SavedResults) -> list[EvalResult]:
-    """Every value of a column that has a metric, with the signature among the metric's arguments.
+    """The main values, with the signature among their arguments: of the average over all rows, if there is one.
 
-    There, not among the data set's: a model index keeps those of the first value of a data set alone.
+    The rest is in the tables and in ``results.json``. The signature is not among the arguments of the data set, since a
+    model index keeps those of the first value of a data set alone.
     """
     split = result.parts.get("split")
+    rows = [row for row in result.rows if row.average][-1:] or result.rows
+    measures = [column for column in result.columns if column.metric is not None]
+    main = [column for column in measures if column.picture] or measures
     task_name, task_type = TASKS[result.task]
     return [
         EvalResult(
@@ -150,7 +154,7 @@ def eval_results(result: SavedResults) -> list[EvalResult]:
             dataset_name=one_line(f"{data_title(result)} ({row.label})"),
             dataset_config=one_line(row.label),
             dataset_split=one_line(split) if split else None,
-            metric_type=column.metric,
+            metric_type=str(column.metric),
             metric_name=one_line(column.name),
             metric_value=round(value, 6),
             metric_args={
@@ -158,9 +162,9 @@ def eval_results(result: SavedResults) -> list[EvalResult]:
                 **{name: argument for name, argument in row.arguments.items() if argument is not None},
             },
         )
-        for row in result.rows or ()
-        for column, value in zip(result.columns or (), row.values)
-        if column.metric is not None and value is not None
+        for row in rows
+        for column, value in zip(result.columns, row.values)
+        if column in main and value is not None
     ]
 
 

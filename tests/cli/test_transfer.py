@@ -55,7 +55,7 @@ def test_bad_input(encoder: str, tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert not (tmp_path / "run").exists()
     for option, value, fault in (
         ("--batch-size", "0", "--batch-size must be above 0: got 0"),
-        ("--learning-rate", "nan", "learning_rate must be above 0: got nan"),
+        ("--learning-rate", "nan", "--learning-rate must be above 0: got nan"),
     ):
         assert main([*words("pawsx", encoder, paths, tmp_path / "run"), option, value]) == 2
         assert fault in capsys.readouterr().err

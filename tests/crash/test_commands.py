@@ -12,7 +12,7 @@ import pytest
 from tests.crash.jobs import JOBS, Job, contents, equal, lay_out, write_inputs
 from tests.crash.kill import run, spread
 
-EVERYDAY = {"train dap", "mine from texts"}
+EVERYDAY = {"mine from texts"}
 
 
 @pytest.fixture(scope="module")

@@ -54,6 +54,7 @@ def outputs(kind: str, folder: Path) -> Any:
     return [model.encode_query(SENTENCES), model.encode_document(SENTENCES)]
 
 
+@pytest.mark.slow
 def test_every_kind_of_model_comes_back_as_it_was(
     copy_of: Callable[[str], Path], hub: Hub, client: Run, tmp_path: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_a_dry_run_asks_nobody_and_changes_nothing(my_encoder: Path, hub: Hub, c
     assert rows[0][1] == f"{len(hub.files('tester/new')['README.md']) / 1024:.1f}"
 
 
+@pytest.mark.slow
 def test_no_published_file_names_a_place_on_this_machine(
     hub: Hub, client: Run, process: Client, tmp_path: Path
 ) -> None:

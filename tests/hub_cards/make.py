@@ -16,8 +16,6 @@ from pathlib import Path
 from tests.hub_cards.golden import KINDS, golden_card, recorded
 
 CARDS = Path(__file__).resolve().parents[2] / "hub_cards"
-WITH_PICTURES = ("dap", "sf", "ir-semacl-langcl", "xpr-mixed")
-"""One card of each kind, whose pictures are committed with it."""
 
 
 def main() -> None:
@@ -43,7 +41,7 @@ def main() -> None:
         for name, text in texts.items():
             write_atomic(CARDS / name, text.encode("utf-8"))
         shutil.rmtree(CARDS / "pictures", ignore_errors=True)
-        for name in WITH_PICTURES:
+        for name in listed_runs():
             shutil.copytree(Path(made) / f"my-{name}" / "pictures", CARDS / "pictures" / name)
 
 
@@ -75,7 +73,7 @@ def make_models(folder: Path) -> dict[str, str]:
 
 
 def run_command(command: str, folder: Path) -> None:
-    """As typed in a folder, in this process; vectors that ``sf`` and ``distill`` keep stay in that folder, too.
+    """As typed in a folder, in this process; vectors that ``sf`` keeps stay in that folder, too.
 
     Raises:
         RuntimeError: If it fails; it has said why on stderr.
@@ -83,8 +81,7 @@ def run_command(command: str, folder: Path) -> None:
     from st_xling.cli import main as st_xling
 
     _, *words = shlex.split(command)
-    keeps = words[0] == "train" and words[1] in ("sf", "distill")
-    cache = ["--cache", f"vectors-{words[1]}"] if keeps else []
+    cache = ["--cache", "vectors"] if words[:2] == ["train", "sf"] else []
     print(f"$ {command}", file=sys.stderr)
     with inside(folder):
         if st_xling([*words, *cache]) != 0:
@@ -103,7 +100,7 @@ def inside(folder: Path) -> Iterator[None]:
 
 
 def as_committed(name: str, card: str) -> str:
-    """A card without time and machine; one whose pictures are not committed says so in their place."""
+    """A card without time and machine."""
     head, cost, rest = card.partition("### Cost\n")
     lines = rest.splitlines(keepends=True)
     machine = [line for line in lines if re.match(r"\| (accelerators|processor|memory|system) \|", line)]
@@ -112,8 +109,7 @@ def as_committed(name: str, card: str) -> str:
     lines = [line for line in lines if line not in machine]
     head = re.sub(r"^(\| (?:time, s|memory, GB) \| \|) .*\|$", r"\1 … |", head, flags=re.MULTILINE)
     text = head + cost + re.sub(r"^(\| time[^|]*\|) .*\|$", r"\1 … |", "".join(lines), count=0, flags=re.MULTILINE)
-    link = rf"![\1](pictures/{name}/\2)" if name in WITH_PICTURES else r"*\1: `pictures/\2` of the model's folder.*"
-    return re.sub(r"!\[([^\]]*)\]\(pictures/([^)]*)\)", link, text)
+    return re.sub(r"!\[([^\]]*)\]\(pictures/([^)]*)\)", rf"![\1](pictures/{name}/\2)", text)
 
 
 def masked(card: str) -> str:

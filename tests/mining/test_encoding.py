@@ -93,6 +93,7 @@ def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
         encode(model, text, tmp_path / "s", batch_size=32, shard_rows=480)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by_name", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_two_processes_write_what_one_does(by_name: bool, model: Any, folder: Path, text: Path, tmp_path: Path) -> None:
     """A model by name, and one that is loaded already."""

@@ -75,6 +75,7 @@ def assert_found(file: Path, expected: Any) -> None:
             np.testing.assert_allclose(found[f"{name}{side}"], getattr(result, name), rtol=0, atol=1e-6)
 
 
+@pytest.mark.slow
 @needs_ray
 def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
     both = [store[:] for store in stores(folder)]

@@ -183,6 +183,7 @@ for model in sys.argv[1:]:
 """
 
 
+@pytest.mark.slow
 def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
     names = ["somebody/mining", "somebody/bare", "old"]

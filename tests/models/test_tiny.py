@@ -52,6 +52,7 @@ def test_decided_by_text_and_seed(architecture: Any) -> None:
     torch.testing.assert_close(one.encode(TEXTS[:9]), same.encode(TEXTS[:9]), rtol=0, atol=0)
 
 
+@pytest.mark.slow
 def test_the_same_in_other_processes() -> None:
     """A vocabulary of 120 cannot hold all characters, so that ties are cut: no hash order may decide which."""
     with CONTEXT.Pool(2, maxtasksperchild=1) as pool:

@@ -203,6 +203,7 @@ def test_token_ids_are_those_the_encoder_sees(model: Any) -> None:
     assert report_texts(model.tokenizer, TEXTS, max_length=model.max_seq_length).token_ids == seen
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [False, True])
 def test_hard_negatives_are_kept_where_an_objective_reads_them(
     stream: bool, data: dict[str, Dataset], logged: Any

@@ -139,6 +139,7 @@ def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path) -> None:
     assert snapshot(out) == before
 
 
+@pytest.mark.slow
 def test_a_start_model_of_the_same_name_is_known_again(data: Any, tmp_path: Path) -> None:
     start, out = tmp_path / "start", tmp_path / "run"
     train(short(), data, start, model="tiny", tiny=TINY)
@@ -200,6 +201,7 @@ def test_which_checkpoints_are_removed(keep: int | None, best: int | None, left:
     assert found == {f"checkpoint-{step}" for step in left} | {"checkpoint-foo"}
 
 
+@pytest.mark.slow
 def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As torch.save says it; the checkpoint before stands and the run ends as it would have."""
     import torch

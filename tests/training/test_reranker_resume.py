@@ -35,6 +35,7 @@ def assert_same(found: Any, undisturbed: Any) -> None:
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In the last stage: the stages before are not trained again."""
     undisturbed, out = train(tmp_path / "undisturbed"), tmp_path / "run"

@@ -63,6 +63,7 @@ def losses(out: Path) -> dict[int, float]:
     return {entry["step"]: entry["loss"] for entry in entries if "loss" in entry}
 
 
+@pytest.mark.slow
 def test_a_killed_run_resumes_at_its_row(folder: Path, tmp_path: Path) -> None:
     undisturbed = run(folder, tmp_path / "whole")
     assert undisturbed.status == 0, undisturbed.stderr

@@ -18,6 +18,8 @@ from st_xling.cli import main
 from tests.processes import Ended, alive_with, run_together
 from tests.training.spread_training import SECONDS
 
+pytestmark = pytest.mark.slow
+
 ACCELERATE = ["-m", "accelerate.commands.launch", "--multi_gpu", "--num_processes", "2", "--main_process_port", "0"]
 TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
 STEPS = 40
@@ -53,7 +55,6 @@ def interrupt_after(checkpoint: Path) -> Any:
     return wait
 
 
-@pytest.mark.slow
 def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

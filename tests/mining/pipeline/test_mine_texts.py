@@ -371,6 +371,7 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
     assert mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5
 
 
+@pytest.mark.slow
 def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
     """Thirty MiB of lines are mined in a part of that."""
     chance = random.Random(1)
