@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
@@ -104,7 +105,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         model: The ``SentenceTransformer`` to train.
         margin: Additive margin, LaBSE-style, in units of the similarity.
         scale: Inverse temperature (20 is a temperature of 0.05).
-        similarity: ``"cosine"`` or ``"dot"``.
+        similarity: ``"cosine"`` or ``"dot"``, which for normalized embeddings also needs a scale of about 20.
         bidirectional: Rank in both directions (LaBSE); ``False`` ranks targets given sources (DAP, equation 5).
         projection: While training, pass embeddings through a dense layer and tanh that belong to the loss and stay out
             of the saved model (the authors' code for DAP, as SimCSE's).
@@ -157,6 +158,12 @@ class TranslationRankingLoss(CrossLingualLoss):
         one = torch.ones(1, 1)
         translation_ranking(one, one, margin=margin, scale=scale, similarity=similarity)  # reject bad values now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
+        normalized = any(isinstance(module, Normalize) for module in model.children())
+        if normalized and similarity == "dot" and scale < 5:
+            warn_once(
+                f"the model normalizes its embeddings, so that dot products times {scale:g} hardly tell translations "
+                "from other sentences: choose similarity cosine and scale 20."
+            )
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.hard_negatives = hard_negatives
         self.max_columns = None if hard_negatives else 2

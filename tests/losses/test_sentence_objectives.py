@@ -120,6 +120,21 @@ def test_koleo_parts_neighbors_but_not_equal_texts():
     assert koleo(rows[:1]).item() == 0.0
 
 
+@pytest.mark.parametrize(
+    ("similarity", "scale", "warned"), [("dot", 1.0, True), ("dot", 20.0, False), ("cosine", 1.0, False)]
+)
+def test_small_dot_products_of_normalized_embeddings(similarity, scale, warned, make_model, caplog):
+    from sentence_transformers.base.modules import Normalize
+
+    model = make_model()
+    TranslationRankingLoss(model, similarity=similarity, scale=scale)
+    assert not caplog.messages
+    model.append(Normalize())
+    warn_once.cache_clear()
+    TranslationRankingLoss(model, similarity=similarity, scale=scale)
+    assert any("cosine and scale 20" in message for message in caplog.messages) == warned
+
+
 def test_distance_is_by_cosine_where_the_model_normalizes(make_model):
     from sentence_transformers.base.modules import Normalize
 
