@@ -169,7 +169,7 @@ def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> 
             f": the shortest takes {int(queries.min(initial=0))} with its special tokens; raise model.max_length."
         )
     lengths = (queries + passages)[fits]
-    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_left_out": int((~fits).sum())}
+    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_skipped": int((~fits).sum())}
     return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), counts, int(lengths.max())
 
 
@@ -401,9 +401,9 @@ def prepare_stage(
         return rows, counts
     sizes = counts["pairs_cut"], counts["pairs"], longest
     log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
-    if counts["pairs_left_out"]:
+    if counts["pairs_skipped"]:
         logger.warning(
-            f"{name}: {counts['pairs_left_out']:,} pairs are skipped: their queries, which are never cut, leave no "
+            f"{name}: {counts['pairs_skipped']:,} pairs are skipped: their queries, which are never cut, leave no "
             f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
         )
     if unusable:
