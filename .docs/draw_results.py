@@ -51,26 +51,29 @@ def grouped_bars(name: str, groups: dict[str, dict[str, float]], *, ylabel: str)
     finish(figure, name, ylabel)
 
 
-def draw_tatoeba() -> None:
-    """Draw a dot for each language and direction, the best language first."""
-    figures = recorded("tatoeba")["tatoeba"]
-    found = {
-        match[1]: figures[key] for key in figures if (match := re.fullmatch(r"tatoeba_(\w{3})_to_en_accuracy", key))
-    }
-    both = {code: (to, figures[f"tatoeba_{code}_from_en_accuracy"]) for code, to in found.items()}
-    codes = sorted(both, key=lambda code: -sum(both[code]))
+def tatoeba(name: str, *ways: str) -> dict[str, float]:
+    """Return the accuracy in % by language, the mean of both ways or one of them (``to``, ``from``)."""
+    figures = recorded(name)["tatoeba"]
+    codes = [match[1] for key in figures if (match := re.fullmatch(r"tatoeba_(\w{3})_to_en_accuracy", key))]
+    return {code: 100 * sum(figures[f"tatoeba_{code}_{way}_en_accuracy"] for way in ways) / len(ways) for code in codes}
+
+
+def dots(name: str, series: dict[str, dict[str, float]]) -> None:
+    """Draw a dot for each language and series, the best language first."""
+    first, second = series.values()
+    codes = sorted(first, key=lambda code: -(first[code] + second[code]))
     figure = Figure(figsize=(6.8, 2.8), layout="constrained")
     axes = figure.add_subplot()
-    for way, (label, color, marker) in enumerate((("to English", BLUE, "o"), ("from English", ORANGE, "s"))):
-        values = [100 * both[code][way] for code in codes]
-        axes.plot(range(len(codes)), values, marker, color=color, markersize=4, label=label)
+    for (label, own), (color, marker) in zip(series.items(), ((BLUE, "o"), (ORANGE, "s"))):
+        axes.plot(range(len(codes)), [own[code] for code in codes], marker, color=color, markersize=4, label=label)
     axes.set_xticks(range(len(codes)), codes, rotation=90)
     axes.margins(x=0.02)
-    finish(figure, "tatoeba", "accuracy, %")
+    finish(figure, name, "accuracy, %")
 
 
 def main() -> None:
-    draw_tatoeba()
+    dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
+    dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
     documents = recorded("documents")
     series = {
         name: {"st-xling": one["strict"]["f1"], "Vecalign, same vectors": one["vecalign"]["strict"]["f1"]}
