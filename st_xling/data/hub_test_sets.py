@@ -82,8 +82,9 @@ def _table(name: str) -> Any:
     try:
         return load_dataset(chosen.dataset, revision=chosen.revision, split=chosen.split)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"{name} is the data set {chosen.dataset} on the Hub, which could not be read: {type(error).__name__}: "
-            f"{(str(error).splitlines() or [''])[0]} Connect once to fetch it (without HF_HUB_OFFLINE), or name a "
-            f"local folder or file instead of {name}."
+            f"{reason}. Connect once to fetch it (without HF_HUB_OFFLINE), or name a local folder or file instead of "
+            f"{name}."
         ) from error

@@ -57,10 +57,11 @@ def load_hub_retrieval_set(
                 repo, config, split=splits[0] if len(splits) == 1 else split, revision=revision
             )
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        reason = (str(error).splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"{location} is no folder, and as a data set of the Hub, with configurations corpus, queries and qrels, it "
-            f"could not be read: {type(error).__name__}: {(str(error).splitlines() or [''])[0]} Check the spelling, "
-            "?name= and ?split=, and the network (HF_HUB_OFFLINE)."
+            f"could not be read: {type(error).__name__}: {reason}. Check the spelling, ?name= and ?split=, and the "
+            "network (HF_HUB_OFFLINE)."
         ) from error
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
 
