@@ -74,6 +74,11 @@ def dots(name: str, series: dict[str, dict[str, float]]) -> None:
 def main() -> None:
     dots("tatoeba", {f"{way} English": tatoeba("tatoeba", way) for way in ("to", "from")})
     dots("fine_tuning", {name: tatoeba(f"e5_small_dap_{name}", "to", "from") for name in ("before", "after")})
+    mined = recorded("mining")["bucc"]
+    pairs = ("de-en", "fr-en", "ru-en", "zh-en")
+    measures = {"precision": "precision", "recall": "recall", "F1": "f1"}
+    scores = {pair: {name: mined[f"bucc_{pair}_{key}"] for name, key in measures.items()} for pair in pairs}
+    grouped_bars("mining", scores, ylabel="%")
     documents = recorded("documents")
     series = {
         name: {"st-xling": one["strict"]["f1"], "Vecalign, same vectors": one["vecalign"]["strict"]["f1"]}
