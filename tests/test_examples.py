@@ -96,10 +96,8 @@ def excepted(line: str) -> str | None:
 ALL = [Example(page, line) for page, text in PAGES.items() for line in page_lines(text)]
 ALL += [Example(f"{name} --help", line) for name, command in COMMANDS.items() for line in examples(command.help)]
 PIPELINE_STEPS = [Example("st-xling --help", line) for line in examples()]
-# Each line once, wherever it stands first.
-EXAMPLES = [*{one.line: one for one in reversed(ALL) if not excepted(one.line) and "--help" not in one.line}.values()][
-    ::-1
-]
+# Each line once.
+EXAMPLES = [*{one.line: one for one in ALL if not excepted(one.line) and "--help" not in one.line}.values()]
 
 
 class Workshop:

@@ -198,9 +198,10 @@ class Command(TyperCommand):
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
 
-        for name in values.keys() & {*POSITIVE}:
-            if values[name] is not None and not 0 < values[name] < math.inf:
-                raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {values[name]}.")
+        for name in POSITIVE:
+            value = values.get(name)
+            if value is not None and not 0 < value < math.inf:
+                raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {value}.")
         files: dict[str, Any] = {}
         folders: dict[str, Any] = {}
         inputs: list[Any] = []
@@ -241,6 +242,7 @@ def check_model(name: str, revision: str | None) -> None:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, LocalEntryNotFoundError
 
+    from st_xling.utils.failures import first_line
     from st_xling.utils.text import home_path
 
     if home_path(name).exists():
@@ -254,11 +256,7 @@ def check_model(name: str, revision: str | None) -> None:
         ):
             return  # what is wrong, if anything, is found when it is loaded
         local = name.startswith((".", "/", "~")) or name.count("/") > 1
-        reason = (
-            "there is no such folder"
-            if local
-            else (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        )
+        reason = "there is no such folder" if local else first_line(error)
         raise ValueError(
             f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
         ) from error

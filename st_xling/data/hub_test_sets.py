@@ -1,4 +1,4 @@
-"""Test sets of translations that are read from the Hub by name: ``--data de-en=ntrex``, ``--data tatoeba``.
+"""Test sets that are read from the Hub by name: ``--data de-en=ntrex``, ``--data tatoeba``, ``--data sw=miracl``.
 
 They are mteb's copies, at fixed commits, kept in the cache of ``datasets``.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+from st_xling.utils.failures import first_line
 from st_xling.utils.languages import canonical_language, match_language
 
 
@@ -17,26 +18,32 @@ class HubTestSet(NamedTuple):
     Attributes:
         dataset: Its id.
         revision: Commit.
-        split: The split that is read.
         license: License of the text.
+        split: The split that is read, of test sets of translations.
     """
 
     dataset: str
     revision: str
-    split: str
     license: str
+    split: str = "test"
 
 
 HUB_TEST_SETS = {
-    "tatoeba": HubTestSet(
-        "mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282", "test", "CC BY 2.0"
-    ),
-    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c", "test", "CC BY-SA 4.0"),
+    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282", "CC BY 2.0"),
+    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c", "CC BY-SA 4.0"),
     "flores": HubTestSet(
-        "mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", "devtest", "CC BY-SA 4.0"
+        "mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", "CC BY-SA 4.0", split="devtest"
     ),
 }
-"""Name → test set. NTREX and FLORES have a column for each language, Tatoeba rows for each language with English."""
+"""Name → test set of translations. NTREX and FLORES have a column for each language, Tatoeba rows for each language
+with English."""
+
+HUB_RETRIEVAL_SETS = {
+    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481", "CC BY-SA 4.0"),
+    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6", "CC BY-SA 3.0"),
+    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
+}
+"""Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
 
 
 def hub_languages(name: str) -> list[str]:
@@ -82,9 +89,8 @@ def _table(name: str) -> Any:
     try:
         return load_dataset(chosen.dataset, revision=chosen.revision, split=chosen.split)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
-        reason = (str(error).splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"{name} is the data set {chosen.dataset} on the Hub, which could not be read: {type(error).__name__}: "
-            f"{reason}. Connect once to fetch it (without HF_HUB_OFFLINE), or name a local folder or file instead of "
-            f"{name}."
+            f"{first_line(error)}. Connect once to fetch it (without HF_HUB_OFFLINE), or name a local folder or "
+            f"file instead of {name}."
         ) from error

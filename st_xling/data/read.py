@@ -42,6 +42,7 @@ from st_xling.data.pairs import COLUMNS, head, no_rows, pair_columns, require_ro
 from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
 from st_xling.data.sample import Sample, no_length, sample_rows
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
+from st_xling.utils.failures import first_line
 from st_xling.utils.languages import UNKNOWN, pair_in_name
 from st_xling.utils.text import (
     PACKED,
@@ -544,12 +545,12 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
         else:
             loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
-        reason = (str(error).splitlines() or [""])[0]
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(
             f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {where}"
-            f"{f' with split {split}' if split else ''}; the Hub answered: {type(error).__name__}: {reason}.{nearby} "
-            "Check the spelling, the network (HF_HUB_OFFLINE), and name= (the configuration) and split=."
+            f"{f' with split {split}' if split else ''}; the Hub answered: {type(error).__name__}: "
+            f"{first_line(error)}.{nearby} Check the spelling, the network (HF_HUB_OFFLINE), and name= (the "
+            "configuration) and split=."
         ) from error
     if not isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
         loaded = loaded[_only_split(loaded, where)]

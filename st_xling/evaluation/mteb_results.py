@@ -49,9 +49,10 @@ def to_mteb(
     """
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")
     try:
-        metadata = mteb.get_task(task).metadata
+        bitext = mteb.get_task(task)
     except KeyError as error:
         raise ValueError(f"expected the name of a task of mteb, such as Tatoeba: {error.args[0]}") from error
+    metadata = bitext.metadata
     if metadata.type != "BitextMining":
         raise ValueError(f"expected a bitext mining task of mteb, such as Tatoeba: {task} is of type {metadata.type}.")
     figures: Any = getattr(results, "metrics", None) or getattr(results, "figures", results)
@@ -78,7 +79,7 @@ def to_mteb(
             f"no result is of a pair of {task}, such as {', '.join([*subsets][:3])}; evaluate these with "
             "TatoebaEvaluator or PrecisionEvaluator."
         )
-    result = mteb.TaskResult.from_task_results(mteb.get_task(task), {split: scores}, evaluation_time=0.0)
+    result = mteb.TaskResult.from_task_results(bitext, {split: scores}, evaluation_time=0.0)
     result.evaluation_time = None
     cache = mteb.ResultCache(Path(folder))
     cache.save_to_cache(result, model_name, revision)

@@ -181,9 +181,9 @@ def load_english_pairs(
 def _is_tatoeba(spec: str) -> bool:
     parts = split_spec(spec)
     path = home_path(parts.location)
-    if parts.languages or not path.is_dir():
-        return not parts.languages and parts.location == "tatoeba"
-    return any(path.glob("tatoeba.*-eng.*"))
+    if parts.languages:
+        return False
+    return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else parts.location == "tatoeba"
 
 
 def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs
+from st_xling.models.backbone import normalizes
 from st_xling.utils.checks import check_choice
 
 Distance = Literal["squared", "cosine"]
@@ -83,8 +83,7 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
     def __init__(self, model: nn.Module, *, distance: Distance | Literal["auto"] = "auto") -> None:
         super().__init__(model)
         if distance == "auto":
-            normalized = any(isinstance(module, Normalize) for module in model.children())
-            distance = "cosine" if normalized else "squared"
+            distance = "cosine" if normalizes(model) else "squared"
         self.distance = distance
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:

@@ -6,13 +6,12 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
-from st_xling.models.backbone import unwrap
+from st_xling.models.backbone import normalizes, unwrap
 
 
 def translation_ranking(
@@ -158,8 +157,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         one = torch.ones(1, 1)
         translation_ranking(one, one, margin=margin, scale=scale, similarity=similarity)  # reject bad values now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
-        normalized = any(isinstance(module, Normalize) for module in model.children())
-        if normalized and similarity == "dot" and scale < 5:
+        if similarity == "dot" and scale < 5 and normalizes(model):
             warn_once(
                 f"the model normalizes its embeddings, so that dot products times {scale:g} hardly tell translations "
                 "from other sentences: choose similarity cosine and scale 20."

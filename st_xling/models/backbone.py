@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 _BERT_LAYER = (
@@ -134,6 +135,11 @@ class _Constant(nn.Module):
 def _known(module: nn.Module, **inputs: Any) -> dict[str, Any]:
     named = inspect.signature(module.forward).parameters
     return {name: value for name, value in inputs.items() if name in named}
+
+
+def normalizes(model: nn.Module) -> bool:
+    """Return whether a model has a ``Normalize``, so that its embeddings have length 1."""
+    return any(isinstance(module, Normalize) for module in model.modules())
 
 
 def unwrap(model: nn.Module) -> nn.Module:

@@ -16,10 +16,11 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from sentence_transformers.base.modules import Normalize
-from torch import Tensor, nn
+from torch import Tensor
 
 from st_xling.data.text_columns import column_texts
 from st_xling.models import load_encoder
+from st_xling.models.backbone import normalizes
 from st_xling.models.encode import encode
 from st_xling.models.sidecar import card_terms
 from st_xling.training.sentence_vectors import CachedRows, VectorCache
@@ -115,11 +116,6 @@ def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: An
     return str(cache.folder), {
         "teacher": {"model": name or "a loaded model", "fingerprint": cache.fingerprint[:16], **known}
     }
-
-
-def normalizes(model: nn.Module) -> bool:
-    """Return whether its vectors have length 1."""
-    return any(isinstance(module, Normalize) for module in model.modules())
 
 
 @dataclass(frozen=True)

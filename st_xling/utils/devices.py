@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
+from st_xling.utils.failures import first_line
+
 logger = logging.getLogger(__name__)
 
 _CPU_FACTS = Path("/proc/cpuinfo")
@@ -42,9 +44,8 @@ def check_device(name: str) -> None:
     try:
         torch.zeros(1, device=torch.device(name))
     except Exception as error:  # AssertionError, RuntimeError or NotImplementedError, by device
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
         there += ["mps"] if torch.backends.mps.is_available() else []
         raise ValueError(
-            f"device must be one of this machine's ({', '.join(there)}): got {name!r} ({reason})."
+            f"device must be one of this machine's ({', '.join(there)}): got {name!r} ({first_line(error)})."
         ) from error

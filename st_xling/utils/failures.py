@@ -18,18 +18,19 @@ def explain(error: BaseException) -> str | None:
             return f"{getattr(error, 'strerror', None) or error}."
         name = getattr(error, "filename", None)
         file = f", while writing {name}" if name else ""
-        return f"no space left on the device{file} ({_first_line(error)}). Make room and run the same command again."
+        return f"no space left on the device{file} ({first_line(error)}). Make room and run the same command again."
     if isinstance(error, MemoryError) or (
         isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
     ):
         return (
             "there is not enough memory: lower the batch size (--batch-size, --mini-batch-size), the length or the "
-            f"size of the model, or end other programs ({_first_line(error)})."
+            f"size of the model, or end other programs ({first_line(error)})."
         )
     if isinstance(error, (ValueError, OSError)):
         return str(error)
     return None
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, without a period, or its type if there is none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")

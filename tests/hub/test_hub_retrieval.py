@@ -11,7 +11,7 @@ import datasets
 import pytest
 from datasets import Dataset
 
-from st_xling.data.retrieval.hub import HUB_RETRIEVAL_SETS
+from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.utils.text import ParallelTextError
 from tests.hub.hub_server import Hub
@@ -26,7 +26,7 @@ PARTS = {"corpus": CORPUS, "queries": QUERIES, "qrels": QRELS}
 
 
 def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) -> None:
-    repo, revision, _ = HUB_RETRIEVAL_SETS["mlqa"]
+    repo, revision = HUB_RETRIEVAL_SETS["mlqa"].dataset, HUB_RETRIEVAL_SETS["mlqa"].revision
     files: dict[str, bytes | None] = {}
     configs = []
     for part, columns in PARTS.items():

@@ -6,15 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from st_xling.data.check import FaultLog
+from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
 from st_xling.data.retrieval.files import Passages, Qrels, parse_passage
+from st_xling.utils.failures import first_line
 from st_xling.utils.languages import match_language
-
-HUB_RETRIEVAL_SETS = {
-    "miracl": ("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481", "CC BY-SA 4.0"),
-    "mlqa": ("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6", "CC BY-SA 3.0"),
-    "xquad": ("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
-}
-"""Name → data set on the Hub, its commit and license."""
 
 
 def load_hub_retrieval_set(
@@ -29,7 +24,7 @@ def load_hub_retrieval_set(
     """Load passages, queries and judgments of a data set.
 
     Args:
-        location: A name of :data:`HUB_RETRIEVAL_SETS`, or the id of a data set.
+        location: A name of :data:`~st_xling.data.hub_test_sets.HUB_RETRIEVAL_SETS`, or the id of a data set.
         language: Language of the passages.
         query_language: Language of the queries.
         name: What is before ``-corpus``, ``-queries`` and ``-qrels`` in the names of the configurations. By default the
@@ -44,7 +39,8 @@ def load_hub_retrieval_set(
     """
     import datasets
 
-    repo, revision, _ = HUB_RETRIEVAL_SETS.get(location, (location, None, None))
+    known = HUB_RETRIEVAL_SETS.get(location)
+    repo, revision = (known.dataset, known.revision) if known else (location, None)
     tables: dict[str, Any] = {}
     try:
         configs = datasets.get_dataset_config_names(repo, revision=revision)
@@ -57,11 +53,10 @@ def load_hub_retrieval_set(
                 repo, config, split=splits[0] if len(splits) == 1 else split, revision=revision
             )
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
-        reason = (str(error).splitlines() or [""])[0].rstrip(".")
         raise ValueError(
             f"{location} is no folder, and as a data set of the Hub, with configurations corpus, queries and qrels, it "
-            f"could not be read: {type(error).__name__}: {reason}. Check the spelling, ?name= and ?split=, and the "
-            "network (HF_HUB_OFFLINE)."
+            f"could not be read: {type(error).__name__}: {first_line(error)}. Check the spelling, ?name= and "
+            "?split=, and the network (HF_HUB_OFFLINE)."
         ) from error
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
 

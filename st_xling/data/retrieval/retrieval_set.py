@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from st_xling.data.check import FaultLog
+from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
 from st_xling.data.phrasebook_spec import read_phrase_passages
+from st_xling.data.read import HUB_ID
 from st_xling.data.retrieval.files import (
     Passages,
     Qrels,
@@ -20,7 +21,7 @@ from st_xling.data.retrieval.files import (
     read_queries,
     read_queries_with_passages,
 )
-from st_xling.data.retrieval.hub import HUB_RETRIEVAL_SETS, load_hub_retrieval_set
+from st_xling.data.retrieval.hub import load_hub_retrieval_set
 from st_xling.data.sample import Sample
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec
 from st_xling.data.squad_form import read_squad
@@ -33,8 +34,6 @@ FORM = (
 
 OF_SETS = ("split", "corpus", "queries", "name")
 """Options of a folder or a data set of the Hub, besides ``size`` and ``seed``."""
-
-_OWNED = re.compile(r"[\w-][\w.-]*/[\w-][\w.-]*")  # the id of a data set
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,8 @@ def read_retrieval_set(
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
     where = f"{folder}, split {split!r}"
-    if not home_path(str(folder)).exists() and (str(folder) in HUB_RETRIEVAL_SETS or _OWNED.fullmatch(str(folder))):
+    is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
+    if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
         query_language, *more = [language] if query_languages is None else query_languages
         if more or corpus is not None:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries, and no corpus=.")

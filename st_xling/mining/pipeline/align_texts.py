@@ -365,8 +365,7 @@ def _sample(documents: Sequence[_Document]) -> list[str]:
 
 def _split(document: _Document, language: str) -> _Document:
     """Return the document with a sentence a line, and its texts by the rows of these."""
-    lines = dict(zip(document.rows, document.texts))
-    text = "\n".join(lines.get(row, "") for row in range(max(lines, default=-1) + 1))
+    text = "\n".join("\n" * mark + line for mark, line in zip(document.marks, document.texts))
     sentences = split_sentences(text, None if language == UNKNOWN else language)
     rows, marks = paragraph_marks(sentences)
     return document._replace(rows=rows, marks=marks, texts=[sentences[row] for row in rows])
