@@ -148,7 +148,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         from st_xling.utils.console import console
-        from st_xling.utils.failures import explain
+        from st_xling.utils.failures import explain, hide_passwords
 
         call: Call = ctx.obj
         is_main = os.environ.get("RANK", "0") == "0"
@@ -171,7 +171,7 @@ class Command(TyperCommand):
             if "debug" in call.flags or message is None or isinstance(error, BrokenPipeError):
                 raise
             if is_main or type(error).__name__ != "AnotherProcessFailed":
-                print(f"st-xling: error: {message}", file=sys.stderr)
+                print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
             raise typer.Exit(2) from None
 
     def check_input(self, metavar: str, value: str, revision: str | None) -> None:

@@ -77,6 +77,11 @@ def file_list(files: Files) -> list[str]:
     names = [files] if isinstance(files, (str, Path)) else list(files)
     if not names:
         raise ValueError("expected at least one text file: got none.")
+    if not isinstance(files, (str, Path)) and not any(Path(path).exists() for path in names[:2]):
+        raise FileNotFoundError(
+            f"expected text files, but there is no file {str(names[0])[:80]!r}. Sentences in memory are mined by "
+            "st_xling.mining.mine(source_sentences, target_sentences, model=model)."
+        )
     return [str(path) for path in names]
 
 

@@ -22,6 +22,8 @@ from typing import Any, TextIO
 from tqdm.auto import tqdm as bar_of_place
 from tqdm.std import tqdm
 
+from st_xling.utils.failures import hide_passwords
+
 logger = logging.getLogger(__name__)
 
 PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
@@ -166,9 +168,9 @@ class _Console(logging.Handler):
             if not (keep := not getattr(record, "at_once", False)):
                 record.msg = f"warning: {record.msg}"
             else:
-                self.warnings[record.getMessage()] = None
+                self.warnings[hide_passwords(record.getMessage())] = None
         if self.verbose or record.levelno >= logging.ERROR or (library == PACKAGE and not keep):
             try:
-                bar_of_place.write(self.format(record), file=self.stream)
+                bar_of_place.write(hide_passwords(self.format(record)), file=self.stream)
             except Exception:
                 self.handleError(record)

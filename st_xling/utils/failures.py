@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 from st_xling.utils.io import is_disk_full
 
 _NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
+_PASSWORD = re.compile(r"(https?:/{1,2})[^/\s@]+@")
 
 
 def explain(error: BaseException) -> str | None:
@@ -34,3 +37,8 @@ def explain(error: BaseException) -> str | None:
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message, without a period, or its type if there is none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def hide_passwords(text: str) -> str:
+    """Return text without the names and passwords of its URLs: ``https://***@host``."""
+    return _PASSWORD.sub(r"\1***@", text)

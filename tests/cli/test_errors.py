@@ -52,6 +52,8 @@ ERRORS = {
     "TR --tiny heads=0": "heads must be 1 or more",
     "TR --model encoder --tiny layers=1": "the model 'tiny' only",
     "TR --model absent/model": "no encoder could be loaded from the Hub id or folder 'absent/model'",
+    "TR --model https://me:secret@host/model": "'https://***@host/model'",
+    "train tr --model tiny --data http://me:secret@host/a.tsv": "http:/***@host/a.tsv",
     "TR --max-length 0": "max_length must leave room for CLS, SEP and a word: got 0",
     # Options of other kinds of recipes
     "TR --parallel x": "--parallel is for retrievers",

@@ -322,6 +322,7 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
         ({"source": empty}, "empty"),
         ({"target": blank}, "blank .* got 2"),
         ({"target": tmp_path / "absent"}, "absent"),
+        ({"source": ["Guten Morgen.", "Danke."]}, r"no file .Guten Morgen\..*mining\.mine\(source_sentences"),
         ({"margin": "log"}, "margin .*'log'"),
         ({"retrieval": "best"}, "retrieval .*'best'"),
         ({"method": "fast"}, "method .*'fast'"),
