@@ -181,7 +181,7 @@ def bucc(
     pairs: list[str] | None = listed(
         "--pairs",
         metavar="LIST...",
-        help="Language pairs of the files, such as de-en,fr-en (the phrasebook has a default).",
+        help="Language pairs, such as de-en,fr-en (default: all).",
     ),
     split: str | None = option("--split", help="Split that is evaluated (default: test)."),
     train_split: str | None = option(
@@ -232,11 +232,9 @@ def bucc(
 
     options = given(split=split, train_split=train_split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     options |= given(batch_size=batch_size) | EVALUATOR
-    if pairs is None and not is_phrasebook(data):
-        raise ValueError(f"--pairs is required for the files of {data}, such as --pairs de-en.")
-    encoder = _load(context, publishes=True)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(data) else BuccEvaluator.from_folder
     evaluator = make(data, pairs, **options)
+    encoder = _load(context, publishes=True)
     encoder = centered(encoder, context, *evaluator.columns(), batch_size=batch_size)
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.

@@ -5,6 +5,7 @@ They are mteb's copies, at fixed commits, kept in the cache of ``datasets``.
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -44,6 +45,19 @@ HUB_RETRIEVAL_SETS = {
     "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
 }
 """Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
+
+_ELSEWHERE = {
+    "bucc": "BUCC's corpora with distractors are not on the Hub: download and unpack them from "
+    "https://comparable.limsi.fr/bucc2018/bucc2018-task.html, and name the folder",
+    "xquadr": "XQuAD-R's answer sentences are not on the Hub: download xquad-r/xx.json from "
+    "https://github.com/google-research-datasets/lareqa, and name the file as xx=xx.json",
+}
+
+
+def where_to_get(name: str) -> str:
+    """Return a sentence on where a test set can be downloaded that is not on the Hub, or an empty text."""
+    name = re.sub(r"[^a-z]", "", name.lower())
+    return f" {_ELSEWHERE[name]}." if name in _ELSEWHERE else ""
 
 
 def hub_languages(name: str) -> list[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import Layout
 from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
+from st_xling.data.hub_test_sets import where_to_get
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.data.sample import Sample
 from st_xling.data.spec import parse_spec
@@ -130,7 +131,8 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     if source_language is None or target_language is None or not split:
         raise ValueError(
             f"expected a folder with a pair like 'de-en' and a split, or a beginning of file names like "
-            f"'de-en.training', got {folder_or_prefix} with pair {pair!r} and split {split!r}"
+            f"'de-en.training', got {folder_or_prefix} with pair {pair!r} and split {split!r}."
+            f"{where_to_get(Path(folder_or_prefix).name)}"
         )
 
     faults = FaultLog(can_skip=False)
@@ -146,6 +148,19 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     faults.finalize()
     source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
     return BuccCorpus(*source_columns, *target_columns, gold, source_language, target_language, split)
+
+
+def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
+    """Find the language pairs in a folder of BUCC's layout that have gold for a split.
+
+    Args:
+        folder: Of the files, or of folders of them; options behind it, as ``?size=5000``, are ignored.
+        split: As in the file names.
+    Returns:
+        Pair → common beginning of its file names, as :func:`read_bucc` takes it.
+    """
+    golds = sorted(Path(str(folder).partition("?")[0]).rglob(f"*-*.{split}.gold*"))
+    return {pair: gold.with_name(f"{pair}.{split}") for gold in golds for pair in [gold.name.partition(".")[0]]}
 
 
 def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:

@@ -119,7 +119,7 @@ class BuccEvaluator(SignedEvaluator):
     def from_folder(
         cls,
         folder: str | Path,
-        pairs: Iterable[str],
+        pairs: Iterable[str] | None = None,
         *,
         split: str = "test",
         train_split: str | None = "training",
@@ -130,16 +130,22 @@ class BuccEvaluator(SignedEvaluator):
         Args:
             folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
                 :func:`~st_xling.data.test_sets.sample_bucc`.
-            pairs: Language pairs as in the file names.
+            pairs: Language pairs as in the file names; by default all that have gold for the split.
             split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
             options: Passed to the constructor.
         Raises:
             ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
-        from st_xling.data.test_sets import read_bucc_spec
+        from st_xling.data.hub_test_sets import where_to_get
+        from st_xling.data.test_sets import find_bucc, read_bucc_spec
 
-        wanted = list(pairs)
+        wanted = list(find_bucc(folder, split) if pairs is None else pairs)
+        if not wanted:
+            raise ValueError(
+                f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {folder} has none."
+                f"{where_to_get(Path(folder).name)}"
+            )
         test = {pair: read_bucc_spec(str(folder), pair, split) for pair in wanted}
         if train_split is not None and options.get("threshold") is None:
             options["train"] = {pair: read_bucc_spec(str(folder), pair, train_split) for pair in wanted}

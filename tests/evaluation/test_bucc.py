@@ -202,7 +202,8 @@ def test_a_split_does_not_choose_its_own_threshold(tmp_path):
         BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", k=1)
     tuned = BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", threshold="tune", k=1)
     assert "|threshold:tuned on this gold|" in tuned.signature
-    other = BuccEvaluator.from_folder(tmp_path, ["de-en"], split="training", train_split="sample", k=1)
+    other = BuccEvaluator.from_folder(tmp_path, split="training", train_split="sample", k=1)  # all pairs, this one
+    assert list(other.corpora) == ["de-en"]
     assert "|threshold:sample|split:training|" in other.signature
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
+from st_xling.data.hub_test_sets import where_to_get
 from st_xling.utils.text import PACKED, unpacked_name
 
 _IDS = ("_id", "docid", "id")
@@ -166,7 +167,9 @@ def find_retrieval_files(
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(f"expected a folder with passages, queries and qrels: {folder} is none.")
+        raise FileNotFoundError(
+            f"expected a folder with passages, queries and qrels: {folder} is none.{where_to_get(folder.name)}"
+        )
     place = folder if corpus is None else Path(corpus)
     names = {"split": split, "language": language}
     passages = [place] if place.is_file() else _first(place, CORPORA, names)

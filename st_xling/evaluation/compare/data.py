@@ -10,11 +10,11 @@ from pathlib import Path
 from st_xling.data.phrasebook_spec import paired_languages
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
-from st_xling.data.test_sets import BuccCorpus, read_bucc
+from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc
 from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
-from st_xling.utils.text import home_path, unpacked_name
+from st_xling.utils.text import home_path
 
 #: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
@@ -179,13 +179,9 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, 
 def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
     """Read the test and training split of each pair, in BUCC's layout."""
     corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
-    for gold in sorted(folder.rglob("*-*.test.gold*")):
-        pair, split, _ = unpacked_name(gold).split(".", 2)
+    for pair, test in find_bucc(folder).items():
         try:
-            corpora[pair] = (
-                read_bucc(gold.with_name(f"{pair}.{split}")),
-                read_bucc(gold.with_name(f"{pair}.training")),
-            )
+            corpora[pair] = (read_bucc(test), read_bucc(test.with_name(f"{pair}.training")))
         except FileNotFoundError:
             missing.append(("mining", f"mining {pair}", "no training split, which gives the threshold"))
     return corpora
