@@ -90,6 +90,7 @@ def test_public_names_are_there_and_found_by_completion(package: str) -> None:
     assert set(names) <= set(dir(module)) or package not in ("st_xling", "st_xling.evaluation")
 
 
+@pytest.mark.slow
 def test_everything_can_be_had_from_the_package_itself() -> None:
     """Names and packages, also right after ``import st_xling``, and nothing under a wrong name."""
     everything: dict[str, object] = {}

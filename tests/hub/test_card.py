@@ -135,6 +135,7 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
         assert (data.license, data.get("license_name")) == license
 
 
+@pytest.mark.slow
 def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
     folder = recorded("encoder", tmp_path)
     (tmp_path / "slim").mkdir()

@@ -25,6 +25,7 @@ QRELS = {"query-id": ["q1", "q2", "q2"], "corpus-id": ["p1", "p2", "p1"], "score
 PARTS = {"corpus": CORPUS, "queries": QUERIES, "qrels": QRELS}
 
 
+@pytest.mark.slow
 def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) -> None:
     repo, revision = HUB_RETRIEVAL_SETS["mlqa"].dataset, HUB_RETRIEVAL_SETS["mlqa"].revision
     files: dict[str, bytes | None] = {}

@@ -55,6 +55,7 @@ def test_the_translation_is_read_and_the_own_cls_is_not(loss, features):
     assert not torch.equal(loss.compute_loss(batch, None), value)
 
 
+@pytest.mark.slow
 def test_the_embedding_learns_to_help(make_model, features):
     """The paper's idea: a translation's embedding helps to guess hidden words, another sentence's does not."""
     torch.manual_seed(0)

@@ -65,6 +65,7 @@ def test_written_when_imported_without_anything_heavy(tmp_path):
         assert (tmp_path / "modules" / file).read_text() == shims.shim_text(name)
 
 
+@pytest.mark.slow
 def test_bare_names_offline(tmp_path):
     """With evaluate's own offline switch what is left of the time is ours; processor time, as machines are shared."""
     script = LOAD + (

@@ -107,6 +107,7 @@ LONG = ["{} ", "1 ", "1/2/", "2000-0{} ", "1.2", "5万", "1 and ", "一二", "& 
 LONG += ["{}-{} million ", "milioni {} ", "{}:30 ", "9" * 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", LONG)
 def test_lines_of_many_numbers(piece: str) -> None:
     """20,000 numbers a line, with one more on one side: what would take minutes if it were quadratic."""

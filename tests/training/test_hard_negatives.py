@@ -45,6 +45,7 @@ def test_draws_depend_on_the_seed_alone(make_model: Any, data: Any) -> None:
     assert first == again != other
 
 
+@pytest.mark.slow
 def test_a_resumed_run_has_the_negatives_of_its_start(
     data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -100,6 +100,7 @@ def test_an_output_never_replaces_an_input(where: str, tmp_path: Path) -> None:
     assert (out / "pairs.tsv").exists()
 
 
+@pytest.mark.slow
 def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> None:
     out = tmp_path / "run"
     train(short(), data, out, model="tiny", tiny=TINY)

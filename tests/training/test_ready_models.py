@@ -174,6 +174,7 @@ def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp
         train(recipe, data, tmp_path / "other", model=str(ready))
 
 
+@pytest.mark.slow
 def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, logged: Any) -> None:
     out, steps = tmp_path / "run", Steps()
     options: dict[str, Any] = {"model": str(ready), "callbacks": [steps]}
@@ -196,8 +197,8 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
 @pytest.mark.parametrize(
     "changes",
     [
-        {"gradient_checkpointing": True},
-        {"torch_compile": True, "torch_compile_backend": "eager"},
+        pytest.param({"gradient_checkpointing": True}, marks=pytest.mark.slow),
+        pytest.param({"torch_compile": True, "torch_compile_backend": "eager"}, marks=pytest.mark.slow),
         {"save_strategy": "epoch", "max_steps": -1, "num_train_epochs": 2},
         {"save_strategy": "no"},
         {"save_strategy": "best"},

@@ -32,7 +32,7 @@ def phrases() -> dict[str, Any]:
     }
 
 
-EVERYDAY = {"dap", "amber", "semacl-langcl"}
+EVERYDAY = {"dap", "semacl-langcl"}
 NAMES = [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in RUNS]
 
 

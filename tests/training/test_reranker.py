@@ -88,6 +88,7 @@ def test_a_cascade_is_two_stages(tmp_path: Path) -> None:
     assert [entry["stage"] for entry in log if "loss" in entry].count("xpr-cascade 2/2") == 2
 
 
+@pytest.mark.slow
 def test_the_encoder_of_xpi_is_kept_and_its_head_is_not(tmp_path: Path) -> None:
     """With a rate of nearly nothing, a stage ends with what it began with; a cascade keeps the head too."""
     xpi, out = tmp_path / "xpi", tmp_path / "run"
@@ -112,7 +113,7 @@ def test_every_loss_trains(loss: str, tmp_path: Path) -> None:
     assert (tmp_path / "run" / "training" / "checkpoint-2").is_dir()  # one stage: where an encoder's are
 
 
-@pytest.mark.parametrize(("head", "merge"), [("cls", True), ("pooler", False)])
+@pytest.mark.parametrize(("head", "merge"), [("cls", True), pytest.param("pooler", False, marks=pytest.mark.slow)])
 def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) -> None:
     options = {"training__lora__rank": 2, "training__lora__merge": merge, "head": head}
     result = run(tmp_path / "run", **options)

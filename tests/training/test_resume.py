@@ -84,6 +84,7 @@ def test_the_undisturbed_run_is_worth_repeating(undisturbed: Path) -> None:
     assert any(key.endswith("language_embeddings.weight") for key in moved)
 
 
+@pytest.mark.slow
 def test_killed_in_a_step(undisturbed: Path, tmp_path: Path) -> None:
     step, out = 6, tmp_path / "run"
     assert train(out, death=Death(step=step)).status == -9

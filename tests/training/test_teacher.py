@@ -94,6 +94,7 @@ def test_what_a_run_says_of_its_teacher(teacher: Path, tmp_path: Path, monkeypat
     assert SentenceTransformer(str(tmp_path / "two")).encode("Hallo").shape == (16,)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("projection", [{f"losses__{MSE}__projection_dim": 24}, {}], ids=["projection", "normalized"])
 def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
     projection: dict[str, Any], teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: Any

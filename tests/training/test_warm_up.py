@@ -30,7 +30,7 @@ def run(data: Any, start: str, out: Path, name: str = "dap", **options: Any) -> 
     return result, json.loads((out / "training" / "run.json").read_text())
 
 
-@pytest.mark.parametrize("mini_batch_size", [0, 4])
+@pytest.mark.parametrize("mini_batch_size", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_heads_learn_and_nothing_else_changes(data: Any, start: str, tmp_path: Path, mini_batch_size: int) -> None:
     options = {"mini_batch_size": mini_batch_size, "learning_rate": 1e-2}
     cold, record = run(data, start, tmp_path / "cold", warm_up_heads=0, **options)
