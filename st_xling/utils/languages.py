@@ -28,7 +28,8 @@ _STRICT = re.compile(f"([a-z]{{2,3}})({_SCRIPT})?({_REGION})?")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 # In file names a region is in capitals after an underscore too ("de-en_us.tsv"). A hyphen before it would take
 # "built-in-to.tsv" for a pair.
-_IN_NAME = f"[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?"
+_OPUS = "zh_(?:cn|tw|hk)|pt_br|en_(?:us|gb|ca|au|za)|es_(?:mx|ar|co|cr|ec|pr)|fr_ca"  # OPUS's, where tw is not Twi
+_IN_NAME = f"(?:{_OPUS}|[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?)"
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
 
 # LASER's three-letter code, the codes of two letters, the English name.
