@@ -120,12 +120,7 @@ class CrossLingualLoss(nn.Module):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value = self.compute_loss(batch, labels)
         average_heads(self)
-        if self.warns_of_heads and own_parameters(self):
-            warn_once(
-                f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
-                "another trainer they start anew when a run is resumed."
-            )
-        self.warns_of_heads = False
+        self.warn_of_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
@@ -134,6 +129,15 @@ class CrossLingualLoss(nn.Module):
         if isinstance(value, Tensor):
             return value + ignored
         return Components({name: part + ignored for name, part in value.items()})
+
+    def warn_of_heads(self) -> None:
+        """Warn, at the first pass, of weights that checkpoints of other trainers lack."""
+        if self.warns_of_heads and own_parameters(self):
+            warn_once(
+                f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
+                "another trainer they start anew when a run is resumed."
+            )
+        self.warns_of_heads = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.

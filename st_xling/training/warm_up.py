@@ -55,10 +55,12 @@ def warm_up_heads(trainer: CrossLingualTrainer, steps: int, *, mini_batch_size: 
     whole: Any = loss.loss if isinstance(loss, CachedLoss) else loss
     terms = [term for term in whole.term_list() if has_new_head(term.loss)]
     heads: Any = CombinedLoss(model, terms).to(model.device)
+    heads.warns_of_heads = False  # these are saved
     weights = [tensor for tensor in own_state(heads, model).values() if tensor.requires_grad]
     optimizer = torch.optim.AdamW(weights, lr=trainer.args.learning_rate, weight_decay=trainer.args.weight_decay)
     if mini_batch_size:
         heads = CachedLoss(heads, mini_batch_size=mini_batch_size)
+        heads.warns_of_heads = False
     frozen = [weight for weight in model.parameters() if weight.requires_grad]
     batches = chain.from_iterable(repeat(trainer.get_train_dataloader()))
     values: list[float] = []

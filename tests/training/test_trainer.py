@@ -16,6 +16,7 @@ from torch import nn
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import (
+    CachedLoss,
     RepresentationTranslationLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
@@ -66,7 +67,10 @@ def finished(make_model: Make, rows: Dataset, tmp_path_factory: pytest.TempPathF
     return run
 
 
-def test_a_loss_in_another_trainer_warns_of_its_weights(make_model: Make, rows: Dataset, caplog: Any) -> None:
+@pytest.mark.parametrize("wrap", [base.as_loss, CachedLoss])
+def test_a_loss_in_another_trainer_warns_of_its_weights(
+    wrap: Any, make_model: Make, rows: Dataset, caplog: Any
+) -> None:
     base.warn_once.cache_clear()
     model = make_model()
     loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
@@ -74,7 +78,7 @@ def test_a_loss_in_another_trainer_warns_of_its_weights(make_model: Make, rows: 
     CrossLingualTrainer(model=model, args=arguments(Path("run")), train_dataset=rows, loss=loss)
     TranslationRankingLoss(model)(features), loss(features)
     assert not caplog.messages
-    RepresentationTranslationLoss(model, layers=1)(features)
+    wrap(RepresentationTranslationLoss(model, layers=1))(features)
     assert "which only CrossLingualTrainer saves in checkpoints" in caplog.text
 
 
