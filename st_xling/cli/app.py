@@ -60,7 +60,7 @@ NAMES = ("tiny", "bm25")
 OUTPUTS = frozenset(("out", "json", "rejects", "work"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
-POSITIVE = ("batch_size", "epochs", "learning_rate", "max_steps")
+POSITIVE = ("batch_size", "epochs", "layer", "learning_rate", "max_steps", "truncate_dim")
 """Numbers that must be above 0."""
 TEXTS = ("SOURCE", "TARGET", "TEXT")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
@@ -130,8 +130,8 @@ class Command(TyperCommand):
             if "--model" in args[:-1]:
                 place = args.index("--model")
                 args = [args[place + 1], *args[:place], *args[place + 2 :]]
-        for word in args:
-            if word not in known and (ours := SYNONYMS.get(word)) in known:
+        for word in [word.partition("=")[0] for word in args]:
+            if word not in known and (ours := SYNONYMS.get(word.replace("_", "-"))) in known:
                 raise typer.BadParameter(f"No such option: {word}; did you mean {ours}?")
         lists = {
             flag for each in self.params if str(getattr(each, "metavar", "")).endswith("...") for flag in each.opts
@@ -202,6 +202,10 @@ class Command(TyperCommand):
             value = values.get(name)
             if value is not None and not 0 < value < math.inf:
                 raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {value}.")
+        for parameter in self.params:
+            value = values.get(str(parameter.name))
+            if isinstance(value, float) and math.isnan(value):
+                raise ValueError(f"{parameter.opts[-1]} must be a number: got nan.")
         files: dict[str, Any] = {}
         folders: dict[str, Any] = {}
         inputs: list[Any] = []

@@ -417,7 +417,7 @@ def _format_rows(path: str, kind: str, languages: Languages, faults: FaultLog) -
 
 
 def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> Source:
-    source_path, target_path = (Path(path).expanduser() for path in paths)
+    source_path, target_path = map(home_path, paths)
     endings = (language_ending(source_path), language_ending(target_path))
     if endings[0] != endings[1] and None not in endings and (languages[0] == endings[1] or languages[1] == endings[0]):
         raise ValueError(

@@ -18,7 +18,10 @@ from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, vali
 from st_xling.utils.choices import Errors, TextFormat
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.text import is_blank
 
+# Soft hyphens, joiners and marks of direction, with which a sentence looks the same. Not those that shape a word.
+_INVISIBLE = dict.fromkeys(map(ord, "\u00ad\u200b\u200e\u200f\u2060\ufeff"))
 # Sentences that are kept in memory.
 _REMEMBERED = 1 << 12
 
@@ -26,10 +29,11 @@ _REMEMBERED = 1 << 12
 def folding_key(text: str) -> str:
     """Return the text in NFC, white space stripped and each run of it one space: equal sentences have equal keys.
 
-    Differences that a reader sees are kept: case, width and punctuation.
+    Differences that a reader sees are kept: case, width and punctuation. The key of a text without any visible
+    character is empty.
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFC", text)
+        text = "" if is_blank(text) else unicodedata.normalize("NFC", text.translate(_INVISIBLE))
     return " ".join(text.split())
 
 

@@ -24,6 +24,12 @@ import numpy as np
 
 from st_xling.utils.checks import require
 from st_xling.utils.languages import hub_language
+from st_xling.utils.text import is_blank
+
+_WITHOUT_SPACES = re.compile(
+    r"(?<=[\u0e00-\u0eff\u3000-\u9fff\uff00-\uff60])\s*\n\s*(?=[\u0e00-\u0eff\u3000-\u9fff\uff00-\uff60])"
+)
+"""A line end inside Thai, Lao, Chinese or Japanese, which have no spaces between words."""
 
 # Prices in units of the distance of two random sentences, chosen on one document of the yearbooks of the Swiss Alpine
 # Club (468 German and 554 French lines) with multilingual-e5-small.
@@ -208,10 +214,10 @@ def paragraph_marks(sentences: Iterable[str]) -> tuple[list[int], list[bool]]:
     marks: list[bool] = []
     blank = False
     for row, sentence in enumerate(sentences):
-        if sentence.strip():
+        if not is_blank(sentence):
             kept.append(row)
             marks.append(blank)
-        blank = not sentence.strip()
+        blank = is_blank(sentence)
     return kept, marks
 
 
@@ -237,7 +243,8 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
     for paragraph in paragraphs:
         if sentences:
             sentences.append("")
-        found = segment(hub_language(language or "en"), " ".join(paragraph.split()))
+        unwrapped = _WITHOUT_SPACES.sub("", paragraph)
+        found = segment(hub_language(language or "en"), " ".join(unwrapped.split()))
         sentences += [sentence.strip() for sentence in found if sentence.strip()]
     return sentences
 

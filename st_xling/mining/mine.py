@@ -149,6 +149,11 @@ def mine(
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
     sides: list[Any] = [source, target]
+    if text := next((side for side in sides if isinstance(side, str)), None):
+        raise ValueError(
+            f"mine takes lists of sentences, or embeddings: got the text {text!r}. Files are mined by "
+            "mine_texts(source, target, out, model=model)."
+        )
     if model is not None:
         from st_xling.models.encode import encode
 

@@ -389,7 +389,7 @@ def find_published_threshold(
                 f"threshold 'published' needs a threshold of the model (--model {name}) that is valid for this run: "
                 f"{error}; give a number, or calibrate with known translations."
             ) from None
-        level = logging.WARNING if published else logging.INFO
+        level = logging.WARNING if published else logging.INFO if model is not None else logging.DEBUG
         logger.log(level, "no threshold of %s is used: %s%s; all pairs are kept", name, error, identified)
         return None, ""
     measured = {"precision": found.precision, "recall": found.recall}

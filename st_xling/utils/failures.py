@@ -7,7 +7,7 @@ import re
 from st_xling.utils.io import is_disk_full
 
 _NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
-_PASSWORD = re.compile(r"(https?:/{1,2})[^/\s@]+@")
+_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+]*:/{1,2})[^/\s@]+@")
 
 
 def explain(error: BaseException) -> str | None:
@@ -40,5 +40,5 @@ def first_line(error: BaseException) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """Return text without the names and passwords of its URLs: ``https://***@host``."""
+    """Return text without the users and passwords of its URLs: ``https://***@host``."""
     return _PASSWORD.sub(r"\1***@", text)

@@ -26,9 +26,10 @@ _SCRIPT = f"[-_](?i:{_SCRIPTS.replace(' ', '|')})"
 _REGION = "(?:-[A-Z]{2}|_[A-Za-z]{2}|[-_][0-9]{3})"
 _STRICT = re.compile(f"([a-z]{{2,3}})({_SCRIPT})?({_REGION})?")
 _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
-# In file names a region is in capitals after an underscore too ("de-en_us.tsv"). A hyphen before it would take
-# "built-in-to.tsv" for a pair.
-_OPUS = "zh_(?:cn|tw|hk)|pt_br|en_(?:us|gb|ca|au|za)|es_(?:mx|ar|co|cr|ec|pr)|fr_ca"  # OPUS's, where tw is not Twi
+# In file names a region is in capitals after an underscore, too: "de-en_test.tsv". A hyphen before it would take
+# "built-in-to.tsv" for a pair. Some regions are known in small letters, as OPUS has them, before they are read as codes
+# of languages: tw is Twi.
+_OPUS = "zh_(?:cn|tw|hk|sg)|pt_br|en_(?:us|gb|ca|au|za)|es_(?:mx|ar|co|cr|ec|pr)|(?:fr|nl)_(?:be|ca)|de_(?:at|ch)|sv_fi"
 _IN_NAME = f"(?:{_OPUS}|[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?)"
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
 

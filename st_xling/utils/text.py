@@ -179,7 +179,7 @@ def is_blank(text: str) -> bool:
         (True, False)
     """
     stripped = text.strip()
-    if not stripped or stripped[0].isalnum():
+    if not stripped or (stripped[0].isalnum() and stripped[0] not in _FILLERS):
         return not stripped
     return all(unicodedata.category(letter) in ("Cc", "Cf", "Zs", "Zl", "Zp") or letter in _FILLERS for letter in text)
 

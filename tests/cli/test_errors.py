@@ -54,6 +54,9 @@ ERRORS = {
     "TR --model absent/model": "no encoder could be loaded from the Hub id or folder 'absent/model'",
     "TR --model https://me:secret@host/model": "'https://***@host/model'",
     "train tr --model tiny --data http://me:secret@host/a.tsv": "http:/***@host/a.tsv",
+    "train tr --model tiny --data s3://KEY:SECRET@bucket/a.tsv": "s3:/***@bucket/a.tsv",
+    "train tr --model tiny --data de-en=~absent,~x.en": "~absent",
+    "TR --warmup nan": "--warmup must be a number: got nan",
     "TR --max-length 0": "max_length must leave room for CLS, SEP and a word: got 0",
     # Options of other kinds of recipes
     "TR --parallel x": "--parallel is for retrievers",
@@ -83,6 +86,10 @@ ERRORS = {
     "evaluate retrieval bm25 --data xx=absent --center none": "--center is for encoders: got bm25",
     # Mining
     "MINE --filter-limit lenght_ratio=2": "got lenght_ratio",
+    "MINE --rescore-threshold nan": "--rescore-threshold must be a number: got nan",
+    "MINE --threshold nan": "--threshold must be a number: got nan",
+    "MINE --layer 0": "--layer must be above 0: got 0",
+    "MINE --truncate-dim 0": "--truncate-dim must be above 0: got 0",
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --calibrate absent.tsv": "absent.tsv",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
@@ -159,6 +166,8 @@ def test_an_error_is_one_line(
         ("mine absent.de absent.en --model tiny --out x", "expected a file absent.de"),
         ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
         ("train dap --lr 1e-5", "did you mean --learning-rate?"),
+        ("train dap --lr=1e-5", "No such option: --lr; did you mean --learning-rate?"),
+        ("train dap --output_dir x", "No such option: --output_dir; did you mean --out?"),
     ],
 )
 def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path: Path) -> None:

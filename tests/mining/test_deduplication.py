@@ -41,3 +41,6 @@ def test_bytes_a_row() -> None:
 def test_key() -> None:
     assert folding_key("  cafe\u0301\u3000\t ole\u0301\u00a0") == "café olé"
     assert len({folding_key(text) for text in ("Ａ", "A", "a")}) == 3
+    assert folding_key("\ufeffAuto\u00adbahn\u200b.") == "Autobahn."
+    assert folding_key("می\u200cروم") == "می\u200cروم"  # a joiner that shapes the word
+    assert not any(map(folding_key, ("\u200b", " \u00ad ", "\u2060", "\u3164", "\u2800", "\ufe0f")))

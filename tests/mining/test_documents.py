@@ -155,6 +155,7 @@ def test_documents_with_nothing_in_common_and_empty_ones() -> None:
         ("Er kam am 3. Mai. Sie blieb.\nEs war spät.", "de", ["Er kam am 3. Mai.", "Sie blieb.", "", "Es war spät."]),
         ("Er kam am 3. Mai. Sie blieb.", "deu_Latn", ["Er kam am 3. Mai.", "Sie blieb."]),
         ("他走了。为什么？\n\n我不知道！", "zh-CN", ["他走了。", "为什么？", "", "我不知道！"]),
+        ("他走\n了，Apple\n 手机。\n\n好。", "zh", ["他走了，Apple 手机。", "", "好。"]),
         ("वह आया। उसने कहा।\n", "hi", ["वह आया।", "उसने कहा।"]),
         ("One. Two.\n \n\n\tThree\nlines.\n", None, ["One.", "Two.", "", "Three lines."]),
         (" \n", "en", []),

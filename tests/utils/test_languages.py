@@ -108,6 +108,7 @@ def test_the_known_code_of_a_language(code: str, known: list[str], match: str | 
         ("zh_cn-en.tsv", ("zh_cn", "en")),
         ("OpenSubtitles.pt_br-zh_tw.tsv.gz", ("pt_br", "zh_tw")),
         ("my_zh-en.tsv", ("zh", "en")),
+        ("fr_be-sv_fi.tsv", ("fr_be", "sv_fi")),
         ("dev-de.tsv", (None, None)),
         ("deu-eng.tsv", ("deu", "eng")),
         ("built-in-to.tsv", (None, None)),
