@@ -29,16 +29,21 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         paper: The paper.
         out: Folder in which its steps ran.
         failed: Id of a step → why it failed.
-        whole: All tables of the paper that have values, not only those that were asked for.
+        whole: All tables of which more than one row has values, not only those that were asked for.
     """
     tables = paper.all_tables if whole else paper.tables
     steps = {step.id: step for table in tables.values() for step in table.steps()}
     lost = {steps[key].name: why for key, why in failed.items()}
     contents = {name: _table(table, paper, out, lost) for name, table in tables.items()}
-    contents = {name: content for name, content in contents.items() if content["rows"]}
+    contents = {
+        name: content for name, content in contents.items() if len(content["rows"]) > (name not in paper.tables)
+    }
+    labels = {label: None for content in contents.values() for label in content["rows"]}
     words = ["st-xling", "reproduce", paper.source, *contents, "--scale", paper.scale, "--model", paper.model_name]
     words += ["--precision", "fp32"] if paper.float32 else []
     words += ["--seeds", ",".join(map(str, paper.seeds))]
+    if any(label not in labels for name in contents for label in tables[name].cells):
+        words += ["--rows", *labels]
     return {
         "paper": paper.name,
         "title": paper.title,

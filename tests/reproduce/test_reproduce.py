@@ -252,7 +252,7 @@ def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
     write_report(paper, tmp_path, {})
     page = (tmp_path / "toy-tiny-start-seeds-0-1.md").read_text(encoding="utf-8")
     assert "35.0 ± 7.1" in page and "| as it is |" not in page
-    assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1" in page
+    assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1 --rows TR" in page
     (tmp_path / last.result).unlink()
     assert "30.0 (n 1)" in text(report(paper, tmp_path, {}))
 
