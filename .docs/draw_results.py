@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from statistics import mean, stdev
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -36,19 +37,28 @@ def finish(figure: Figure, name: str, ylabel: str) -> None:
     save_figure(figure, PICTURES / f"{name}.png", dpi=130)
 
 
-def grouped_bars(name: str, groups: dict[str, dict[str, float]], *, ylabel: str) -> None:
-    """Draw a group of bars for each label, with the value above each bar."""
+def grouped_bars(name: str, groups: dict[str, dict[str, list[float]]], *, ylabel: str) -> None:
+    """Draw a group of bars for each label, means of runs in %, with their value and standard deviation."""
     figure = Figure(figsize=(6.8, 2.6), layout="constrained")
     axes = figure.add_subplot()
     names = list(next(iter(groups.values())))
     width = 0.8 / len(names)
     for number, (series, color) in enumerate(zip(names, (BLUE, ORANGE, GREY))):
         places = [place + (number - (len(names) - 1) / 2) * width for place in range(len(groups))]
-        values = [100 * group[series] for group in groups.values()]
-        bars = axes.bar(places, values, width * 0.92, color=color, label=series)
+        runs = [group[series] for group in groups.values()]
+        errors = [stdev(values) for values in runs] if len(runs[0]) > 1 else None
+        bars = axes.bar(places, [*map(mean, runs)], width * 0.92, yerr=errors, capsize=2, color=color, label=series)
         axes.bar_label(bars, fmt="%.1f", fontsize=7)
     axes.set_xticks(range(len(groups)), list(groups))
     finish(figure, name, ylabel)
+
+
+def over_seeds(
+    name: str, table: str, columns: dict[str, str], rows: dict[str, str]
+) -> dict[str, dict[str, list[float]]]:
+    """Return the values over seeds of a reproduced table: label of column → label of row → values."""
+    found = recorded(name)["tables"][table]["rows"]
+    return {label: {name: found[row][column] for name, row in rows.items()} for label, column in columns.items()}
 
 
 def tatoeba(name: str, *ways: str) -> dict[str, float]:
@@ -77,14 +87,25 @@ def main() -> None:
     mined = recorded("mining")["bucc"]
     pairs = ("de-en", "fr-en", "ru-en", "zh-en")
     measures = {"precision": "precision", "recall": "recall", "F1": "f1"}
-    scores = {pair: {name: mined[f"bucc_{pair}_{key}"] for name, key in measures.items()} for pair in pairs}
+    scores = {pair: {name: [100 * mined[f"bucc_{pair}_{key}"]] for name, key in measures.items()} for pair in pairs}
     grouped_bars("mining", scores, ylabel="%")
     documents = recorded("documents")
     series = {
-        name: {"st-xling": one["strict"]["f1"], "Vecalign, same vectors": one["vecalign"]["strict"]["f1"]}
+        name: {
+            "st-xling": [100 * one["strict"]["f1"]],
+            "Vecalign, same vectors": [100 * one["vecalign"]["strict"]["f1"]],
+        }
         for name, one in documents.items()
     }
     grouped_bars("documents_f1", series, ylabel="strict F1, %")
+    recipes = {"as it is": "as it is", "tr": "TR", "dap": "DAP"}
+    columns = {"to English": "12 languages → en", "from English": "en → 12 languages"}
+    trained = over_seeds("dap_heads_first", "1", columns, recipes)
+    trained |= over_seeds("dap_heads_first", "3", {"mining, F1": "mean F"}, recipes)
+    grouped_bars("dap_heads_first", trained, ylabel="%")
+    columns = {"all": "acc@1", "within a language": "acc@1 within a language", "across": "acc@1 across languages"}
+    strategies = {"xpr-merged": "XPI + merged", "xpr-mixed": "XPI + mixed"}
+    grouped_bars("reranking", over_seeds("xpr_500", "3", columns, strategies), ylabel="acc@1, %")
 
 
 if __name__ == "__main__":
