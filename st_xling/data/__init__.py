@@ -17,7 +17,7 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``evaluation_texts``: the texts of evaluation sets, in whatever layout, for checks that only read them
 - ``leak``: do the training data hold the text that a model is evaluated by?
 - ``holdout``: development pairs that no language trains on
-- ``phrasebook``: an embedded corpus: ``st_xling.data.phrasebook.parallel_phrases``
+- ``phrasebook``: a built-in corpus: ``st_xling.data.phrasebook.parallel_phrases``
 - ``balance``: how often each language comes: ``st_xling.data.balance.language_shares``
 - ``samplers``, ``batches``: batches: shuffled, of like length, of one pair, without duplicates
 - ``stream_mixture``: the same for streams: ``st_xling.data.stream_mixture.mix_streams``

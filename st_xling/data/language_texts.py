@@ -3,7 +3,7 @@
 ======================================  ===========================================================================
 ``de=news.de.txt.gz``                   a text a line, plain or packed; blank lines are skipped
 ``de=passages.jsonl``                   JSON lines with ``text``; plain or packed
-``de=phrasebook?size=2000``             the embedded corpus, one language
+``de=phrasebook?size=2000``             the built-in corpus, one language
 ``de-en=pairs.tsv``, ``phrasebook:de``  parallel text, as :func:`~st_xling.data.read.parse_data_spec` takes it
 ======================================  ===========================================================================
 

@@ -7,7 +7,7 @@ given and compared by language (see :mod:`st_xling.utils.languages`). Any other 
 ``LOCATION``; begin with ``./`` for a file whose name looks like ``NAME=``.
 
 ``LOCATION`` is a file, a folder, two line-aligned files joined by a comma, the common prefix of such files, the id of a
-data set on the Hub, one of the test sets ``tatoeba``, ``ntrex`` and ``flores`` there, or the embedded ``phrasebook``,
+data set on the Hub, one of the test sets ``tatoeba``, ``ntrex`` and ``flores`` there, or the built-in ``phrasebook``,
 also ``phrasebook:de,fr`` for several languages with English.
 
 Options are joined by ``&``; ``?size=8000&seed=0``, a seeded sample, is taken by all. A ``?`` that is not followed by
