@@ -181,27 +181,32 @@ def _language_pair(names: Sequence[str], languages: Languages, nested: bool = Fa
 
 
 def _is_name(cell: str) -> bool:
-    return cell.replace("_", " ").replace(" ", "").isalnum() and len(cell.split()) <= 2
+    words = re.split(r"[\W_]+", cell.strip("\"'()[]:"))
+    return all(words) and len(words) <= 3
 
 
 def _spelling(name: object) -> str:
-    return str(name).strip().lower().replace("_", " ")
+    return str(name).strip().lower().replace("_", " ").removesuffix(":")
 
 
 def _is_language(name: object) -> bool:
     """Return whether a column is called by a language: an evident code, or a name such as ``German``."""
-    return is_evident_code(str(name)) or str(name).strip().lower() in _CODE_OF_NAME
+    return is_evident_code(str(name)) or _code_of_name(name) is not None
+
+
+def _code_of_name(name: object) -> str | None:
+    """Return the code of a language's English name: ``German``, ``Chinese (Simplified)``, ``German:``."""
+    return _CODE_OF_NAME.get(re.sub(r"\s*\(.*\)$|:$", "", str(name).strip().lower()))
 
 
 def _stated(name: object) -> str:
-    code = _CODE_OF_NAME.get(str(name).strip().lower())
+    code = _code_of_name(name)
     return str(name) if code is None else hub_language(code)
 
 
 def _code(name: str) -> str:
     """Return the language code of a column: itself, or of a name such as ``German``."""
-    text = str(name).strip()
-    return _CODE_OF_NAME.get(text.lower()) or text
+    return _code_of_name(name) or str(name).strip()
 
 
 def check_columns(columns: Columns | None, where: str, *, by_name: bool = False) -> None:

@@ -44,7 +44,13 @@ def tsv_rows(
     path: str | Path, faults: FaultLog, languages: Languages = (None, None)
 ) -> Iterator[tuple[int, list[str]]]:
     """Read tab-separated lines. Quotes and backslashes are text."""
-    return ((number, line.split("\t")) for number, line in numbered_lines(path, faults))
+    return ((number, _cells_of(line)) for number, line in numbered_lines(path, faults))
+
+
+def _cells_of(line: str) -> list[str]:
+    if "\r" in line or "\ufeff" in line:  # of files with CRLF or a byte order mark that ``paste`` joined
+        return [cell.rstrip("\r").removeprefix("\ufeff") for cell in line.split("\t")]
+    return line.split("\t")
 
 
 def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:

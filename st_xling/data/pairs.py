@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from st_xling.utils.languages import pair_languages
 from st_xling.utils.text import ParallelTextError
 
 if TYPE_CHECKING:
@@ -44,31 +43,6 @@ def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
     while part := list(islice(iterator, _TABLE_ROWS)):
         tables.append(pa.table([pa.array(cells, pa.string()) for cells in zip(*part)], schema=schema))
     return Dataset(pa.concat_tables(tables).combine_chunks())
-
-
-def labeled_pairs(data: Any) -> dict[str, Any]:
-    """Return data sets by name, with all columns of :data:`COLUMNS`.
-
-    Missing columns are found as in files, and languages by the columns' names or the data set's, such as ``de-en``.
-
-    Args:
-        data: A data set, or name → data set.
-    """
-    from st_xling.data.columns import choose_columns
-
-    found = {}
-    for name, part in (data if isinstance(data, Mapping) else {"pairs": data}).items():
-        missing = hasattr(part, "__len__") and set(COLUMNS) - set(part.column_names)
-        layout = missing and choose_columns(part.column_names, name, requested=pair_languages(name))
-        if layout and not layout.nested:
-            names = ["source", "target", *pair_columns(layout.negatives)[len(COLUMNS) :]]
-            part = part.select_columns(list(layout.keys)).rename_columns(
-                {key: own for key, own in zip(layout.keys, names) if key != own}
-            )
-            for column, language in zip(("source_language", "target_language"), layout.languages):
-                part = part.add_column(column, [language] * len(part))
-        found[name] = part
-    return found
 
 
 def stream_rows(dataset: Any) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import logging
 import re
@@ -43,7 +44,7 @@ from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
 from st_xling.data.sample import Sample, no_length, sample_rows
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
 from st_xling.utils.failures import first_line
-from st_xling.utils.languages import UNKNOWN, pair_in_name
+from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
 from st_xling.utils.text import (
     PACKED,
     describe_missing,
@@ -230,6 +231,30 @@ def load_pairs(
     languages = (source_language, target_language)
     source = find_source(location, languages, columns=columns, name=name, split=split, stream=stream)
     return (source.stream if stream else source.read)(skip_bad_lines, sample)
+
+
+def labeled_pairs(data: Any) -> dict[str, Any]:
+    """Return data sets by name, with all columns of :data:`~st_xling.data.pairs.COLUMNS`.
+
+    Of data sets that lack some the columns are found and checked as in files, and languages are those of the columns'
+    names or the data set's, such as ``de-en``.
+
+    Args:
+        data: A data set or a stream, or name → data set.
+    """
+    found = {}
+    for name, part in (data if isinstance(data, Mapping) else {"pairs": data}).items():
+        if not hasattr(part, "features"):
+            raise TypeError(
+                f"expected data sets by name, got {type(part).__name__} for {name}; load pairs by "
+                "st_xling.data.load_pairs, or wrap lists by Dataset.from_dict"
+            )
+        part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
+        if set(COLUMNS) - set(part.column_names):
+            source = _from_table(part, name, pair_languages(name))
+            part = source.read(False) if hasattr(part, "__len__") else source.stream(False)
+        found[name] = part
+    return found
 
 
 class Part(NamedTuple):
@@ -451,10 +476,27 @@ def _open_folder(
         _refuse(f"the FLORES folder {folder}", columns=columns, name=name, split=split)
         return _open_moses(flores, languages)
     files = _text_files(folder, name, split)
-    kinds = {file_ending(unpacked_name(path)) for path in files}
+    kinds = _kinds(files)
+    others = [path for path in sorted(folder.iterdir()) if _kinds([path]) & FORMATS.keys() - kinds]
+    if not split and not kinds & FORMATS.keys() and len(_kinds(others)) == 1:
+        # `datasets` reads no TMX, and prefers a license's text to one table.
+        files, kinds, others = others, _kinds(others), []
+    if kinds == {".csv", ".tsv"}:
+        raise ValueError(f"{folder} holds both .csv and .tsv files; name one file, or part them into two folders")
+    if kinds and others:
+        logger.warning(
+            "%s: read are the files ending in %s, and not %s",
+            folder,
+            ", ".join(sorted(kinds)),
+            ", ".join(map(str, others)),
+        )
     if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
         return _open_files(files, kinds.pop(), languages, columns, known)
     return _open_hub(folder, languages, columns, name, split, known, stream=stream)
+
+
+def _kinds(files: Iterable[Path]) -> set[str]:
+    return {file_ending(unpacked_name(path)) for path in files}
 
 
 def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]:
@@ -543,7 +585,11 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
             if split and isinstance(loaded, datasets.DatasetDict):
                 loaded = loaded[split]
         else:
-            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream)
+            builder = datasets.load_dataset_builder(str(dataset_id), name)
+            # In a TSV file a quote is text; by default it would swallow lines up to the next one.
+            is_tsv = builder.name == "csv" and getattr(builder.config, "sep", "") == "\t"
+            options = {"quoting": csv.QUOTE_NONE} if is_tsv else {}
+            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream, **options)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(

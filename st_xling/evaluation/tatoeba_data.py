@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
+from st_xling.data.read import labeled_pairs
 from st_xling.data.sample import sample_rows
 from st_xling.data.spec import parse_spec, split_spec
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes
@@ -91,7 +92,10 @@ def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     for code, sides in pairs.items():
         if languages[code] in aligned:
             faults.append(f"{code} and another code both mean {languages[code]}; keep one.")
-        source, target = sides if isinstance(sides, (tuple, list)) else (sides["source"], sides["target"])
+        if not isinstance(sides, (tuple, list)):
+            sides = labeled_pairs({f"{code}-en": sides})[f"{code}-en"]
+            sides = sides["source"], sides["target"]
+        source, target = sides
         aligned[languages[code]] = (list(source), list(target))
         if not len(source) == len(target) > 0:
             faults.append(f"{code} has {len(source)} and {len(target)} texts; align them line by line.")

@@ -17,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import logging
 import os
 import re
 import shutil
@@ -36,10 +37,12 @@ from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import BlankLines, Errors, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.text import (
+    SCORED_COLUMNS,
     ParallelTextError,
     decode_line,
     escape_cell,
     is_blank,
+    is_scored_header,
     line_text,
     open_bytes,
     raw_lines,
@@ -48,6 +51,8 @@ from st_xling.utils.text import (
 
 Files = str | Path | Sequence[str | Path]
 Parsed = TypeVar("Parsed", covariant=True)
+
+logger = logging.getLogger(__name__)
 
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
@@ -300,7 +305,7 @@ class _SentenceFaults(FaultLog):
     advice: Mapping[str, str] = {
         "invalid UTF-8": "Convert the file (iconv -f <encoding> -t utf-8), or pass errors='replace', --errors replace.",
         "blank line": "Remove these lines, or pass blank='keep' / --blank-lines keep to embed them as empty.",
-        "no tab": "For one sentence a line without ids, pass format='lines' / --format lines.",
+        "no tab": "For one sentence a line without ids, pass format='lines' / --text-format lines.",
     }
 
 
@@ -331,10 +336,13 @@ def validate_text(
     check_choice("blank", blank, BlankLines)
     faults = _SentenceFaults(can_skip=False, what="sentences")
     digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
-    rows = 0
+    rows = with_tabs = 0
     stream = read_rows(files, format=format, errors=errors)
     for row in progress_bar(stream, desc="reading", unit="lines", show=progress):
         rows += 1
+        with_tabs += "\t" in row.sentence
+        if format == "lines" and row.line == 1:
+            _check_first_line(row)
         fault, name = row.fault, row.id or str(rows)
         if fault is None and is_blank(row.sentence):
             blanks.append(rows - 1)
@@ -353,7 +361,29 @@ def validate_text(
     names = file_list(files)
     if not rows:
         raise ParallelTextError(f"expected at least one sentence, got none in {', '.join(names)}; check the file.")
+    if format == "lines" and with_tabs == rows:
+        logger.warning(
+            "%s: every line has a tab, and is read as one sentence. Pass --text-format bucc (format='bucc') for id TAB "
+            "sentence; of a table take the column of the sentences (cut -f)",
+            ", ".join(names),
+        )
     return TextSummary([Path(name).name for name in names], rows, digest.hexdigest(), blanks.tolist())
+
+
+def _check_first_line(row: Row) -> None:
+    if is_scored_header(row.sentence.split("\t")):
+        raise ParallelTextError(
+            f"{row.path}: expected a sentence a line, got a file of scored pairs ({', '.join(SCORED_COLUMNS)}); take "
+            "the sentences of one side: tail -n +2 | cut -f4"
+        )
+    if row.sentence.startswith("{") and row.sentence.endswith("}"):
+        try:
+            json_object(row.sentence)
+        except ValueError:
+            return
+        raise ParallelTextError(
+            f"{row.path}: expected a sentence a line, got JSON; pass --text-format jsonl (format='jsonl')"
+        )
 
 
 def tsv_line(cells: Iterable[object]) -> str:

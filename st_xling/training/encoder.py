@@ -15,7 +15,7 @@ from transformers import TrainerCallback, TrainerControl, TrainerState, Training
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
-from st_xling.data.pairs import labeled_pairs
+from st_xling.data.read import labeled_pairs
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import (
     CachedLoss,
@@ -73,7 +73,7 @@ def train(
     Args:
         recipe: Objectives and options, from :func:`load_recipe`; or what that takes.
         data: A data set, or name → data set; all are mixed. Columns ``source``, ``target``, ``source_language``,
-            ``target_language``; else as :func:`~st_xling.data.pairs.labeled_pairs` finds them.
+            ``target_language``; else as :func:`~st_xling.data.read.labeled_pairs` finds them.
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).

@@ -282,6 +282,12 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         """Tokenize the texts, and replace languages by their ids."""
         if not features:
             return {}
+        for row in features:
+            if bad := [name for name, value in row.items() if value is None or name == "translation"]:
+                raise ValueError(
+                    f"expected columns of text, such as source and target, got {row[bad[0]]!r} in the column {bad[0]}; "
+                    "drop rows without text, and make one column of each key: dataset.flatten().rename_columns(…)"
+                )
         names = [name for name in features[0] if name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in features[0]]
         batch = super().__call__([{k: v for k, v in row.items() if k not in names} for row in features])
         for name in names if self.languages is not None else ():

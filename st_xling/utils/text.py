@@ -41,7 +41,12 @@ _MAGIC = {
     ".zst": re.compile(rb"\x28\xb5\x2f\xfd"),
 }
 UTF8_MARK = b"\xef\xbb\xbf"
-_XML = re.compile(rb"\s*<(?:\?xml|!doctype|html|tmx|srcset|refset|tstset|mteval|cesalign|doc)[\s>]", re.IGNORECASE)
+# A sentence may begin with a tag, such as <b>: these begin files of corpora.
+_XML = re.compile(
+    rb"\s*<(?:!--|(?:\?xml|!doctype|html|tmx|srcset|refset|tstset|mteval|cesalign|doc|chapter|url|talkid|tei(?:corpus|\.2)?"
+    rb"|xliff|corpus|text|s(?=\s+id=))[\s>])",
+    re.IGNORECASE,
+)
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _NUMPY = b"\x93NUMPY"
 _FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}

@@ -111,6 +111,12 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
     "line ends and marks": (
         {"c.tsv": "\ufeffa\tb\r\r\n\ufeffc\td\r\n"}, "de-en=c.tsv", ("de", "en"), [("a", "b"), ("c", "d")],
     ),
+    "marks that paste left": (
+        {"c.tsv": "\ufeffa\r\t\ufeffb\r\nc\r\td\r\n"}, "de-en=c.tsv", ("de", "en"), [("a", "b"), ("c", "d")],
+    ),
+    "header of variants": ({"c.tsv": "Chinese (Simplified)\tEnglish:\n" + TSV}, "c.tsv", ("zh", "en"), HUND),
+    "folder of TMX": ({"f/c.tmx": tmx(*UNITS)}, "de-en=f", ("de", "en"), HUND),
+    "folder, license": ({"f/LICENSE.txt": "Free\nfor\nall\n", "f/train.tsv": TSV}, "de-en=f", ("de", "en"), HUND),
     "numbers in few rows": ({"c.tsv": "1984\t1984\n"}, "de-en=c.tsv", ("de", "en"), [("1984", "1984")]),
 }  # fmt: skip
 
@@ -161,6 +167,9 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
         {"c.de": '<?xml version="1.0"?>\n<cesAlign>\n', "c.en": "a\nb\n"},
         "c", "c.de: .*looks like XML. Name a TMX file .tmx",
     ),
+    "Europarl": ({"c.de": "<CHAPTER ID=1>\na\n", "c.en": "<CHAPTER ID=1>\nb\n"}, "c", "looks like XML"),
+    "TED": ({"c.de": "<url>http://a</url>\na\n", "c.en": "<url>http://a</url>\nb\n"}, "c", "looks like XML"),
+    "folder, CSV and TSV": ({"f/a.tsv": TSV, "f/b.csv": "a,b\n"}, "f", "both .csv and .tsv"),
     "TMX, malformed": ({"c.tmx": tmx(*UNITS)[:-20]}, "c.tmx", "c.tmx:[4-6]: expected TMX, got malformed XML"),
     "TMX, entities": ({"c.tmx": tmx(*UNITS, head=BOMB)}, "c.tmx", "without entity declarations"),
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
@@ -194,7 +203,8 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize(
     ("first", "warns"),
-    [("de\ten", True), ("DE\tEN", True), ("text_de\ttext_en", True), ("Deutsch\tEnglisch", True), ("Ja.\tYes.", False)],
+    [("de\ten", True), ("DE\tEN", True), ("text_de\ttext_en", True), ("Deutsch\tEnglisch", True), ("Ja.\tYes.", False)]
+    + [("text.de\ttext.en", True), ('"source"\t"target"', True)],
 )
 def test_a_first_line_that_may_be_a_header(
     first: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
@@ -203,6 +213,12 @@ def test_a_first_line_that_may_be_a_header(
     assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
     columns = f"if it is a header, name its columns: ?columns={','.join(first.split())}"
     assert (columns in caplog.text) == warns
+
+
+def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, {"f/a.tsv": TSV, "f/b.tsv": TSV, "f/c.jsonl": '{"source": "a", "target": "b"}'})
+    assert cells(load_pairs(tmp_path / "f")) == [*HUND, *HUND]
+    assert f"ending in .tsv, and not {tmp_path / 'f' / 'c.jsonl'}" in caplog.text
 
 
 def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:

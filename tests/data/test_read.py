@@ -28,7 +28,8 @@ from st_xling.data import (
     load_data_specs,
     load_pairs,
 )
-from st_xling.data.pairs import head, labeled_pairs, stream_rows
+from st_xling.data.pairs import head, stream_rows
+from st_xling.data.read import labeled_pairs
 from st_xling.utils.text import is_blank
 
 stream_pairs = partial(load_pairs, stream=True)
@@ -499,3 +500,27 @@ def test_languages_of_a_data_set_are_those_of_its_name(columns: tuple[str, ...])
     assert cells(found) == [(f"{columns[0]} {row}", f"{columns[1]} {row}") for row in (1, 2)]
     assert codes(found) == ("de", "en") and ("negative_1" in found.column_names) == (len(columns) == 3)
     assert labeled_pairs({"x": found}) == {"x": found} and labeled_pairs(found) == {"pairs": found}
+    streamed = labeled_pairs({"de-en": part.to_iterable_dataset()})["de-en"]
+    assert isinstance(streamed, IterableDataset) and list(streamed) == list(found)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_data_set_of_translations(stream: bool) -> None:
+    rows = [{"en": f"Dog {row}.", "de": f"Hund {row}."} for row in range(2)]
+    part = Dataset.from_dict({"id": ["0", "1"], "translation": rows})
+    found = labeled_pairs({"de-en": part.to_iterable_dataset() if stream else part})["de-en"]
+    assert [row["source"] for row in found] == ["Hund 0.", "Hund 1."]
+    assert {(row["source_language"], row["target_language"]) for row in found} == {("de", "en")}
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        ({"de-en": [("Ja.", "Yes.")]}, TypeError, "got list for de-en"),
+        (Dataset.from_dict({"a": ["Ja."], "b": ["Yes."]}), ParallelTextError, "got a, b"),
+        (Dataset.from_dict({"source": ["Ja.", None], "target": ["Yes.", "No."]}), ParallelTextError, "pairs:2"),
+    ],
+)
+def test_data_sets_that_are_no_pairs(data: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        labeled_pairs(data)

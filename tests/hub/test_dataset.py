@@ -146,3 +146,19 @@ def test_pairs_are_kept_if_the_push_fails(my_encoder: Path, client: Run, tmp_pat
     failed = client(*words, "--push-dataset", "someone-else/mined")
     assert failed.status != 0 and f"the pairs are in {out}" in failed.stderr
     assert len(out.read_text(encoding="utf-8").splitlines()) == 2
+
+
+READ = """
+from st_xling.data import load_pairs
+import json
+print(json.dumps(load_pairs(words[0], source_language="de", target_language="en").to_list()))
+"""
+
+
+def test_quotes_in_tables_of_others_are_text(hub: Hub, process: Client) -> None:
+    rows = [('"Ja', "Yes"), ("Nein", "No"), ('Halb "so', "Half as"), ('wild"', "bad")]
+    text = "source\ttarget\n" + "".join(f"{source}\t{target}\n" for source, target in rows)
+    hub.put("tester/table", {"data/train.tsv": text.encode()}, "dataset")
+    done = process.python(READ, "tester/table")
+    assert done.status == 0, done.stderr
+    assert [(row["source"], row["target"]) for row in json.loads(done.stdout)] == rows

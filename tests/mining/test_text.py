@@ -107,7 +107,7 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
         {},
         ["got 2 faults", ":2: blank line", ":3: blank line", "--blank-lines keep"],
     ),
-    "no tab": (b"a\tb\nc\n", {"format": "bucc"}, [":2: no tab (expected id TAB sentence)", "--format lines"]),
+    "no tab": (b"a\tb\nc\n", {"format": "bucc"}, [":2: no tab (expected id TAB sentence)", "--text-format lines"]),
     "no id": (b" \tb\n", {"format": "bucc"}, [":1: empty id"]),
     "id twice": (b"a\tx\nb\ty\na\tz\n", {"format": "bucc"}, [":3: duplicate id (a)"]),
     "id and row": (b'{"text": "x", "id": "2"}\n{"text": "y"}', {"format": "jsonl"}, [":2: duplicate id (2)"]),
@@ -119,12 +119,25 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "id no name": (b'{"text": "x", "id": [1]}', {"format": "jsonl"}, ['"id" must be a string or a whole number']),
     "half a pair": (b'{"text": "\\ud83d"}', {"format": "jsonl"}, [":1: invalid UTF-8 (half of a surrogate pair)"]),
     "XML": (b"\xef\xbb\xbf<srcset>\n<seg>a</seg>\n", {}, ["looks like XML"]),
+    "scored pairs": (
+        b"score\tsource_id\ttarget_id\tsource\ttarget\n1\t2\t3\ta\tb\n",
+        {},
+        ["got a file of scored pairs"],
+    ),
+    "JSON": (b'{"id": 1, "text": "a"}\n', {}, ["expected a sentence a line, got JSON", "--text-format jsonl"]),
     "CR alone": (b"a\rb\rc", {}, ["lines that end in CR alone"]),
     "nothing": (b"", {}, ["at least one sentence, got none"]),
     "format": (b"a", {"format": "tsv"}, ["format must be one of lines, bucc, jsonl: got 'tsv'"]),
     "errors": (b"a", {"errors": "ignore"}, ["errors must be one of strict, replace"]),
     "blank option": (b"a", {"blank": "drop"}, ["blank must be one of error, keep"]),
 }
+
+
+@pytest.mark.parametrize(("text", "warns"), [("de-1\ta\nde-2\tb\n", True), ("de-1\ta\nb\n", False)])
+def test_tabs_in_every_line_warn(text: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "c.txt").write_text(text, encoding="utf-8")
+    assert validate_text(tmp_path / "c.txt").rows == 2
+    assert ("--text-format bucc" in caplog.text) == warns
 
 
 @pytest.mark.parametrize("case", FAULTS)

@@ -222,6 +222,14 @@ def test_languages_become_ids_and_are_never_read(make_model: Make) -> None:
         collate({"ar": 0, "en": 1})
 
 
+@pytest.mark.parametrize(
+    "row", [{"translation": {"de": "Ja.", "en": "Yes."}}, {"source": "Ja.", "target": None}], ids=["keys", "None"]
+)
+def test_rows_without_text(make_model: Make, row: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="expected columns of text, such as source and target, got"):
+        CrossLingualDataCollator(make_model().preprocess)([row])
+
+
 def test_the_loss_knows_the_languages_of_its_rows(make_model: Make, tmp_path: Path) -> None:
     """From the data set through the trainer: only the embeddings of languages that were rebuilt learn anything."""
     model = make_model()
