@@ -183,9 +183,10 @@ class Command(TyperCommand):
             spec = None if metavar in TEXTS else split_spec(value)
             if spec is not None:
                 read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
-            for name in [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(","):
+            names = [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(",")
+            for name in names:
                 path = home_path(name)
-                is_file = spec is None or file_ending(unpacked_name(path)) in ENDINGS
+                is_file = spec is None or len(names) > 1 or file_ending(unpacked_name(path)) in ENDINGS
                 if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
                     raise FileNotFoundError(describe_missing(path))
         elif metavar == "MODEL" and self.name not in ("card", "push", "reproduce") and value not in NAMES:

@@ -232,9 +232,9 @@ def bucc(
 
     options = given(split=split, train_split=train_split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     options |= given(batch_size=batch_size) | EVALUATOR
+    encoder = _load(context, publishes=True)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(data) else BuccEvaluator.from_folder
     evaluator = make(data, pairs, **options)
-    encoder = _load(context, publishes=True)
     encoder = centered(encoder, context, *evaluator.columns(), batch_size=batch_size)
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
@@ -363,7 +363,7 @@ def reranking(
     revision: str | None = model_opts.REVISION,
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
-    """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP.
+    """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP, nDCG@10.
 
     Ranks each query's candidate passages; results overall, and by query and passage language, with bootstrap intervals.
 

@@ -8,7 +8,7 @@
 - ``mining_scores``: mined pairs compared with gold at a threshold, and where that comes from
 - ``alignment``: word alignments against gold: error rate by layer
 - ``documents``: aligned documents against gold: strict and lax precision, recall and F1
-- ``ranking``: acc@k, MRR and MAP; by query and passage language; bootstrap intervals
+- ``ranking``: acc@k, MRR, MAP and nDCG; by query and passage language; bootstrap intervals
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, mixed pools and their language bias
 - ``retrieval_search``: passages for queries, by an encoder or BM25

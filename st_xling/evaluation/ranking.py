@@ -1,4 +1,4 @@
-"""Ranking measures over binary relevance: acc@k, MRR and MAP; by query and passage language; their intervals."""
+"""Ranking measures over binary relevance: acc@k, MRR, MAP and nDCG; by query and passage language; their intervals."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from st_xling.utils.checks import check_choice
 #: Draws held in memory at a time.
 AT_ONCE = 2**22
 
+#: Ranks that count in nDCG.
+NDCG_AT = 10
+
 #: How queries without a relevant candidate count.
 NO_RELEVANT = ("skip", "zero")
 
@@ -26,25 +29,28 @@ class RankingScores:
         accuracy_at: k → share of queries with a relevant candidate among the first k, in [0, 1].
         mrr: Mean reciprocal rank of the first relevant candidate, in [0, 1].
         map: Mean average precision, in [0, 1].
+        ndcg: Mean nDCG of the first :data:`NDCG_AT` ranks, in [0, 1].
         n_queries: Queries given.
         n_without_relevant: Those of them without a relevant candidate: ignored in the means, or counted as 0.
         per_query: What the means are of: a row for each query that counts, a column for each acc@k, then reciprocal
-            rank and average precision. *Shape:* ``(queries, measures)``
+            rank, average precision and nDCG. *Shape:* ``(queries, measures)``
     """
 
     accuracy_at: dict[int, float]
     mrr: float
     map: float
+    ndcg: float
     n_queries: int
     n_without_relevant: int
-    per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 2)), repr=False, compare=False)
+    per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Flat: ``acc@1``, …, ``mrr``, ``map``, ``n_queries``, ``n_without_relevant``."""
+        """Flat: ``acc@1``, …, ``mrr``, ``map``, ``ndcg@10``, ``n_queries``, ``n_without_relevant``."""
         return {
             **{f"acc@{k}": value for k, value in self.accuracy_at.items()},
             "mrr": self.mrr,
             "map": self.map,
+            f"ndcg@{NDCG_AT}": self.ndcg,
             "n_queries": self.n_queries,
             "n_without_relevant": self.n_without_relevant,
         }
@@ -97,6 +103,23 @@ def average_precision(ranks: np.ndarray, *, cutoff: int | None = None) -> float:
     return float((np.arange(1, len(within) + 1) / within).sum() / len(ranks)) if len(ranks) else 0.0
 
 
+def binary_ndcg(ranks: np.ndarray) -> float:
+    """Return the discounted gain of the relevant candidates over that of the best order, in the first 10 ranks.
+
+    Args:
+        ranks: Of :func:`relevant_ranks`. *Shape:* ``(relevant candidates,)``
+    Source:
+        Järvelin and Kekäläinen 2002, with the discount of trec_eval, ``1 / log2(rank + 1)``.
+    Example:
+        >>> binary_ndcg(np.array([1])), binary_ndcg(np.array([3])), binary_ndcg(np.array([11]))
+        (1.0, 0.5, 0.0)
+    """
+    if not len(ranks):
+        return 0.0
+    best = np.arange(1, min(len(ranks), NDCG_AT) + 1)
+    return float((1 / np.log2(ranks[ranks <= NDCG_AT] + 1)).sum() / (1 / np.log2(best + 1)).sum())
+
+
 def ranking_scores(
     scores: Sequence[ArrayLike],
     labels: Sequence[ArrayLike],
@@ -105,7 +128,7 @@ def ranking_scores(
     cutoff: int | None = None,
     no_relevant: str = "skip",
 ) -> RankingScores:
-    r"""acc@k, MRR and MAP of queries that each have their own candidates.
+    r"""acc@k, MRR, MAP and nDCG@10 of queries that each have their own candidates.
 
     .. math:: \mathrm{AP}(q) = \frac{\sum_{n=1}^{k} \mathrm{Precision@}n(q)\,\mathrm{Rel}(n)}
         {\sum_{n=1}^{m} \mathrm{Rel}(n)}, \qquad \mathrm{RR}(q) = \frac{1}{\mathrm{rank}_q}
@@ -145,18 +168,20 @@ def ranking_scores(
             *(float(len(row) > 0 and row[0] <= k) for k in ks),
             reciprocal_rank(row),
             average_precision(row, cutoff=cutoff),
+            binary_ndcg(row),
         ]
         for row in counted
     ]
-    means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 2)
-    *accuracies, mrr, mean_precision = means
+    means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 3)
+    *accuracies, mrr, mean_precision, ndcg = means
     return RankingScores(
         accuracy_at=dict(zip(ks, accuracies)),
         mrr=mrr,
         map=mean_precision,
+        ndcg=ndcg,
         n_queries=len(ranks),
         n_without_relevant=sum(not len(row) for row in ranks),
-        per_query=np.array(measured).reshape(len(measured), len(ks) + 2),
+        per_query=np.array(measured).reshape(len(measured), len(ks) + 3),
     )
 
 

@@ -129,7 +129,7 @@ def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, wi
 
 
 class RerankingEvaluator(SignedEvaluator):
-    """acc@k, MRR and MAP of queries that each have their own candidates, overall and by language.
+    """acc@k, MRR, MAP and nDCG@10 of queries that each have their own candidates, overall and by language.
 
     Candidates are ranked by raw scores, before an activation could round two into one; equal ones count against the
     model. A passage is cut where a pair is too long for the model, a query never: one that leaves no room for a passage
@@ -149,7 +149,7 @@ class RerankingEvaluator(SignedEvaluator):
         name: Prefix of the metrics and name of the data in the signature.
         options: Such as ``show_progress_bar``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
-        From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, each also with ``_low`` and ``_high``;
+        From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low`` and ``_high``;
         ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
         ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
     Raises:

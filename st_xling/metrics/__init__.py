@@ -2,7 +2,7 @@
 
 - ``bucc_mining``: precision, recall and F1 of mined pairs
 - ``tatoeba``: translation retrieval from embeddings: P@1, mteb's weighted F1, xsim error
-- ``xpr_ranking``: acc@k, MRR and MAP of ranked candidates
+- ``xpr_ranking``: acc@k, MRR, MAP and nDCG of ranked candidates
 - ``shims``: what makes ``evaluate.load`` know these names
 
 Each is a folder as ``evaluate`` expects it. After ``import st_xling``, ``evaluate.load("bucc_mining")``

@@ -61,6 +61,8 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
         above = next(part for part in here.parents if part.exists())
         if not above.is_dir():
             raise ValueError(f"{name} must lie in a folder: got {real}, but {above} is a file; {_OTHER}.")
+        if not os.access(above, os.W_OK):
+            raise ValueError(f"{name} must lie in a folder that you may write to: got {real}; {_OTHER}.")
         written[real] = name
 
 

@@ -17,7 +17,7 @@ from st_xling.evaluation import (
 )
 
 queries = st.lists(
-    st.lists(st.tuples(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0]), st.integers(0, 1)), max_size=7),
+    st.lists(st.tuples(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0]), st.integers(0, 1)), max_size=14),
     min_size=1,
     max_size=5,
 )
@@ -25,7 +25,7 @@ queries = st.lists(
 
 def by_definition(rows, ks, cutoff, no_relevant):
     """Equations 5 to 11 of XPR, candidate by candidate."""
-    totals, judged = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0}, 0
+    totals, judged = {**{f"acc@{k}": 0.0 for k in ks}, "mrr": 0.0, "map": 0.0, "ndcg@10": 0.0}, 0
     for row in rows:
         ranked = sorted(row, key=lambda candidate: (-candidate[0], candidate[1]))
         relevant = [label for _, label in ranked]
@@ -39,6 +39,11 @@ def by_definition(rows, ks, cutoff, no_relevant):
         length = len(relevant) if cutoff is None else min(cutoff, len(relevant))
         precisions = [sum(relevant[:n]) / n * relevant[n - 1] for n in range(1, length + 1)]
         totals["map"] += sum(precisions) / sum(relevant)
+        gain, best = (
+            sum(label / np.log2(rank + 1) for rank, label in enumerate(order[:10], 1))
+            for order in (relevant, sorted(relevant, reverse=True))
+        )
+        totals["ndcg@10"] += gain / best
     return {key: value / judged if judged else 0.0 for key, value in totals.items()}
 
 

@@ -204,6 +204,7 @@ def test_xpr_ranking_with_languages():
         "acc@1": 1.0,
         "mrr": 1.0,
         "map": 1.0,
+        "ndcg@10": 1.0,
         "n_queries": 1,
         "n_without_relevant": 0,
     }

@@ -1,4 +1,4 @@
-"""acc@k, MRR and MAP of ranked candidates, as in cross-lingual passage re-ranking.
+"""acc@k, MRR, MAP and nDCG of ranked candidates, as in cross-lingual passage re-ranking.
 
 Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k
 accuracy, mean reciprocal rank and mean average precision, also as a matrix of query language by passage language.
@@ -35,7 +35,7 @@ class XprRanking(evaluate.Metric):
         query_languages: One for each query; with passage_languages adds the matrix.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
     Returns:
-        acc@1, acc@10 (as in ks), mrr, map: fractions in [0, 1].
+        acc@1, acc@10 (as in ks), mrr, map, ndcg@10: fractions in [0, 1].
         n_queries, n_without_relevant: counts.
         matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
         signature: what the results depend on.
