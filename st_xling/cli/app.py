@@ -125,11 +125,13 @@ class Command(TyperCommand):
         model that is an argument. Options of other tools are named as ours in an error.
         """
         known = {flag for each in self.params for flag in each.opts}
-        if "--model" not in known and getattr(self.params[0], "metavar", None) == "MODEL":
+        metavars = [getattr(each, "metavar", None) for each in self.params]
+        if "--model" not in known and "MODEL" in metavars[:2]:
             args = [part for word in args for part in (word.split("=", 1) if word.startswith("--model=") else [word])]
             if "--model" in args[:-1]:
-                place = args.index("--model")
-                args = [args[place + 1], *args[:place], *args[place + 2 :]]
+                place, first = args.index("--model"), metavars.index("MODEL")
+                others = [*args[:place], *args[place + 2 :]]
+                args = [*others[:first], args[place + 1], *others[first:]]
         for word in [word.partition("=")[0] for word in args]:
             if word not in known and (ours := SYNONYMS.get(word.replace("_", "-"))) in known:
                 raise typer.BadParameter(f"No such option: {word}; did you mean {ours}?")

@@ -364,7 +364,7 @@ def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], Traini
 
     options = _run_options(arguments)
     recipe = load_recipe(arguments.recipe, tiny=arguments.model == "tiny", overrides=overrides(arguments))
-    _check_teacher(recipe)
+    _check_teacher(recipe, arguments)
     data, dev = _read_data(arguments)
     options |= {
         "recipe": recipe,
@@ -379,11 +379,13 @@ def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], Traini
     return options, TrainingPicture(dev or ({} if arguments.stream else data), recipe.name)
 
 
-def _check_teacher(recipe: Any) -> None:
-    """Check that the teacher can be loaded, before any data are read."""
+def _check_teacher(recipe: Any, arguments: SimpleNamespace) -> None:
+    """Check that the teacher can be loaded, and that no output replaces it, before any data are read."""
     from st_xling.training.run import check_model
+    from st_xling.utils.paths import check_outputs
 
     if (teacher := recipe.teacher).model is not None:
+        check_outputs({"--json": arguments.json}, [teacher.model])
         check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
 
 

@@ -149,9 +149,9 @@ class RerankingEvaluator(SignedEvaluator):
         name: Prefix of the metrics and name of the data in the signature.
         options: Such as ``show_progress_bar``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
-        From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low`` and ``_high``;
-        ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs) and
-        ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
+        From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low``
+        and ``_high``; ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs)
+        and ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
     Raises:
         ValueError: Without pools, or on options out of range; from a call as
             :class:`~st_xling.models.pair_scorer.PairScorer`.

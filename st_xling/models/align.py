@@ -48,6 +48,7 @@ def align_words(
         method: ``"intersection"`` links two words if a piece of each is the other's nearest. ``"itermax"`` links two
             words that are each other's nearest by their most similar pieces, then adds a second round, in which words
             that are linked already count for less and two linked ones for nothing: more links, fewer of them right.
+            (SimAlign's own skips that round where a side has at most two words or is linked throughout.)
             ``"corpus"`` also counts which words go together in all pairs of the call, and which have no partner, see
             :func:`~st_xling.models.corpus_alignment.link_by_corpus`: for some hundred pairs and more.
         layer: Whose states, counted from 1; default: two thirds of the way up, 8 of 12, where translations' words are

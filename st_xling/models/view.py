@@ -207,8 +207,9 @@ def with_options(model: SentenceTransformer, **options: str) -> SentenceTransfor
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
+    own = type(model)  # a subclass may encode in its own way
     result = load_sentence_transformer(
-        SentenceTransformer,
+        own if own.__init__ is SentenceTransformer.__init__ else SentenceTransformer,
         modules=list(modules),
         device=str(model.device),
         prompts={name: text for name, text in model.prompts.items() if text is not None},

@@ -16,7 +16,7 @@ from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import PrecomputedEmbeddings
-from st_xling.models.encode import Role, encode
+from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.records import TextRecord, TextRecords
 from st_xling.utils.choices import Autocast
@@ -150,6 +150,7 @@ def _embed(
         )
     # The query encoder, where there are two; one encoder takes --prompt as it is.
     role: Role = "query" if isinstance(model[0], Router) else "text"
+    warn_of_truncated(count_truncated(model, queries, prompt), len(queries), model)
     return encode(model, queries, prompt=prompt, role=role)
 
 

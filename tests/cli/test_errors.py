@@ -165,6 +165,8 @@ def test_an_error_is_one_line(
         ("train dap --model no/model --data phrasebook:de --out x", "Hub id or folder 'no/model'"),
         ("mine absent.de absent.en --model tiny --out x", "expected a file absent.de"),
         ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
+        ("train dap --model tiny --data de-en=absent.de,absent.en --out x", "expected a file absent.de"),
+        ("transfer pos --model ./none --train en=a --test de=b --out x", "Hub id or folder './none'"),
         ("train dap --lr 1e-5", "did you mean --learning-rate?"),
         ("train dap --lr=1e-5", "No such option: --lr; did you mean --learning-rate?"),
         ("train dap --output_dir x", "No such option: --output_dir; did you mean --out?"),
@@ -178,3 +180,9 @@ def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path
     child = [sys.executable, "-c", code, *words.split()]
     done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=environment)
     assert fact in done.stderr and done.stdout.split() == ["2", "False"]
+
+
+def test_a_closed_stdout_is_no_error() -> None:
+    code = "import sys; sys.stdout = None; from st_xling.cli import main; sys.exit(main(['train', '--list']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0 and "Traceback" not in done.stderr

@@ -84,3 +84,14 @@ def test_skipped_lines_are_empty_lines(header, saved_encoder, tmp_path, capsys):
     record = tmp_path / "json"
     assert main([*words, "--skip-bad-lines", "--overwrite", "--gold", str(gold), "--json", str(record)]) == 0
     assert [scores["f1"] for scores in json.loads(record.read_text())["alignment"].values()] == [1.0]
+
+
+def test_tokens_end_at_spaces_alone(saved_encoder, tmp_path, capsys):
+    """``10 000`` with a no-break space is one token, so that there is no third one to link."""
+    pairs, gold = tmp_path / "pairs.tsv", tmp_path / "gold"
+    pairs.write_text("10\u00a0000 Hunde\t10,000 dogs\n", encoding="utf-8")
+    words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--gold", str(gold), "--tokenized"]
+    gold.write_text("1-1\n")
+    assert main(words) == 0
+    gold.write_text("2-1\n")
+    assert main(words) == 2 and "links (2, 1)" in capsys.readouterr().err

@@ -44,7 +44,7 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
         nearest_rows(queries, rows, k=901)
 
 
-def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path) -> None:
+def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path, caplog: pytest.LogCaptureFixture) -> None:
     found = search_texts(QUERIES, str(saved_encoder), store, passages)
     model = SentenceTransformer(str(saved_encoder), device="cpu")
     cosines = model.similarity(*(model.encode(texts) for texts in (QUERIES, [other for other, _ in PAIRS]))).numpy()
@@ -52,6 +52,9 @@ def test_cosines_alone(saved_encoder: Path, store: Path, passages: Path) -> None
         assert [hit.passage_id for hit in hits] == [f"p{place}" for place in np.argsort(-row)]
         assert [hit.cosine for hit in hits] == pytest.approx(sorted(row, reverse=True), abs=1e-5)
         assert all(hit.score == hit.cosine for hit in hits) and [hit.rank for hit in hits] == list(range(1, 9))
+    assert not caplog.messages
+    search_texts([f"{QUERIES[0]} " * 99], str(saved_encoder), store, passages)
+    assert "1 of 1 sentences are longer" in caplog.text
     np.save(store.with_suffix(".npy"), EmbeddingStore.open(store)[:])
     assert search_texts(QUERIES, str(saved_encoder), store.with_suffix(".npy"), passages) == found
     for hits in found:

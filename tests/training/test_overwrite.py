@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from st_xling.cli import main
 from st_xling.training import NotFiniteError, load_recipe, train
 from st_xling.training.checkpoint import is_complete, mark_complete, remove_earlier
 from st_xling.training.run import write_log
@@ -130,13 +131,16 @@ def test_data_in_the_folder_and_a_run_that_fails(data: Any, tmp_path: Path) -> N
     assert not (tmp_path / "other").exists()
 
 
-def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path) -> None:
+def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     train(short(), data, out, model="tiny", tiny=TINY)
     before = snapshot(out)
     recipe = load_recipe("distill", tiny=True, overrides={"teacher.model": str(out)})
     with pytest.raises(ValueError, match="--out must not replace an input: .* is part of the run"):
         train(recipe, data, out, model="tiny", tiny=TINY, overwrite=True)
+    words = ["--set", f"teacher.model={out}", "--json", str(out / "modules.json"), "--model", "tiny"]
+    assert main(["train", "distill", *words, "--data", "phrasebook:de?size=9", "--out", str(tmp_path / "student")]) == 2
+    assert "--json must not replace what is read" in capsys.readouterr().err
     assert snapshot(out) == before
 
 
