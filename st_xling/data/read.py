@@ -478,7 +478,7 @@ def _open_folder(
     files = _text_files(folder, name, split)
     kinds = _kinds(files)
     others = [path for path in sorted(folder.iterdir()) if _kinds([path]) & FORMATS.keys() - kinds]
-    if not split and not kinds & FORMATS.keys() and len(_kinds(others)) == 1:
+    if not (split or _is_saved(folder) or kinds & FORMATS.keys()) and len(_kinds(others)) == 1:
         # `datasets` reads no TMX, and prefers a license's text to one table.
         files, kinds, others = others, _kinds(others), []
     if kinds == {".csv", ".tsv"}:
@@ -499,11 +499,16 @@ def _kinds(files: Iterable[Path]) -> set[str]:
     return {file_ending(unpacked_name(path)) for path in files}
 
 
+def _is_saved(folder: Path) -> bool:
+    """Return whether ``save_to_disk`` of ``datasets`` wrote a folder."""
+    return (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file()
+
+
 def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]:
     """Return the files of a split as ``datasets`` divides a folder; none if it finds no files by name."""
     import datasets
 
-    if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
+    if _is_saved(folder):
         return []
     try:
         files = datasets.load_dataset_builder(str(folder), name).config.data_files
@@ -580,7 +585,7 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
 
     folder = Path(dataset_id)
     try:
-        if (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file():
+        if _is_saved(folder):
             loaded = datasets.load_from_disk(str(folder))
             if split and isinstance(loaded, datasets.DatasetDict):
                 loaded = loaded[split]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -95,6 +96,7 @@ def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.Monkey
     import datasets
 
     rows = Dataset.from_dict({"english": [e for _, e in HUND], "non_english": [o for o, _ in HUND]})
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
     monkeypatch.setattr(datasets, "load_dataset", lambda *place, **options: rows)
     spec = "user/talks?name=en-de&split=train"
     (loaded,) = load_data_specs([spec]).values()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import datasets
@@ -39,6 +40,7 @@ def test_named_columns_of_files_and_of_the_hub(tmp_path: Path, monkeypatch: pyte
     assert read_question_table(str(path), "en")["target"][:] == ["p"]
     assert load_query_passage_specs([f"en={path}?columns=query,answer"])["en"]["target"][:] == ["a"]
     hub = {("user/questions", "train"): Dataset.from_list([{"query": "q", "answer": "a"}])}
+    monkeypatch.setattr(datasets, "load_dataset_builder", lambda *_: SimpleNamespace(name="parquet"))
     monkeypatch.setattr(datasets, "load_dataset", lambda place, *_, split, **options: hub[place, split])
     pairs = load_query_passage_specs(["queries=user/questions?columns=query,answer&split=train"])["en"]
     assert (pairs["source"][:], pairs["target"][:]) == (["q"], ["a"])
