@@ -70,21 +70,25 @@ class Adapter(nn.Module):
         dim: Width of the vectors, in and out.
         network: ``"linear"`` (the paper's best), ``"tanh"``, ``"relu"``, or ``"two-layer"``: tanh, then linear.
         dropout: Of the outputs of each layer, while training.
+        normalize: Whether to scale the vectors to length 1 first.
 
     Source:
         Huang et al. 2023 (mBERT-SF), equation 1 and figure 5; table 6 compares the networks.
     """
 
-    def __init__(self, dim: int, *, network: Network = "linear", dropout: float = 0.2) -> None:
+    def __init__(self, dim: int, *, network: Network = "linear", dropout: float = 0.2, normalize: bool = False) -> None:
         super().__init__()
         # ST's modules from the start: what is trained is what is published.
-        self.stages = nn.ModuleList(Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network])
+        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network]]
+        self.stages = nn.ModuleList([Normalize(), *layers] if normalize else layers)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vectors: Tensor) -> Tensor:
         """*Shape:* ``(batch, dim)`` → the same"""
         for stage in self.stages:
-            vectors = self.dropout(stage({_IN: vectors})[_IN])
+            vectors = stage({_IN: vectors})[_IN]
+            if isinstance(stage, Dense):
+                vectors = self.dropout(vectors)
         return vectors
 
 
@@ -96,6 +100,7 @@ class AdapterOptions:
         layer: Of the encoder, counted from 1; in a sweep each in turn.
         network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``, see :class:`Adapter`.
         dropout: Of its outputs, while it is trained.
+        normalize: Whether to scale the layer's vectors to length 1 before the network; the paper does not.
         center: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
             ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
     """
@@ -103,6 +108,7 @@ class AdapterOptions:
     layer: int = 7
     network: Network = "linear"
     dropout: float = 0.2
+    normalize: bool = False
     center: Center = "per_language"
 
 
@@ -242,7 +248,8 @@ def fit_adapter(
     steps = total_steps(options, len(source))
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        adapter = Adapter(source.shape[1], network=recipe.adapter.network, dropout=recipe.adapter.dropout)
+        shape = recipe.adapter
+        adapter = Adapter(source.shape[1], network=shape.network, dropout=shape.dropout, normalize=shape.normalize)
         adapter.to(source.device).train()
         optimizer = torch.optim.AdamW(
             adapter.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, foreach=True

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers.base.modules import Router
+from sentence_transformers.base.modules import Dense, Router
 from torch import Tensor, nn
 
 from st_xling.evaluation import precision_at
@@ -17,7 +17,8 @@ NETWORKS = ("linear", "tanh", "relu", "two-layer")
 
 
 def by_definition(network: str, adapter: Adapter, vectors: Tensor) -> Tensor:
-    weights = [(stage.linear.weight, stage.linear.bias) for stage in adapter.stages]  # type: ignore[union-attr]
+    layers = [stage.linear for stage in adapter.stages if isinstance(stage, Dense)]
+    weights = [(layer.weight, layer.bias) for layer in layers]
     first = vectors @ weights[0][0].T + weights[0][1]
     if network == "linear":
         return first
@@ -29,12 +30,14 @@ def by_definition(network: str, adapter: Adapter, vectors: Tensor) -> Tensor:
 
 
 @pytest.mark.parametrize("network", NETWORKS)
-def test_networks_and_their_stock_modules(network: str) -> None:
+@pytest.mark.parametrize("normalize", [False, True])
+def test_networks_and_their_stock_modules(network: str, normalize: bool) -> None:
     torch.manual_seed(0)
-    adapter = Adapter(6, network=network, dropout=0.5).double()  # type: ignore[arg-type]
+    adapter = Adapter(6, network=network, dropout=0.5, normalize=normalize).double()  # type: ignore[arg-type]
     source, target = torch.randn(9, 6).double(), torch.randn(5, 6).double()
     adapter.eval()
-    torch.testing.assert_close(adapter(source), by_definition(network, adapter, source), rtol=1e-9, atol=0)
+    vectors = nn.functional.normalize(source, dim=-1) if normalize else source
+    torch.testing.assert_close(adapter(source), by_definition(network, adapter, vectors), rtol=1e-9, atol=0)
 
     fitted = centered(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
     assert not adapter.training, "the means are taken without dropout"
@@ -47,7 +50,7 @@ def test_networks_and_their_stock_modules(network: str) -> None:
         for module in fitted.stock_modules():
             assert type(module).__module__.startswith("sentence_transformers.")
             features = module.double()(features, **(options if isinstance(module, Router) else {}))
-        torch.testing.assert_close(features["sentence_embedding"], fitted(source, language))
+        torch.testing.assert_close(features["sentence_embedding"], fitted(source, language), rtol=1e-5, atol=1e-6)
 
 
 SHORT = {"training.num_train_epochs": 30, "training.per_device_train_batch_size": 32, "training.learning_rate": 3e-3}
