@@ -32,6 +32,7 @@ _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
 _OPUS = "zh_(?:cn|tw|hk|sg)|pt_br|en_(?:us|gb|ca|au|za)|es_(?:mx|ar|co|cr|ec|pr)|(?:fr|nl)_(?:be|ca)|de_(?:at|ch)|sv_fi"
 _IN_NAME = f"(?:{_OPUS}|[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?)"
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
+_CAPITALS_IN_NAME = re.compile("(?:^|[._])([A-Z]{2,3})-([A-Z]{2,3})(?=[._]|$)")
 
 # LASER's three-letter code, the codes of two letters, the English name.
 _LANGUAGES = """
@@ -168,13 +169,16 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
     """Return the two languages in a file name; ``(None, None)`` if it has none.
 
     Example:
-        >>> pair_in_name("de-en.dev.tsv.gz"), pair_in_name("news_zh_CN-en.tsv"), pair_in_name("deu_Latn-eng_Latn.tsv")
-        (('de', 'en'), ('zh_CN', 'en'), ('deu_Latn', 'eng_Latn'))
+        >>> pair_in_name("de-en.dev.tsv.gz"), pair_in_name("news_zh_CN-en.tsv"), pair_in_name("DE-EN.tsv")
+        (('de', 'en'), ('zh_CN', 'en'), ('de', 'en'))
     """
-    # Three letters alone must be a known language, or "dev-de.tsv" would be a pair.
-    pairs = ((match[1], match[2]) for match in _PAIR_IN_NAME.finditer(Path(path).name))
-    known = (pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair))
-    return next(known, (None, None))
+    # Three letters and capitals must be known languages, or "dev-de.tsv" and "US-UK.tsv" would be pairs.
+    name = Path(path).name
+    pairs = [(match[1], match[2]) for match in _PAIR_IN_NAME.finditer(name)]
+    capitals = [(match[1].lower(), match[2].lower()) for match in _CAPITALS_IN_NAME.finditer(name)]
+    known = [pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair)]
+    known += [pair for pair in capitals if all(language_name(code) != code for code in pair)]
+    return next(iter(known), (None, None))
 
 
 def split_pair(pair: str) -> tuple[str, str] | None:

@@ -136,11 +136,22 @@ ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]
         ({"language_pairs": ["de-en", "fr-en"]}, "language_pairs"),
         ({"references": [[]]}, "row 0: gold"),
         ({"predictions": [mined(("a", "b", float("nan")))]}, "row 0: .*nan"),
+        ({"predictions": [gold(("a", "b"))]}, "'score'.*'a'.* in row 0"),
+        (
+            {"train_predictions": [gold(("a", "b"))], "train_references": ROW["references"]},
+            "train_predictions.*'score'",
+        ),
+        ({"predictions": mined(("a", "b", 1.0))}, "for each corpus"),
     ],
 )
 def test_errors_of_bucc_mining(changes, message):
     with pytest.raises(ValueError, match=message):
         load("bucc_mining").compute(**{**ROW, **changes})
+
+
+def test_other_keys_of_mined_pairs_are_not_read():
+    pairs = [{**pair, "source": "Hallo.", "reason": ""} for pair in ROW["predictions"][0]]
+    assert load("bucc_mining").compute(predictions=[pairs], references=ROW["references"])["f1"] == 1
 
 
 # tatoeba

@@ -114,6 +114,8 @@ def test_the_known_code_of_a_language(code: str, known: list[str], match: str | 
         ("built-in-to.tsv", (None, None)),
         ("pt-br-en.tsv", (None, None)),
         ("de-en-v2.tsv", (None, None)),
+        ("DE-EN.dev.tsv", ("de", "en")),
+        ("US-UK.tsv", (None, None)),
     ],
 )
 def test_pairs_in_file_names(name: str, pair: tuple[str | None, str | None]) -> None:

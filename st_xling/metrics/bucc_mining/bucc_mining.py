@@ -71,6 +71,13 @@ class BuccMining(evaluate.Metric):
             reference_urls=["https://comparable.limsi.fr/bucc2018/bucc2018-task.html"],
         )
 
+    def add_batch(self, *, predictions=None, references=None, **others):
+        """Add corpora to what compute() evaluates, as evaluate's metrics do."""
+        # evaluate answers a missing or an additional key with a bare KeyError.
+        super().add_batch(
+            predictions=_plain(predictions, "predictions"), references=_plain(references, "references"), **others
+        )
+
     def _compute(
         self,
         predictions,
@@ -82,6 +89,8 @@ class BuccMining(evaluate.Metric):
         language_pairs=None,
         curve=False,
     ):
+        train_predictions = _plain(train_predictions, "train_predictions")
+        train_references = _plain(train_references, "train_references")
         names = _row_names(language_pairs, len(predictions))
         compared = _compared(predictions, references, names)
         train = None
@@ -113,6 +122,20 @@ def _row_names(language_pairs, count):
     if len(names) != count or len(set(names)) != count:
         raise ValueError(f"language_pairs must name each of {count} rows once: got {names}.")
     return names
+
+
+def _plain(rows, name):
+    """Return rows with the keys that count of each pair; ``ValueError`` names a pair that lacks one."""
+    if rows is None:
+        return None
+    keys = ("source_id", "target_id", *(["score"] if "predictions" in name else []))
+    for row, pairs in enumerate(rows):
+        if faulty := [pair for pair in pairs if not isinstance(pair, dict) or not pair.keys() >= set(keys)][:1]:
+            example = ", ".join(f"{key!r}: ..." for key in keys)
+            raise ValueError(
+                f"{name} must be a list of pairs [{{{example}}}, ...] for each corpus: got {faulty[0]!r} in row {row}."
+            )
+    return [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
 
 
 def _compared(predictions, references, names):
