@@ -28,7 +28,7 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing, file_ending, open_bytes, unescape_cell, unpacked_name
+from st_xling.utils.text import describe_missing, file_ending, is_blank, open_bytes, unescape_cell, unpacked_name
 
 NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"}
 """File endings that look like language codes but are not."""
@@ -63,10 +63,15 @@ def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[tu
 
 
 def csv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read comma-separated lines by RFC 4180, applied to each line on its own: an open quote swallows nothing."""
+    """Read comma-separated lines by RFC 4180, applied to each line on its own: an open quote swallows nothing.
+
+    If the first line has no comma, semicolons separate, as spreadsheets in much of Europe write them, or tabs.
+    """
     opened = 0  # the line of an open quote, until a later line with quotes has been seen
+    separator = ""
     for number, line in numbered_lines(path, faults):
-        row = split_csv(line)
+        separator = separator or next((mark for mark in ",;\t" if mark in line), ",")
+        row = split_csv(line, separator)
         ends = bool(opened and row and line.count('"') % 2 and any(cell.endswith('"') for cell in row))
         if row is None or ends:
             detail = "a field begins with a quote that this line does not close"
@@ -77,17 +82,17 @@ def csv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
             yield number, row
 
 
-def split_csv(line: str) -> list[str] | None:
-    """Return the fields of one CSV line, or ``None`` if a quoted field does not end before a comma or the line's end.
+def split_csv(line: str, separator: str = ",") -> list[str] | None:
+    """Return the fields of one CSV line; ``None`` if a quoted field does not end before a separator or the line's end.
 
     Example:
         >>> split_csv('"a, b",5" pipe')
         ['a, b', '5" pipe']
     """
     if '"' not in line:
-        return line.split(",")
+        return line.split(separator)
     try:
-        return next(csv.reader([line], strict=True))
+        return next(csv.reader([line], strict=True, delimiter=separator))
     except csv.Error:
         return None
 
@@ -390,6 +395,9 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
     for number, row in part:
         cells: Any = row
         if isinstance(row, list):
+            if len(row) == 1 and is_blank(row[0]):
+                faults.add(where, number, "empty line")
+                continue
             if len(row) != width if width else len(row) < least:
                 wanted = str(width or f"at least {least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.check import SHOWN
+from st_xling.data.check import ADVICE, SHOWN
 from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
@@ -97,7 +97,9 @@ def read_json(path: str | Path) -> Any:
     """The content of a JSON file, plain or packed; a ``ValueError`` where it is none."""
     try:
         return json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path}: expected UTF-8, got: {error}. {ADVICE['invalid UTF-8']}") from error
+    except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
 
 

@@ -147,7 +147,7 @@ def line_text(line: bytes) -> bytes:
 
 def check_head(path: str | Path, head: bytes) -> None:
     r"""Raise ``ParallelTextError`` if a file begins as XML, or its lines end in ``\r`` alone."""
-    if b"\n" not in head and head.count(b"\r") > 1:
+    if b"\n" not in head.rstrip(b"\n") and head.count(b"\r") > 1:
         raise ParallelTextError(
             f"{path}: expected lines that end in LF, got lines that end in CR alone; convert it: tr '\\r' '\\n'"
         )

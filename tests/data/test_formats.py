@@ -153,7 +153,7 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     ),
     "range of verses": ({"c.de": "a\n<range>\n", "c.en": "A\nB\n"}, "c", "c.de:2: empty side"),
     "second header": ({"c.tsv": f"source\ttarget\n{TSV}source\ttarget\n"}, "c.tsv", "c.tsv:4: second header"),
-    "CR alone": ({"c.tsv": b"a\tb\rc\td\re\tf\r"}, "c.tsv", "lines that end in CR alone; convert it: tr"),
+    "CR alone": ({"c.tsv": b"a\tb\rc\td\re\tf\n"}, "c.tsv", "lines that end in CR alone; convert it: tr"),
     "Latin-1": (
         {"c.tsv": "Küche\tkitchen\n".encode("latin-1")},
         "c.tsv", r"c.tsv:1: invalid UTF-8 \(byte 0xfc(.|\n)*iconv.*latin1",

@@ -176,7 +176,7 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [
             r"c\.tsv:2: wrong column count \(expected 2, got 1\)",
             r":3: empty side \(source\)",
-            r":4: wrong column count",
+            r":4: empty line",
             r":5: invalid UTF-8 \(byte 0xff at byte 2\)",
             r":6: wrong column count \(expected 2, got 3\)",
         ],
@@ -190,6 +190,12 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         b'x,y\n"a\nb",c\nd,e\n',
         [":2: unclosed quote", r":3: unclosed quote \(ends a field that line 2 opened"],
         [("x", "y"), ("d", "e")],
+    ),
+    "CSV, semicolons": (
+        "c.csv",
+        b'source;target\n"Ja; nein, doch";"Yes; no, yes"\nnur eins\n',
+        [r":3: wrong column count \(expected 2"],
+        [("Ja; nein, doch", "Yes; no, yes")],
     ),
     "CSV, width": ("c.csv", b"id,source,target\n1,a,b\n2,c\n", [r":3: wrong column count \(expected 3"], [("a", "b")]),
     "JSON": (
