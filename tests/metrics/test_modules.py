@@ -149,6 +149,14 @@ def test_errors_of_bucc_mining(changes, message):
         load("bucc_mining").compute(**{**ROW, **changes})
 
 
+def test_a_corpus_in_parts_is_refused():
+    module = load("bucc_mining")
+    for part in (mined(("a", "b", 1.0)), mined(("c", "d", 2.0))):
+        module.add_batch(predictions=[part], references=[gold(("a", "b"), ("c", "d"))])
+    with pytest.raises(ValueError, match="into one row"):
+        module.compute()
+
+
 def test_other_keys_of_mined_pairs_are_not_read():
     pairs = [{**pair, "source": "Hallo.", "reason": ""} for pair in ROW["predictions"][0]]
     assert load("bucc_mining").compute(predictions=[pairs], references=ROW["references"])["f1"] == 1

@@ -92,6 +92,12 @@ class BuccMining(evaluate.Metric):
         train_predictions = _plain(train_predictions, "train_predictions")
         train_references = _plain(train_references, "train_references")
         names = _row_names(language_pairs, len(predictions))
+        gold = [frozenset(map(_ids, row)) for row in references]
+        if language_pairs is None and len(set(gold)) < len(gold):
+            raise ValueError(
+                "each row is a whole corpus: got rows of the same references; put all predictions of a corpus into one "
+                "row, or name the rows with language_pairs."
+            )
         compared = _compared(predictions, references, names)
         train = None
         if train_predictions is not None or train_references is not None:
@@ -104,7 +110,7 @@ class BuccMining(evaluate.Metric):
             if curve:
                 row["curve"] = [vars(point) for point in pairs.curve()]
             rows.append(row)
-        data = f"gold@{sha8([sorted(map(_ids, row)) for row in references])}"
+        data = f"gold@{sha8([sorted(pairs) for pairs in gold])}"
         return {
             **{key: sum(row[key] for row in rows) / len(rows) for key in ("precision", "recall", "f1")},
             **{key: sum(row[key] for row in rows) for key in ("n_mined", "n_gold", "n_correct")},
