@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import tracemalloc
 from collections import defaultdict
 
 import pytest
@@ -69,6 +70,27 @@ def test_a_word_said_by_two_keeps_both():
     targets = [["want", "to", noun.upper()] for noun in "abcdefgh"]
     tables = [torch.tensor([[0.8, 0.45, 0.3], [0.3, 0.4, 0.8]])] * 8
     assert link_by_corpus(sources, targets, tables) == [[(0, 0), (0, 1), (1, 2)]] * 8
+
+
+def test_a_large_corpus_is_counted_in_parts(monkeypatch):
+    sources, targets = [["a", "b"], ["a", "c"], ["b", "c"]], [["x", "y"], ["x", "z"], ["y", "z"]]
+    tables = [cosines(2, 2, seed) for seed in range(3)]
+    whole = link_by_corpus(sources, targets, tables)
+    monkeypatch.setattr(corpus_alignment, "PART", 9)
+    assert link_by_corpus(sources[:2], targets[:2], tables[:2]) + link_by_corpus(
+        sources[2:], targets[2:], tables[2:]
+    ) == link_by_corpus(sources, targets, tables)
+    monkeypatch.setattr(corpus_alignment, "PART", 13)
+    assert link_by_corpus(sources, targets, tables) == whole
+
+
+def test_words_beyond_the_encoders_length_take_no_memory():
+    table = torch.full((4000, 4000), torch.nan)
+    table[:2, :2] = torch.eye(2)
+    tracemalloc.start()
+    assert link_by_corpus([["a"] * 4000], [["x"] * 4000], [table]) == [[(0, 0), (1, 1)]]
+    assert tracemalloc.get_traced_memory()[1] < 10e6
+    tracemalloc.stop()
 
 
 def test_empty_sentences_and_words_that_were_not_read_have_no_links():
