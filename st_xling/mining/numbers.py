@@ -22,21 +22,21 @@ _SCALE_WORDS = """
 3: tys tysi* tis tisíc* tisuć* tisoč* hiljad* ezer* bin? ming ribu rb? nghìn ngàn <elfu <dubu elf libo* þúsund*
 3: тыс тысяч* тис тисяч* хиляд* хил хиљад* илјад* мың миң минг мянга ҳазор χιλιάδ* χιλ k? hezar
 3: ألف ألفا ألفاً ألفًا آلاف الاف هزار ہزار زره אלף אלפים हज़ार* हजार* হাজার* હજાર* ਹਜ਼ਾਰ* ஆயிர* వేల* ಸಾವಿರ* ആയിര* දහස*
-3: mijë míle հազար* ათას* ሺህ ሺ
+3: mijë míle duisend հազար* ათას* ሺህ ሺ
 4: 万 萬 만 หมื่น ໝື່ນ ម៉ឺន သောင်း vạn
 5: แสน ແສນ សែន သိန်း lakh* lac? lacs लाख* লাখ* লক্ষ* લાખ* ਲੱਖ* லட்ச* இலட்ச* లక్ష* ಲಕ್ಷ* ലക്ഷ* ලක්ෂ* لاکھ <laki
 6: ล้าน ລ້ານ លាន သန်း million* millió* millon* millón* milió* milion* milio* milho* milhão* milhões miljo* miljun* miliwn*
-6: milijon* milijun* milyon* milljón* milliún* mln mio? mn mill? mi? m? juta jt triệu tr? <milioni <miliyan сая
+6: milijon* milijun* milyon* milljón* milliún* mln mio? mn? mill? mi? m? juta jt triệu tr? <milioni <miliyan сая
 6: млн миллион* мільйон* мільён* милион* εκατομμύρι* εκατ مليون* ملايين میلیون* ملین מיליון* միլիոն* მილიონ* მლნ ሚሊዮን
-6: मिलियन* মিলিয়ন* મિલિયન* மில்லியன்* మిలియన్* ಮಿಲಿಯನ್* മില്യൺ* മില്യണ്* මිලියන*
+6: milj mkr मिलियन* মিলিয়ন* મિલિયન* மில்லியன்* మిలియన్* ಮಿಲಿಯನ್* മില്യൺ* മില്യണ്* මිලියන*
 7: crore* cr? करोड़* करोड* कोटी* कोटि* কোটি* કરોડ* ਕਰੋੜ* கோடி* కోట్ల* కోటి* ಕೋಟಿ* കോടി* කෝටි* کروڑ*
 8: 亿 億 억
 9: ຕື້ billion billions Billion bn b? milliard* milliárd* miljard* miliard* milijard* milyard* milyar* miliar miljar*
-9: mrd bln milljarð* mld mlrd mia? md? bilhão bilhões bi? bilyon* bilion tỷ tỉ <bilioni <mabilioni <biliyan тэрбум
+9: mrd mdr bln milljarð* mld mlrd mia? md? bilhão bilhões bi? bilyon* bilion tỷ tỉ <bilioni <mabilioni <biliyan тэрбум
 9: млрд миллиард* мільярд* милиард* милијард* δισεκατομμύρι* δισ مليار* میلیارد* ارب بليون* מיליארד* միլիարդ* მილიარდ*
 9: მლრდ ቢሊዮን अरब* अर्ब* बिलियन* বিলিয়ন* பில்லியன்*
 11: खरब* کھرب
-12: 兆? 조 trillion trillions tn trilion* triliun* trilyun* trilyon* trilhão trilhões
+12: 兆? 조 T? trillion trillions tn trilion* triliun* trilyun* trilyon* trilhão trilhões
 12: Billion billionen billioner billón* billon* biljoen* biljon* bilion* bilió* billió* билион* τρισεκατομμύρι*
 12: трлн триллион* трильйон* <trilioni تريليون* تریلیون* טריליון* ट्रिलियन*
 6: 兆
@@ -62,7 +62,7 @@ negyven ötven hatvan hetven nyolcvan kilencven száz \bfél toista kymmen sata 
 ीस तेरह चौदह पंद्रह पन्द्रह सोलह सत्रह अठारह (बा|र|चौ|च|छप्|त्ता|ट्ठा)[वप]न\b साठ सठ सत्तर हत्तर ासी नब्बे ानवे सौ शत आध साढ़े
 বিশ কুড়ি ত্রিশ চল্লিশ পঞ্চাশ ষাট সত্তর আশি নব্বই শত একশ ডজন பதின இருப முப்ப நாற்ப ஐம்ப அறுப எழுப எண்ப நூ[றற்]
 สิบ ร้อย ครึ่ง ສິບ ຮ້ອຍ ដប់ សិប រយ ဆယ် ရာ mươi mười trăm rưỡi nửa chục belas puluh ratus setengah
-kumi ishirini thelathini arobaini hamsini sitini sabini themanini tisini \bmia\b nusu
+zent[oa]s полмилли kumi ishirini thelathini arobaini hamsini sitini sabini themanini tisini \bmia\b nusu
 [十廿百千半] 십 백[이삼사오육칠팔구]? 스물 스무 서른 마흔 쉰 예순 일흔 여든 아흔
 """
 # Years of an era, counted from the year after this one.
@@ -99,12 +99,17 @@ for _line in _plain(_SCALE_WORDS).strip().splitlines():
 # Scripts without spaces between words: East Asian, Thai, Lao, Khmer and Burmese.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3400-\u9fff\uac00-\ud7ff]")
 _UNSPACED_SCALE = "|".join(sorted(filter(_UNSPACED.match, _POWERS), key=len, reverse=True))
+_UNSPACED_AT_END = re.compile(f"(?:{_UNSPACED_SCALE})$")
 _SPELLED = re.compile("|".join([*_plain(_SPELLED_OUT).split(), _UNSPACED_SCALE]))
 _WORD = re.compile(r"[^\W\d_][\w\u064b-\u0652\u0900-\u0dff]{0,30}")
 # A scale, or a word that may be one. Between a number and its scale may be "and some" (200多万, 200여만) or "of".
 _SCALE = re.compile(rf"([\s-]?)(?:[多余餘几幾数數수여]|กว่า|de\s)?(?!百分)(?:({_UNSPACED_SCALE})|({_WORD.pattern}))")
+# A half after a number, perhaps after a unit: 2 and a half, 5 años y medio, 2時間半.
 _HALF = re.compile(
-    r"\s?(?:(?:y|e|et|și|en|ja|und|и|і|و)\s?)?(?:medi[oa]|mei[oa]|mezzo|demie?|jumătate|r[ưu][ỡở]i|نصف|نیم|half)\b"
+    r"(?P<unit>\s?(?:[^\W\d_]{1,12}\s|[\u0e00-\ud7ff]{1,10}?))??\s?"
+    r"(?:(?:and\sa|y|e|et|și|en(?:\seen)?|ja|und|i|a|és|och\sen|og\se[nt]|и|і|с|з|και|و|ו)\s?)?"
+    r"(?:medi[oa]|mei[oa]|mezz[oa]|demie?|jumătate|r[ưu][ỡở]i|half|halve?|pół|půl|fél|puoli|buçuk|setengah|половин\w*"
+    r"|μισ\w|نصف|نیم|חצי|ครึ่ง|半|반)(?:\b|(?<=[半반]))"
 )
 
 # A date; a fraction, perhaps after a whole number; digits in groups of three with spaces between; or digits joined by
@@ -116,12 +121,22 @@ _NUMBER = re.compile(
     r"|\d*(?:[.,'_·]\d+)*)"
 )
 _DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
+# What makes digits a decimal fraction: the point of "p < .05", the comma of "p < ,05".
+_POINT_BEFORE = re.compile(r"(?:^|[\s<>=≤≥≈~±+(\[$€£/−–-])\.$|[<>=≤≥≈]\s?,$")
+# A power of ten, perhaps after a factor; it is rewritten as an exponent: 1.5e6.
+_POWER_OF_TEN = re.compile(
+    r"(?:(?<=\d)\s?[×xX·⋅∙*]\s?|(?<![\d.,]))10(?:\s?\^\s?\{?([-−]?\d{1,2})|([⁻⁰¹²³⁴-⁹]{1,3}))(?!\d)"
+)
+_EXPONENT = re.compile(r"[eE]([+-]?\d{1,2})(?!\w)")
+_WORDS_AFTER = re.compile(r"(?:[\s-][^\s\d.,;:!?()]{1,20}){1,3}")
+# A fraction whose denominator comes first.
+_PARTS_OF = re.compile(r"(?<!\d)(\d\d?)\s?(?:分[之の]|분의)\s?(\d\d?)(?!\d)")
 # A character reference, with the spaces that tokenizers insert; digits that are no numbers of the sentence: addresses,
 # and the verse that a line of a Bible begins with.
 _REFERENCE = re.compile(r"&\s?(?:amp\s?;\s?)*#\s?([xX]?[0-9a-fA-F]+)\s?;")
 _ADDRESS = re.compile(r"(?:https?://|www\.|@)\S+|^\([A-Z]?\s?\d+:\d+\)")
 # Between the parts of a sum ("2 million and 500 thousand"), and between the ends of a range.
-_AND = re.compile(r"[.,]?\s?(?:(?:and|und|et|e|y|i|en|og|och|ja|ve|dan|na|và|и|і|й|και|और|এবং|اور|و|ו)[\s-]?)?")
+_AND = re.compile(r"[.,]?\s?(?:(?:and|und|et|e|y|i|en|og|och|ja|ve|dan|na|và|и|і|й|και|और|এবং|اور|و|ו|零)[\s-]?)?")
 _RANGE = re.compile(r"\s?(?:[-‐-―~〜/至到或]|から|または|에서|내지)\s?|\s[^\s\d,.;:]{1,7}\s")
 _DASH = re.compile(r"\s?[-‐-―~〜/]\s?")
 # After 1700: what makes it a century in English, Finnish, Swedish, Danish, German, Russian, Hungarian, Malay, Japanese.
@@ -163,6 +178,8 @@ class Number:
         parts: The numbers that it is if its separator is no decimal one: 5 and 9 for 5.9.
         role: ``"month"`` or ``"numeral"`` if the other side may have a word for it, ``"optional"`` if it may be missing
             there: in a name (COVID-19), in words, or a day of the month.
+        above: The power of ten of a scale in words before it: 6 for the 200 thousand of "one million 200 thousand".
+        below: That of its own scale if the rest of a sum is in words: 6 for "1 million two hundred thousand".
     """
 
     value: Decimal
@@ -170,10 +187,13 @@ class Number:
     also: tuple[Decimal, ...] = field(default=(), compare=False)
     parts: tuple[Number, ...] = field(default=(), compare=False)
     role: str = field(default="", compare=False)
+    above: int = field(default=0, compare=False)
+    below: int = field(default=0, compare=False)
 
     def scaled(self, power: int) -> Number:
         """Return the number times a power of ten."""
-        return replace(self, value=self.value.scaleb(power), also=tuple(other.scaleb(power) for other in self.also))
+        also = tuple(other.scaleb(power) for other in self.also)
+        return replace(self, value=self.value.scaleb(power), also=also, parts=())
 
 
 Numbers = list[Number]
@@ -185,8 +205,8 @@ def find_numbers(text: str) -> Numbers:
 
     Digits of any script count (１２, ١٢, १२). ``1,234.5``, ``1.234,5``, ``1 234,5`` and ``12,34,567`` are one number
     each; ``1.2.3`` is three. Words of scale multiply (5万, 5 lakh, 5 million), also several in a row (1 แสนล้าน); parts
-    of falling scales are a sum (1亿5千万, 2 triệu 500 nghìn). Chinese numerals and fractions are read (二〇〇九, 1½);
-    other words and superscripts are not.
+    of falling scales are a sum (1亿5千万, 2 triệu 500 nghìn). Chinese numerals, fractions and powers of ten are read
+    (二〇〇九, 1½, 2·10⁶); other words and superscripts are not.
 
     Example:
         >>> [(number.written, int(number.value)) for number in find_numbers("Им 3,5 млн и １２００")]
@@ -194,9 +214,12 @@ def find_numbers(text: str) -> Numbers:
     """
     if "&" in text:
         text = html.unescape(html.unescape(_REFERENCE.sub(r"&#\1;", text)))
+    if "10" in text:
+        text = _POWER_OF_TEN.sub(_with_exponent, text)
     text = _plain(text)
     if not text.isascii():
         text = _DECADE.sub(lambda match: f"{int(match[1]) - 1}{match[2]}", _HAN.sub(_with_digits, text))
+        text = _PARTS_OF.sub(r"\2/\1", text)
     if not _DIGIT.search(text) and not _ROMAN.search(text):
         return []
     text = _ADDRESS.sub(" ", text)
@@ -204,9 +227,16 @@ def find_numbers(text: str) -> Numbers:
     terms: list[tuple[Number, int]] = []  # of a sum, each with its scale
     start, end = 0, 0  # of the sum
     for match in _NUMBER.finditer(text):
+        if match.start() < end:  # an exponent
+            continue
         *others, last = _read(match)
-        begin, powers = _scale_before(text, match.start())
+        begin, powers = _scale_before(text, match.start(), end)
         stop = match.end()
+        if exponent := _EXPONENT.match(text, stop):
+            last, stop = last.scaled(int(exponent[1])), exponent.end()
+        if half := _HALF.match(text, stop):
+            last = replace(last, also=(*last.also, last.value + Decimal("0.5")))
+            stop = stop if half["unit"] else half.end()
         if not powers:
             powers, stop = _scales_after(text, stop)
         if not others and terms and _continues(terms[-1], last, powers, text[end:begin]):
@@ -217,10 +247,12 @@ def find_numbers(text: str) -> Numbers:
             if numbers and not others:
                 last = _in_range(numbers[-1], last, powers if unscaled else [], text[end:begin])
             numbers += others
+            if between := text[end:begin].strip():
+                last.above = _scale_in_words(between)
             terms, start = [(last, 0)], begin
         for choices in powers:
             _multiply(terms, choices if choices is powers[-1] else choices[:1])
-        if powers and (half := _HALF.match(text, stop)):
+        if powers and (half := _HALF.match(text, stop)) and not half["unit"]:
             terms.append((Number(Decimal("0.5")).scaled(sum(choices[0] for choices in powers)), 0))
             stop = half.end()
         end = stop
@@ -231,6 +263,8 @@ def find_numbers(text: str) -> Numbers:
 def _read(match: re.Match[str]) -> Numbers:
     """Return one written form as one number, or as several where its separators make no number."""
     written = match[0]
+    if written.isdecimal() and _POINT_BEFORE.search(match.string, max(0, match.start() - 3), match.start()):
+        return [Number(Decimal(f"0.{written}"[:300]), written)]
     groups, separators = _NO_DIGIT.split(written), _NO_DIGIT.findall(written)
     if not separators:
         return [_whole(written)]
@@ -288,9 +322,9 @@ def _whole(digits: str) -> Number:
     return Number(value, digits, (), parts, "numeral" if digits == "00" else "")
 
 
-def _scale_before(text: str, start: int) -> tuple[int, list[list[int]]]:
-    """Return where a number begins with the word of scale before it, and that scale ("milioni 5")."""
-    before = text[max(0, start - 12) : start]
+def _scale_before(text: str, start: int, end: int) -> tuple[int, list[list[int]]]:
+    """Return where a number begins with the word of scale before it, after ``end``, and that scale ("milioni 5")."""
+    before = text[max(end, start - 12) : start]
     word = before[:-1].rpartition(" ")[2].lower() if before.endswith(" ") else ""
     return (start - 1 - len(word), [_POWERS[word]]) if word in _PRECEDING else (start, [])
 
@@ -301,8 +335,12 @@ def _scales_after(text: str, start: int) -> tuple[list[list[int]], int]:
     while match := _SCALE.match(text, start):
         space, unspaced, word = match.groups()
         choices = _POWERS[unspaced] if unspaced else _powers_of(word)
-        # A letter is a scale right after the digits alone; a word that precedes its number may belong to the next one.
-        is_other = word and ((len(word) == 1 and space) or (word in _PRECEDING and _DIGIT.match(text, match.end() + 1)))
+        # A letter is a scale right after the digits or before a currency alone; a word that precedes its number belongs
+        # to the next one after a year.
+        is_other = word and (
+            (len(word) == 1 and space and not text.startswith(("€", "$", "£"), match.end()))
+            or (word in _PRECEDING and _DIGIT.match(text, match.end() + 1) and text[start - 4 : start].isdecimal())
+        )
         if not choices or is_other:
             break
         powers.append(choices)
@@ -318,38 +356,60 @@ def _powers_of(word: str) -> list[int]:
     return next((_POWERS[form] for form in forms if form in _POWERS), [])
 
 
+def _scale_in_words(between: str) -> int:
+    """Return the power of ten that a scale among the last words before a number has: 6 for "one million and"."""
+    words = between[-40:].replace(",", " ").split()[-3:]
+    stems = (match[0] if (match := _UNSPACED_AT_END.search(word)) else word for word in words)
+    return max((power for stem in stems for power in _powers_of(stem) if power >= 3), default=0)
+
+
+def _adds(words: str, scale: int) -> bool:
+    """Return whether words after a number may be the rest of its sum: "two hundred thousand" after a million."""
+    powers = (_powers_of(word) for word in _WORD.findall(words) if len(word) > 1)
+    return any(choices and choices[0] < scale for choices in powers) or _SPELLED.search(words.lower()) is not None
+
+
 def _continues(term: tuple[Number, int], number: Number, powers: list[list[int]], between: str) -> bool:
     """Return whether a number adds to the term of a sum before it: 5千 to 1亿, 500 thousand to 2 million."""
     scale = term[1]
     if scale <= 0 or number.value >= 10**scale or number.value % 1:
         return False
-    if powers and between:
-        return powers[0][0] < scale and _AND.fullmatch(between) is not None
-    # Without a scale of its own it has as many digits as a thousand leaves: 5만 2000.
-    return not between or (number.value >= 100 and between.removeprefix(".").isspace())
+    if powers and powers[0][0] < scale:
+        return _AND.fullmatch(between) is not None
+    # Without a smaller scale of its own it has as many digits as a thousand leaves: 5만 2000, 4 mil 200 millones; with
+    # "and" only after thousands: 5 mil e 300.
+    if not between or number.value * 10 < min(10**scale, 1000):
+        return not between
+    is_joined = not powers and scale <= 3 and between[0] != "," and _AND.fullmatch(between) is not None
+    return is_joined or between.removeprefix(".").isspace()
 
 
 def _multiply(terms: list[tuple[Number, int]], powers: list[int]) -> None:
     """Multiply the last term of a sum, with those before it that have smaller scales: 万 in 2亿 5千3百万."""
     number, scale = terms.pop()
     while terms and terms[-1][1] < powers[0]:
-        number, scale = Number(number.value + terms.pop()[0].value), powers[0]
+        number, scale = Number(number.value + terms.pop()[0].value), 0
     first, *others = (number.scaled(power) for power in powers)
     also = (*first.also, *(other.value for other in others))
-    terms.append((replace(first, also=also, parts=()), max(scale, powers[0])))
+    terms.append((replace(first, also=also), min(scale + powers[0], 24)))
 
 
 def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) -> Numbers:
     """Return the sum of the terms as a number, with what the text around it adds."""
     if not terms:
         return []
-    number = replace(terms[0][0], written=text[start:end])
+    number = terms[0][0]
     if len(terms) > 1:
-        number = Number(sum((term.value for term, _ in terms), Decimal(0)), text[start:end])
+        parts = tuple(term for term, _ in terms)
+        number = Number(sum((part.value for part in parts), Decimal(0)), parts=parts, above=number.above)
+    number.written = text[start:end]
+    if (scale := terms[-1][1]) >= 3 and (words := _WORDS_AFTER.match(text, end)) and _adds(words[0], scale):
+        number.below = scale
     value, also = number.value, list(number.also)
     if text[start - 1 : start] == _IN_WORDS:
         start -= 1
-        number.role = "optional" if value >= 13 and _digits(value) > 1 else "numeral"
+        is_certain = value >= 13 and (_digits(value) > 1 or text.endswith("分之", 0, start))
+        number.role = "optional" if is_certain else "numeral"
     elif _NAME.search(text, max(0, start - 2), start):
         number.role = "optional"
     if not 1 <= value < 5000 or value % 1:
@@ -374,7 +434,8 @@ def _in_range(first: Number, last: Number, powers: list[list[int]], between: str
         scaled = first.scaled(sum(choices[0] for choices in powers))
         first.value, first.also = scaled.value, (*scaled.also, first.value)
     missing = len(first.written) - len(last.written)
-    if len(first.written) == 4 and first.written.isdecimal() and 0 < missing < 4 and _DASH.fullmatch(between):
+    is_short = (first.written + last.written).isdecimal() and len(first.written) == 4 and 0 < missing < 4
+    if is_short and _DASH.fullmatch(between):
         return replace(last, also=(*last.also, Decimal(first.written[:missing] + last.written)))
     return last
 
@@ -392,6 +453,12 @@ def _with_digits(match: re.Match[str]) -> str:
     return _IN_WORDS + re.sub("(?<!\\d)(?=[十百千])", "1", digits)
 
 
+def _with_exponent(match: re.Match[str]) -> str:
+    """Return a power of ten as an exponent: e6 for ×10⁶ or ×10^6, 1e6 where it has no factor."""
+    exponent = unicodedata.normalize("NFKC", match[1] or match[2]).replace("−", "-")
+    return f"{'1' if match[0].startswith('10') else ''}e{exponent}"
+
+
 def _roman(numeral: str) -> Number:
     values = [_LETTERS[letter] for letter in numeral]
     value = sum(-one if one < other else one for one, other in zip(values, [*values[1:], 0]))
@@ -403,8 +470,9 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
 
     Numbers of one side are matched with equal ones of the other, each once, and then with other readings: the hour on
     another clock, a year by its last two digits (1998 and 98), of another calendar (Buddhist, Persian, Islamic, Hebrew)
-    or of an era that is named, the end of a range by its short form (2000-02), a century by its first year (1700s), and
-    both sides of a separator as numbers (16.30). What is then left over decides:
+    or of an era that is named, the end of a range by its short form (2000-02), a century by its first year (1700s),
+    both sides of a separator as numbers (16.30), the terms of a sum one by one or the part that has digits ("one
+    million 200 thousand"), and the digits of a phone number in other groups. What is then left over decides:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
     - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or omitted a repetition. From 13
@@ -419,10 +487,10 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     if numbers[0] == numbers[1]:
         return None
     left = leftovers(*numbers)
-    if not _contradict(left, numbers, (source, target)):
+    if not _contradict(left, numbers, (source, target)) or _same_digits(*left):
         return None
-    split = _split(*_split(*left)[::-1])[::-1]
-    if not _contradict(split, numbers, (source, target)):
+    readings = _split(*_split(*left)[::-1])[::-1], _without_words(left)
+    if not all(_contradict(reading, numbers, (source, target)) for reading in readings):
         return None
     of_source, of_target = ([number.written for number in side if number.role != "numeral"] for side in left)
     return {"source": of_source, "target": of_target}
@@ -496,6 +564,30 @@ def _split(numbers: Numbers, others: Numbers) -> tuple[Numbers, Numbers]:
             return numbers, others
         left += [number] if len(parts) == len(number.parts) else parts
     return left, others_left
+
+
+def _without_words(left: tuple[Numbers, Numbers]) -> tuple[Numbers, Numbers]:
+    """Return what is left over without the part of a sum that a side has in words: one million of 1,200,000."""
+    above = max((number.above for side in left for number in side), default=0)
+    below = max((number.below for side in left for number in side), default=0)
+
+    def without(number: Number) -> Number:
+        value = number.value
+        if above and 10**above < value < 10 ** (above + 3):
+            return replace(number, value=value % 10**above)
+        if below and not number.below and 10**below < value < 10 ** (below + 3):
+            return replace(number, value=value - value % 10**below)
+        return number
+
+    if not above and not below:
+        return left
+    return leftovers(*([without(number) for number in side] for side in left))
+
+
+def _same_digits(source: Numbers, target: Numbers) -> bool:
+    """Return whether two sides have the same digits in other groups, as phone numbers have."""
+    one, other = (_NO_DIGIT.sub("", "".join(number.written for number in side)) for side in (source, target))
+    return one == other and len(one) >= 7 and len(source) + len(target) > 2
 
 
 def _is_missing(number: Number, values: set[Decimal], text: str) -> bool:

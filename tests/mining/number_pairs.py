@@ -609,6 +609,85 @@ id dua puluh lima orang = 25 people ≠ 25 people in 1999
 - 由2019年9月29日至10月10日 = from September 29, 2019 to October 10, 2019 ≠ from September 29, 2018 to October 10, 2018
 - 由2010年9月29日至10月10日 = from September 29, 2010 to October 10, 2010 ≠ from September 29, 2011 to October 10, 2011
 fr Plus de 403milles titres = Over 403 thousand titles ≠ Over 430 thousand titles
+# sums with words
+en 1 million 200 thousand people = 1,200,000 people ≠ 1,020,000 people
+en one million 200 thousand people = 1,200,000 people ≠ 1,300,000 people
+en one billion 200 million 300 thousand = 1 200 300 000 ≠ 1 200 400 000
+en 1 million two hundred thousand people = 1,200,000 people ≠ 2,200,000 people
+en twenty-five million 200 thousand = 25,200,000 ≠ 25,300,000
+en 3 million and 200 thousand = 3 Millionen beziehungsweise 200 Tausend ≠ 3 Millionen beziehungsweise 300 Tausend
+en 5 thousand 3 hundred and 20 = 5,320 ≠ 5,230
+de eine Million 200 Tausend = 1.200.000 ≠ 1.300.000
+de 2 Millionen 300.000 Euro = 2.3 million euros ≠ 2.4 million euros
+fr 2 milliards 300 millions d'euros = 2,300,000,000 euros ≠ 3,200,000,000 euros
+fr 1 million deux cent mille = 1 200 000 ≠ 2 200 000
+es dos millones 300 mil = 2,300,000 ≠ 2,400,000
+es 7 mil millones 300 millones = 7,300,000,000 ≠ 7,000,300,000
+es 4 mil 200 millones = 4.2 billion ≠ 2.4 billion
+it 8 milioni 470 mila euro = 8,470,000 euros ≠ 8,740,000 euros
+pt um milhão e 200 mil reais = 1,200,000 reais ≠ 1,300,000 reais
+pt 5 mil e 300 reais = 5,300 reais ≠ 5,400 reais
+nl één miljoen 200 duizend = 1,200,000 ≠ 1,300,000
+pl milion 200 tysięcy złotych = 1.2 million zlotys ≠ 1.3 million zlotys
+cs milion 200 tisíc korun = 1,200,000 crowns ≠ 1,300,000 crowns
+ru миллион 200 тысяч = 1.2 million ≠ 1.3 million
+ru 1 миллион двести тысяч = 1 200 000 ≠ 2 200 000
+uk два мільярди 300 мільйонів = 2.3 billion ≠ 2.4 billion
+fi kaksi miljoonaa 300 tuhatta = 2,300,000 ≠ 2,400,000
+fi 3 milj. 200 tuhatta = 3.2 million ≠ 2.3 million
+tr bir milyon 200 bin = 1.200.000 ≠ 1.300.000
+ar مليون و200 ألف نسمة = 1,200,000 people ≠ 1,300,000 people
+ar 5 آلاف و300 = 5,300 ≠ 5,400
+fa ۵ هزار و ۳۰۰ تومان = 5,300 tomans ≠ 5,400 tomans
+he מיליון 200 אלף = 1,200,000 ≠ 1,300,000
+hi एक करोड़ 20 लाख = 12,000,000 ≠ 13,000,000
+bn এক কোটি ২০ লাখ = 12 million ≠ 13 million
+ta ஒரு கோடியே 20 லட்சம் = 12 million ≠ 13 million
+vi một triệu 200 nghìn = 1.200.000 ≠ 1.300.000
+id satu juta 200 ribu = 1.200.000 ≠ 1.300.000
+sw milioni moja na elfu 200 = 1,200,000 ≠ 1,300,000
+sw shilingi elfu 20 na 500 = 20,500 shillings ≠ 25,500 shillings
+el ένα εκατομμύριο 200 χιλιάδες = 1.200.000 ≠ 1.300.000
+th หนึ่งล้าน 2 แสน = 1,200,000 ≠ 1,300,000
+ko 일억 2천만 원 = 120 million won ≠ 130 million won
+zh 1亿零500万 = 105 million ≠ 150 million
+# leading point
+en p < .05 = p < 0,05 ≠ p < .5
+de p < ,05 = p < 0.05 ≠ p < 0.5
+en .5 percent = 0,5 % ≠ 5 %
+en odds of .75 = Odds von 0,75 ≠ Odds von 0,57
+en (r=.87, n=40) = (r=0,87; n=40) ≠ (r=0,78; n=40)
+tr p<,05 = p<.05 ≠ p<.50
+ar ٫٥ = 0.5 ≠ 0.05
+zh p＜.001 = p < 0.001 ≠ p < 0.01
+en $.99 = 0,99 $ ≠ 99 $
+en It is over.12 people left. = Es ist vorbei. 12 Leute gingen. ≠ Es ist vorbei. 21 Leute gingen.
+# powers of ten
+en 1.5e6 = 1,5·10^6 ≠ 1,5·10^7
+en 10⁶ cells = 10^6 Zellen ≠ 10^9 Zellen
+fr 6,02×10²³ = 6.02 x 10^23 ≠ 6.02 x 10^24
+de 3,2·10⁻³ = 0.0032 ≠ 0.032
+en 3×10⁸ m/s = 300,000,000 m/s ≠ 30,000,000 m/s
+zh 3.2×10⁵ = 320,000 ≠ 32,000
+# halves
+en 2 and a half million = 2,5 Millionen ≠ 3,5 Millionen
+es 5 años y medio = 5.5 years ≠ 6.5 years
+fr 2 heures et demie = 2.5 hours ≠ 3.5 hours
+ru 2 с половиной года = 2.5 years ≠ 3.5 years
+pl 2 i pół roku = 2.5 years ≠ 4.5 years
+tr 2 buçuk yıl = 2.5 years ≠ 3.5 years
+zh 2个半小时 = 2.5 hours ≠ 1.5 hours
+ja ２年半 = 2.5 years ≠ 3.5 years
+# abbreviations
+en $1.2T = 1,2 Billionen Dollar ≠ 1,2 Milliarden Dollar
+fr 3 M€ = 3 millions d'euros ≠ 3 milliards d'euros
+fr 15 mn = 15 minutes ≠ 51 minutes
+sv 5 mdr kr = 5 billion kronor ≠ 5 million kronor
+# regrouped
+en (030) 123-4567 = 030 1234567 ≠ 030 1234568
+fr 06 12 34 56 78 = 0612345678 ≠ 0612345687
+zh 4分之3 = 3/4 ≠ 2/3
+zh 百分之三十 = 30% ≠ 35%
 # conversions
 """
 

@@ -47,6 +47,12 @@ READING: list[tuple[str, list[float]]] = [
     ("COVID-19, A380", [19, 380]),
     ("a &#8212; b, https://example.org/12", []),
     ("(H 39:38) 7 Brote", [7]),
+    ("p < .05, p < ,05", [0.05, 0.05]),
+    ("1.5e6, 2·10^6, 10⁶, 3×10⁻²", [1.5e6, 2e6, 1e6, 0.03]),
+    ("3分の2", [2 / 3]),
+    ("5 mil e 300", [5300]),
+    ("8 milioni 470 mila", [8.47e6]),
+    ("1990-1/2", [1990, 0.5]),
     ("0", [0]),
     ("0.0", [0]),
 ]
@@ -104,7 +110,8 @@ def test_the_numbers_that_contradict_are_named() -> None:
 
 
 LONG = ["{} ", "1 ", "1/2/", "2000-0{} ", "1.2", "5万", "1 and ", "一二", "& ", "三万", "5 thousand ", "{}/{} ", "IV "]
-LONG += ["{}-{} million ", "milioni {} ", "{}:30 ", "9" * 10]
+LONG += ["{}-{} million ", "milioni {} ", "{}:30 ", "9" * 10, "10⁶ ", "1·10^6", "5e6 ", ".5 "]
+LONG += ["million {} ", "5 million two ", "5 and a half ", "5 million " * 3]
 
 
 @pytest.mark.slow
