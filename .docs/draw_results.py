@@ -107,6 +107,17 @@ def main() -> None:
     strategies = {"xpr-merged": "XPI + merged", "xpr-mixed": "XPI + mixed"}
     grouped_bars("reranking", over_seeds("xpr_500", "3", columns, strategies), ylabel="acc@1, %")
 
+    retrievers = {
+        name: next(iter(recorded(f"e5_small_ir_{name}")["retrieval"].values())) for name in ("before", "after")
+    }
+    columns = {"MRR@100": "MRR@100", "Recall@100": "Recall@100"}
+    found = {
+        label: {name: [100 * one["figures"]["mean"][key]] for name, one in retrievers.items()}
+        for label, key in columns.items()
+    }
+    bias = {name: [100 * one["language_bias"]["own_share"]] for name, one in retrievers.items()}
+    grouped_bars("retrieval", found | {"in the query's language": bias}, ylabel="%")
+
 
 if __name__ == "__main__":
     main()
