@@ -19,7 +19,7 @@ DATASET = "For a file of pairs"
 @app.command("card", cls=Command)
 def card(
     context: typer.Context,
-    model: Path = argument("MODEL", "Folder of the model.", default=...),
+    model: Path = argument("MODEL", "Folder of the model.", default=..., exists=True),
     license: str | None = option(
         "--license", metavar="ID", help="License, as the Hub spells it: apache-2.0, cc-by-4.0, …"
     ),
@@ -85,7 +85,9 @@ def card(
 @app.command("push", cls=Command)
 def push(
     context: typer.Context,
-    model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set.", default=...),
+    model: Path = argument(
+        "MODEL", "Folder of the model, or a file of pairs to publish as a data set.", default=..., exists=True
+    ),
     repo: str = argument("REPO", "user/name on the Hub, created if missing.", default=...),
     # Unset is not public: an organization may make its repositories private by default.
     private: bool | None = option("--private", help="Make the repository private."),
