@@ -33,7 +33,7 @@ Row = tuple[int, "list[str] | Mapping[str, Any]"]
 
 PARALLEL_NAMES = (
     *(("source", "target"), ("src", "tgt"), ("sentence1", "sentence2"), ("anchor", "positive")),
-    *(("source text", "target text"), ("source sentence", "target sentence")),
+    *(("source text", "target text"), ("source sentence", "target sentence"), ("src text", "tgt text")),
 )
 """Names of columns taken as source and target, in this order of preference; underscores count as spaces."""
 
@@ -42,6 +42,7 @@ QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive",
 
 _LANGUAGE_COLUMNS = ("source_language", "target_language")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
+_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # beside one in a name
 _CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
 
 
@@ -195,8 +196,14 @@ def _is_language(name: object) -> bool:
 
 
 def _code_of_name(name: object) -> str | None:
-    """Return the code of a language's English name: ``German``, ``Chinese (Simplified)``, ``German:``."""
-    return _CODE_OF_NAME.get(re.sub(r"\s*\(.*\)$|:$", "", str(name).strip().lower()))
+    """Return the language of a column's name: ``German``, ``Chinese (Simplified)``, ``Text (German)``, ``de_text``."""
+    text = str(name).strip().lower().replace("_", " ")
+    if code := _CODE_OF_NAME.get(re.sub(r"\s*\(.*\)$|:$", "", text)):
+        return code
+    words = [word for word in re.findall(r"\w+", text) if word not in _NO_LANGUAGES]
+    if len(words) != 1 or words[0] == text:
+        return None
+    return words[0] if is_evident_code(words[0]) else _CODE_OF_NAME.get(words[0])
 
 
 def _stated(name: object) -> str:
@@ -297,7 +304,7 @@ def _delimited_layout(
     layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
     # "no,si" may well be a pair; one or two words above sentences may well be names.
     doubtful = layout is None and bool(following) and all(map(_is_name, first))
-    doubtful = doubtful and all(max(map(len, map(str.split, row))) > 3 for row in following)
+    doubtful = doubtful and any(max(map(len, map(str.split, row))) > 3 for row in following)
     if layout and not by_name and not any(options["named"]) and all(len(str(key)) == 2 for key in layout.keys[:2]):
         layout, doubtful = None, True
     if doubtful and columns is None:

@@ -30,7 +30,27 @@ from st_xling.utils.languages import (
 )
 from st_xling.utils.text import describe_missing, file_ending, is_blank, open_bytes, unescape_cell, unpacked_name
 
-NOT_LANGUAGES = {"tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"}
+NOT_LANGUAGES = {
+    "tsv",
+    "csv",
+    "txt",
+    "log",
+    "zip",
+    "tar",
+    "bz",
+    "xz",
+    "md",
+    "py",
+    "sh",
+    "xml",
+    "ids",
+    "dev",
+    "tmx",
+    "src",
+    "ref",
+    "tgt",
+    "trg",
+}
 """File endings that look like language codes but are not."""
 
 BATCH_ROWS = 1000
@@ -463,7 +483,7 @@ def find_moses(
     for path in sorted(prefix.parent.iterdir()):
         code = language_ending(path)
         names = (f"{prefix.name}.{code}", f"{prefix.name}-src.{code}", f"{prefix.name}-ref.{code}")  # WMT's have both
-        if code and unpacked_name(path) in names and path.is_file():
+        if code and unpacked_name(path).removesuffix(".txt") in names and path.is_file():
             found.setdefault(code, path)
     return _choose(found, prefix, source_language, target_language) if len(found) > 1 else None
 
@@ -526,10 +546,10 @@ def language_ending(path: str | Path) -> str | None:
     """Return the language that a file name ends with, or that FLORES puts before the split; ``None`` if there is none.
 
     Example:
-        >>> [language_ending(name) for name in ("corpus.de.gz", "deu_Latn.devtest", "corpus.txt")]
-        ['de', 'deu_Latn', None]
+        >>> [language_ending(name) for name in ("corpus.de.gz", "deu_Latn.devtest", "news.de.txt", "corpus.txt")]
+        ['de', 'deu_Latn', 'de', None]
     """
-    name = unpacked_name(path)
+    name = unpacked_name(path).removesuffix(".txt")
     if (match := _FLORES.fullmatch(name)) and is_strict_code(match[1]):
         return match[1]
     ending = Path(name).suffix.removeprefix(".")

@@ -452,7 +452,8 @@ def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> S
     for path in (source_path, target_path):
         if not _on_disk(path).is_file():
             raise FileNotFoundError(describe_missing(path))
-    codes = (languages[0] or endings[0] or UNKNOWN, languages[1] or endings[1] or UNKNOWN)
+    named = endings if any(endings) else pair_in_name(source_path)  # wmt19.en-de.src
+    codes = (languages[0] or named[0] or UNKNOWN, languages[1] or named[1] or UNKNOWN)
     squad = all(file_ending(unpacked_name(path)) == ".json" for path in (source_path, target_path))
     where = (str(source_path), str(target_path))
     reader = partial(paragraph_rows if squad else moses_rows, *where)

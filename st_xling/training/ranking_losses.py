@@ -21,7 +21,8 @@ from sentence_transformers.cross_encoder import losses as st_losses
 from torch import nn
 
 from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
-from st_xling.training.recipe_files import check_keys, nearest, option_types, read_value
+from st_xling.training.recipe_files import check_keys, option_types, read_value
+from st_xling.utils.checks import nearest_name
 from st_xling.utils.options import is_checked
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
         raise ValueError(f"{where} names one loss, as in {{list_net: {{mini_batch_size: 16}}}}: got {section!r}.")
     [(name, options)] = section.items()
     if name not in loss_names():
-        raise ValueError(f"{where} {name!r} is not known{nearest(str(name), loss_names())}")
+        raise ValueError(f"{where} {name!r} is not known{nearest_name(str(name), loss_names())}")
     return RankingLoss(name, _loss_options(name, {} if options is None else options, f"{where}.{name}"))
 
 

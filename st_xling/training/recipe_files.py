@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import inspect
 from collections.abc import Callable, Iterable
@@ -13,6 +12,7 @@ from typing import Any
 
 import yaml
 
+from st_xling.utils.checks import nearest_name
 from st_xling.utils.options import check_option, kinds_of, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
@@ -78,7 +78,7 @@ def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
             raise ValueError(f"no recipe file at {path}; the named recipes are {', '.join(names)}")
         return path.read_text(encoding="utf-8")
     if name_or_path not in names:
-        raise ValueError(f"no recipe is called {name_or_path!r}{nearest(name_or_path, names)}")
+        raise ValueError(f"no recipe is called {name_or_path!r}{nearest_name(name_or_path, names)}")
     return (_FOLDER / f"{name_or_path}.yaml").read_text(encoding="utf-8")
 
 
@@ -97,14 +97,7 @@ def check_keys(section: Any, known: Iterable[str], where: str) -> None:
         raise ValueError(f"{where} must be a mapping of keys: got {section!r}.")
     for key in section:
         if key not in known:
-            raise ValueError(f"{where} has no key {key!r}{nearest(str(key), known)}")
-
-
-def nearest(key: str, known: Iterable[str]) -> str:
-    """Return the end of an error message: the valid key closest to ``key``, or all of them."""
-    known = list(known)
-    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; it is one of {', '.join(known)}"
+            raise ValueError(f"{where} has no key {key!r}{nearest_name(str(key), known)}")
 
 
 def merge(base: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:

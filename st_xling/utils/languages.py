@@ -25,7 +25,7 @@ _SCRIPT = f"[-_](?i:{_SCRIPTS.replace(' ', '|')})"
 # A hyphen also joins the languages of a pair, so that only capitals mark a region after it: "pt-BR-en", "de-en-GB".
 _REGION = "(?:-[A-Z]{2}|_[A-Za-z]{2}|[-_][0-9]{3})"
 _STRICT = re.compile(f"([a-z]{{2,3}})({_SCRIPT})?({_REGION})?")
-_CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2,4})?")
+_CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2})?")
 # In file names a region is in capitals after an underscore, too: "de-en_test.tsv". A hyphen before it would take
 # "built-in-to.tsv" for a pair. Some regions are known in small letters, as OPUS has them, before they are read as codes
 # of languages: tw is Twi.

@@ -44,7 +44,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 # A sentence may begin with a tag, such as <b>: these begin files of corpora.
 _XML = re.compile(
     rb"\s*<(?:!--|(?:\?xml|!doctype|html|tmx|srcset|refset|tstset|mteval|cesalign|doc|chapter|url|talkid|tei(?:corpus|\.2)?"
-    rb"|xliff|corpus|text|s(?=\s+id=))[\s>])",
+    rb"|xliff|corpus|text|seg|s(?=\s+id=))[\s>])",
     re.IGNORECASE,
 )
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")

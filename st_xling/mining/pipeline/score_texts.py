@@ -44,7 +44,7 @@ from st_xling.mining.pipeline.work import (
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import hash_sentence
 from st_xling.mining.vectors import vectors_from
-from st_xling.utils.checks import check_choice
+from st_xling.utils.checks import check_choice, helpful_arguments
 from st_xling.utils.choices import Engine, Margin, PairFormat, StoreDtype
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
@@ -93,6 +93,7 @@ class ScoreReport:
         return [first, *faulty, *outcome_lines(self.rejected, self.best)]
 
 
+@helpful_arguments
 def score_texts(
     pairs: str | Path,
     out: Output,
