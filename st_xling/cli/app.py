@@ -191,6 +191,10 @@ class Command(TyperCommand):
                 is_file = spec is None or len(names) > 1 or file_ending(unpacked_name(path)) in ENDINGS
                 if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
                     raise FileNotFoundError(describe_missing(path))
+        elif metavar in ("FILE", "XX=FILE"):
+            path = home_path(value.partition("=")[2] if metavar == "XX=FILE" else value)
+            if not path.exists() and not any(map(Path.is_file, path.parents)):
+                raise FileNotFoundError(describe_missing(path))
         elif metavar == "MODEL" and self.name not in ("card", "push", "reproduce") and value not in NAMES:
             check_model(value.partition("?")[0] if self.name == "compare" else value, revision)
 

@@ -297,12 +297,14 @@ def reproduce(
 
     All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
-    from st_xling.reproduce import load_paper
-    from st_xling.reproduce import reproduce as run
-    from st_xling.reproduce.report import text
+    from st_xling.reproduce.paper import load_paper
 
     runs = numbers("--seeds", seeds) or [0]
     loaded = load_paper(paper, table or [], rows=rows or (), scale=scale, model=model, seeds=runs, precision=precision)
+    # Only now what needs torch: errors of names are told at once.
+    from st_xling.reproduce import reproduce as run
+    from st_xling.reproduce.report import text
+
     results = run(loaded, out, data=data or os.environ.get("ST_XLING_DATA"), jobs=jobs, overwrite=overwrite)
     print(text(results))
     print(f"\n{out / loaded.file_name}.md", file=sys.stderr)
