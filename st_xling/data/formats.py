@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
-from st_xling.data.columns import Languages, Layout, Row
+from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
 from st_xling.data.squad_form import read_json, read_squad
 from st_xling.utils.languages import (
     canonical_language,
@@ -54,6 +54,7 @@ NOT_LANGUAGES = {
 """File endings that look like language codes but are not."""
 
 BATCH_ROWS = 1000
+_HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
 _ENDED = "\n"  # no line holds it
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -404,7 +405,9 @@ def _columns(part: Sequence[Row], layout: Layout, where: str, faults: FaultLog) 
         widths = set(map(len, rows))
         if (widths == {layout.width} if layout.width else min(widths) >= layout.least) and layout.header not in rows:
             cells = list(zip(*rows))  # the usual case, at the speed of C
-            return [lines, *([code] * len(lines) for code in layout.languages), *(cells[key] for key in layout.keys)]
+            if _HEADER_WORDS.isdisjoint(cells[layout.keys[0]]):
+                codes = ([code] * len(lines) for code in layout.languages)
+                return [lines, *codes, *(cells[key] for key in layout.keys)]
     return list(zip(*_cells(part, layout, where, faults))) or [()] * (len(layout.keys) + 3)
 
 
@@ -422,7 +425,7 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
                 wanted = str(width or f"at least {least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
                 continue
-            if row == layout.header:
+            if row == layout.header or tuple(row) in PARALLEL_NAMES:
                 faults.add(where, number, "second header", ", ".join(row))
                 continue
         else:

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from accelerate.utils import broadcast
+from datasets import Dataset
 from huggingface_hub import HfApi
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
@@ -308,6 +309,19 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         return known[name]
 
 
+def _check_columns(dataset: Dataset, *, has_loss: bool) -> None:
+    """Raise ``ValueError`` for texts that are ``None``, or rows without a label where no loss is given."""
+    if empty := [name for name in dataset.column_names if dataset.data.column(name).null_count]:
+        raise ValueError(
+            f"expected text in every row, got None in the column {empty[0]}; drop these rows: dataset.filter(…)"
+        )
+    if not has_loss and not {"label", "labels", "score", "scores"} & {*dataset.column_names}:
+        raise ValueError(
+            "expected a loss, got None; pass one, such as loss=TranslationRankingLoss(model). The default of "
+            "sentence-transformers, CoSENTLoss, needs a column of scores."
+        )
+
+
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -372,6 +386,11 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     data_collator_class = CrossLingualDataCollator
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = dict(zip(("model", "args", "train_dataset", "eval_dataset", "loss"), args)) | kwargs
+        data = given.get("train_dataset")
+        for dataset in data.values() if isinstance(data, dict) else [data]:
+            if isinstance(dataset, Dataset):
+                _check_columns(dataset, has_loss=given.get("loss") is not None)
         super().__init__(*args, **kwargs)
         parts = [*self._all_losses().modules()]
         for part in parts:
