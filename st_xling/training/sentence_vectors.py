@@ -190,7 +190,7 @@ class VectorCache:
         name = hashlib.sha256(keys + ",".join(sorted(tensors)).encode()).hexdigest()[:32]
         tensors[_TEXTS] = np.frombuffer(keys, np.uint8).reshape(-1, 16)
         with atomic_path(self.folder / f"{name}.safetensors") as temporary:
-            save_file(tensors, str(temporary))
+            save_file(tensors, str(temporary), metadata={key: _digest(matrix) for key, matrix in tensors.items()})
 
 
 class CachedRows:
@@ -242,6 +242,8 @@ def cached_rows(folder: Path, texts: Sequence[str], column: Named) -> CachedRows
             found = [(place, key) for place, key in enumerate(_keys(file)) if key in wanted]
             if found:
                 matrices.append(file.get_tensor(column.name))
+                if _digest(matrices[-1].numpy()) != (file.metadata() or {}).get(column.name):
+                    raise ValueError(f"{path} is damaged; remove it, and its texts are encoded again.")
         for place, key in found:
             places[wanted.pop(key)] = len(matrices) - 1, place
     assert matrices and not wanted, f"{len(wanted)} texts were not filled in"
@@ -254,6 +256,10 @@ def _files(folder: Path) -> list[Path]:
 
 def _hashes(texts: Sequence[str]) -> list[bytes]:
     return [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
+
+
+def _digest(matrix: np.ndarray) -> str:
+    return hashlib.sha256(np.ascontiguousarray(matrix).data).hexdigest()
 
 
 def _keys(file: safe_open) -> list[bytes]:

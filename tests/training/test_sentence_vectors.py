@@ -71,6 +71,11 @@ def test_what_is_no_cache(model: Any, tmp_path: Path) -> None:
     cache = VectorCache(model, tmp_path / "cache")
     cache.fill(TEXTS, COLUMNS)
     [path] = cache.folder.glob("*.safetensors")
-    path.write_bytes(path.read_bytes()[:40])
+    content = bytearray(path.read_bytes())
+    content[-200] ^= 0x40
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="is damaged; remove it"):
+        [cache.read(TEXTS, column) for column in COLUMNS]
+    path.write_bytes(content[:40])
     with pytest.raises(ValueError, match=r"safetensors is damaged .* remove it, and its texts are encoded again"):
         cache.fill(TEXTS, COLUMNS)
