@@ -150,7 +150,7 @@ def test_a_model_that_is_not_there_comes_before_the_data(
     words = ["nobody/no-model" if word == "MODEL" else word for word in COMMANDS[command]]
     assert main(words) == 2
     assert "no encoder could be loaded from the Hub id or folder 'nobody/no-model'" in capsys.readouterr().err
-    for name in ("absent.txt", "absent.de", "absent.en", "absent.tsv"):
+    for name in ("absent.txt", "absent.de", "absent.en", "absent.tsv", "absent.jsonl"):
         (tmp_path / name).touch()
     words = [str(prompted) if word == "MODEL" else word for word in COMMANDS[command]]
     if "rerank" in command:
