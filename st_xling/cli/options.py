@@ -17,9 +17,9 @@ def option(*flags: str, help: str, default: Any = None, panel: str | None = None
     return typer.Option(default, *flags, help=help, rich_help_panel=panel, show_default=False, **settings)
 
 
-def argument(metavar: str | None, help: str, default: Any = None, **settings: Any) -> Any:
+def argument(metavar: str | None, help: str, default: Any = None) -> Any:
     """Declare a positional argument."""
-    return typer.Argument(default, metavar=metavar, help=help, show_default=False, **settings)
+    return typer.Argument(default, metavar=metavar, help=help, show_default=False)
 
 
 def given(**options: Any) -> dict[str, Any]:

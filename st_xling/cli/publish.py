@@ -19,7 +19,7 @@ DATASET = "For a file of pairs"
 @app.command("card", cls=Command)
 def card(
     context: typer.Context,
-    model: Path = argument("MODEL", "Folder of the model.", default=..., exists=True),
+    model: Path = argument("MODEL", "Folder of the model.", default=...),
     license: str | None = option(
         "--license", metavar="ID", help="License, as the Hub spells it: apache-2.0, cc-by-4.0, …"
     ),
@@ -53,6 +53,7 @@ def card(
     The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
+    check_folder(model)
     from st_xling.hub.card import CardOptions, write_card
 
     licenses = {}
@@ -85,9 +86,7 @@ def card(
 @app.command("push", cls=Command)
 def push(
     context: typer.Context,
-    model: Path = argument(
-        "MODEL", "Folder of the model, or a file of pairs to publish as a data set.", default=..., exists=True
-    ),
+    model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set.", default=...),
     repo: str = argument("REPO", "user/name on the Hub, created if missing.", default=...),
     # Unset is not public: an organization may make its repositories private by default.
     private: bool | None = option("--private", help="Make the repository private."),
@@ -154,6 +153,7 @@ def push(
             print(dataset.url)
         write_results(context, {"push": dataclasses.asdict(dataset)})
         return
+    check_folder(model)
     from st_xling.hub.push import push_model
 
     report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)
@@ -166,6 +166,12 @@ def push(
         print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
         print(report.url)
     write_results(context, {"push": dataclasses.asdict(report)})
+
+
+def check_folder(model: Path) -> None:
+    """Raise ``ValueError`` if there is no such folder, before torch is imported."""
+    if not model.is_dir():
+        raise ValueError(f"expected the folder of a model: there is no folder {model}; give one, such as a copy.")
 
 
 def _size(count: int) -> str:

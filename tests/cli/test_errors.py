@@ -170,7 +170,7 @@ def test_an_error_is_one_line(
         ("transfer pos tiny --train en=absent --test de=b --out x", "expected a file absent"),
         ("align-words phrasebook:de --model tiny --gold absent", "expected a file absent"),
         ("reproduce dpa 1 --out x", "'dpa'"),
-        ("card absent", "'absent' does not exist"),
+        ("card absent", "there is no folder absent"),
         ("train dap --lr 1e-5", "did you mean --learning-rate?"),
         ("train dap --lr=1e-5", "No such option: --lr; did you mean --learning-rate?"),
         ("train dap --output_dir x", "No such option: --output_dir; did you mean --out?"),

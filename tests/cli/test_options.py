@@ -31,7 +31,7 @@ def test_lists_take_commas_spaces_and_repeats() -> None:
     line = "st-xling evaluate bucc m --data d --pairs"
     for words in ("de-en,fr-en", "de-en fr-en", "de-en --pairs fr-en"):
         assert parse(f"{line} {words}")["pairs"] == ["de-en", "fr-en"]
-    assert parse("st-xling card . --languages ''")["languages"] == []
+    assert parse("st-xling card m --languages ''")["languages"] == []
     assert numbers("--seeds", ["0,2", "1"]) == [0, 2, 1]
     with pytest.raises(ValueError, match="--seeds must be distinct whole numbers.*0,0"):
         numbers("--seeds", ["0,0"])
@@ -68,7 +68,7 @@ def test_the_help_lists_every_recipe() -> None:
         ("mine a b --out c --k many", "--k"),
         ("encode m t --out x --dtype flot16", "float16"),
         ("train dap", "--model, --data, --out"),
-        ("card . b", "b"),
+        ("card a b", "b"),
         ("evaluate tatoeba m", "--data"),
     ],
 )

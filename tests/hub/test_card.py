@@ -243,7 +243,7 @@ def test_damaged_files_are_named(name, content, place, tmp_path, capsys):
 
 
 def test_a_folder_without_a_model_is_refused(tmp_path, capsys):
-    for folder, message in ((tmp_path, "expected the folder of a model"), ("a/b", "'a/b' does not exist")):
+    for folder, message in ((tmp_path, "expected the folder of a model"), ("a/b", "there is no folder a/b")):
         assert main(["card", str(folder)]) == 2
         assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
