@@ -62,7 +62,7 @@ OUTPUTS = frozenset(("out", "json", "rejects", "work"))
 
 POSITIVE = ("batch_size", "epochs", "layer", "learning_rate", "max_steps", "truncate_dim")
 """Numbers that must be above 0."""
-TEXTS = ("SOURCE", "TARGET", "TEXT")
+FILES = ("SOURCE", "TARGET", "TEXT", "FILE")
 SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
 ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
 """Endings of names that can only be files."""
@@ -181,8 +181,10 @@ class Command(TyperCommand):
         from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, read_options, split_spec
         from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
 
-        if metavar in TEXTS or metavar in SPECS:
-            spec = None if metavar in TEXTS else split_spec(value)
+        if metavar == "XX=FILE":
+            metavar, value = "FILE", value.partition("=")[2]
+        if metavar in FILES or metavar in SPECS:
+            spec = None if metavar in FILES else split_spec(value)
             if spec is not None:
                 read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
             names = [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(",")
@@ -191,10 +193,6 @@ class Command(TyperCommand):
                 is_file = spec is None or len(names) > 1 or file_ending(unpacked_name(path)) in ENDINGS
                 if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
                     raise FileNotFoundError(describe_missing(path))
-        elif metavar in ("FILE", "XX=FILE"):
-            path = home_path(value.partition("=")[2] if metavar == "XX=FILE" else value)
-            if not path.exists() and not any(map(Path.is_file, path.parents)):
-                raise FileNotFoundError(describe_missing(path))
         elif metavar == "MODEL" and self.name not in ("card", "push", "reproduce") and value not in NAMES:
             check_model(value.partition("?")[0] if self.name == "compare" else value, revision)
 

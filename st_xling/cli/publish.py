@@ -53,7 +53,7 @@ def card(
     The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
-    check_folder(model)
+    _check_folder(model)
     from st_xling.hub.card import CardOptions, write_card
 
     licenses = {}
@@ -153,7 +153,7 @@ def push(
             print(dataset.url)
         write_results(context, {"push": dataclasses.asdict(dataset)})
         return
-    check_folder(model)
+    _check_folder(model)
     from st_xling.hub.push import push_model
 
     report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)
@@ -168,7 +168,7 @@ def push(
     write_results(context, {"push": dataclasses.asdict(report)})
 
 
-def check_folder(model: Path) -> None:
+def _check_folder(model: Path) -> None:
     """Raise ``ValueError`` if there is no such folder, before torch is imported."""
     if not model.is_dir():
         raise ValueError(f"expected the folder of a model: there is no folder {model}; give one, such as a copy.")

@@ -31,25 +31,8 @@ from st_xling.utils.languages import (
 from st_xling.utils.text import describe_missing, file_ending, is_blank, open_bytes, unescape_cell, unpacked_name
 
 NOT_LANGUAGES = {
-    "tsv",
-    "csv",
-    "txt",
-    "log",
-    "zip",
-    "tar",
-    "bz",
-    "xz",
-    "md",
-    "py",
-    "sh",
-    "xml",
-    "ids",
-    "dev",
-    "tmx",
-    "src",
-    "ref",
-    "tgt",
-    "trg",
+    *("tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"),
+    *("src", "ref", "tgt", "trg"),  # of WMT
 }
 """File endings that look like language codes but are not."""
 
@@ -405,7 +388,7 @@ def _columns(part: Sequence[Row], layout: Layout, where: str, faults: FaultLog) 
         widths = set(map(len, rows))
         if (widths == {layout.width} if layout.width else min(widths) >= layout.least) and layout.header not in rows:
             cells = list(zip(*rows))  # the usual case, at the speed of C
-            if _HEADER_WORDS.isdisjoint(cells[layout.keys[0]]):
+            if _HEADER_WORDS.isdisjoint(cells[layout.keys[0]]):  # else a header of a file that was appended, perhaps
                 codes = ([code] * len(lines) for code in layout.languages)
                 return [lines, *codes, *(cells[key] for key in layout.keys)]
     return list(zip(*_cells(part, layout, where, faults))) or [()] * (len(layout.keys) + 3)

@@ -311,10 +311,12 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
 
 def _check_columns(dataset: Dataset, *, has_loss: bool) -> None:
     """Raise ``ValueError`` for texts that are ``None``, or rows without a label where no loss is given."""
-    if empty := [name for name in dataset.column_names if dataset.data.column(name).null_count]:
-        raise ValueError(
-            f"expected text in every row, got None in the column {empty[0]}; drop these rows: dataset.filter(…)"
-        )
+    for name in dataset.column_names:
+        # The table also has the rows that `filter` dropped, so that only a column with None is read to be sure.
+        if dataset.data.column(name).null_count and dataset.with_format("arrow")[:].column(name).null_count:
+            raise ValueError(
+                f"expected text in every row, got None in the column {name}; drop these rows: dataset.filter(…)"
+            )
     if not has_loss and not {"label", "labels", "score", "scores"} & {*dataset.column_names}:
         raise ValueError(
             "expected a loss, got None; pass one, such as loss=TranslationRankingLoss(model). The default of "

@@ -234,6 +234,7 @@ def test_a_data_set_with_none_or_without_a_loss(make_model: Make, tmp_path: Path
     model, columns = make_model(), {"source": ["Ja.", "Nein."], "target": ["Yes.", None]}
     with pytest.raises(ValueError, match="got None in the column target"):
         trainer(model, Dataset.from_dict(columns), tmp_path)
+    trainer(model, Dataset.from_dict(columns).filter(lambda row: row["target"] is not None), tmp_path)
     rows = Dataset.from_dict({**columns, "target": ["Yes.", "No."]})
     with pytest.raises(ValueError, match="expected a loss, got None"):
         CrossLingualTrainer(model=model, args=arguments(tmp_path), train_dataset=rows)
