@@ -35,7 +35,6 @@ def card(
     ),
     json: Path | None = opts.JSON,
     title: str | None = option("--title", panel=TEXTS, help="Name of the model."),
-    purpose: str | None = option("--purpose", panel=TEXTS, help="Sentence under the title."),
     intended_use: str | None = option("--intended-use", panel=TEXTS, help="Intended use, above the limits."),
     limits: str | None = option("--limits", panel=TEXTS, help="Instead of the generated ones."),
     author: list[str] | None = option("--author", panel=TEXTS, help="Author of the model (repeatable)."),
@@ -68,7 +67,6 @@ def card(
         license_link=license_link,
         title=title,
         base_model=base_model,
-        purpose=purpose,
         intended_use=intended_use,
         limits=limits,
         repo_id=repo,
@@ -93,8 +91,6 @@ def push(
     revision: str | None = option(
         "--revision", metavar="BRANCH", help="Branch to push to, created from main if missing."
     ),
-    pr: bool = option("--pr", default=False, help="Open a pull request instead."),
-    message: str | None = option("--message", help="First line of the commit."),
     dry_run: bool = option(
         "--dry-run",
         default=False,
@@ -128,8 +124,8 @@ def push(
     such a data set.
     """
     if model.is_file():
-        if revision or pr or message:
-            raise ValueError("--revision, --pr and --message are for models; omit them for a file of pairs.")
+        if revision:
+            raise ValueError("--revision is for models; omit it for a file of pairs.")
         if not (source_language and target_language and license):
             raise ValueError("a data set needs --source-language, --target-language and --license.")
         from st_xling.hub.dataset import push_dataset
@@ -156,7 +152,7 @@ def push(
     _check_folder(model)
     from st_xling.hub.push import push_model
 
-    report = push_model(model, repo, private=private, revision=revision, create_pr=pr, message=message, dry_run=dry_run)
+    report = push_model(model, repo, private=private, revision=revision, dry_run=dry_run)
     if report.url is None:
         width = max(len(file.path) for file in report.files)
         for file in report.files:

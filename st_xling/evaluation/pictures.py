@@ -1,30 +1,36 @@
-"""Pictures of an evaluation, and what is recorded for them: states of translations, scores of mined pairs."""
+"""Pictures: token states and cosines before and after training; saved results, for the card; scores of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling.evaluation.results import Row, SavedResults
 from st_xling.utils.io import atomic_writer
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
     from st_xling.evaluation.mining_scores import EvaluatedPairs
 
-#: Pairs of sentences that pictures show, where they are drawn, and where the start of a run waits for its picture.
-SENTENCES = 100
-PICTURE = "pictures/token_states.png"
-SENTENCE_PICTURE = "pictures/sentence_vectors.png"
-COSINES = "pictures/cosines.png"
+#: Folder of pictures in a model's folder.
+PICTURES = "pictures"
+SENTENCE_PICTURE = f"{PICTURES}/sentence_vectors.png"
+
+# Pairs of sentences that pictures show, and where the start of a run waits for its picture.
+_SENTENCES = 100
 _IN_HEAT_MAP = 14
 _START = "token_states.safetensors"
-
-BINS = 40
+_BINS = 40
+_BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
+_RESULTS_DPI = 110
+_MOST_ROWS = 120
 
 
 def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_size: int = 64) -> Tensor:
@@ -76,11 +82,9 @@ def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
 
 def _panels(titles: Iterable[str], size: tuple[float, float]) -> tuple[Any, list[Any]]:
     """Make a figure with a panel for each title, side by side."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure, names = Figure(figsize=size, layout="constrained"), list(titles)
-    FigureCanvasAgg(figure)
     return figure, [figure.add_subplot(1, len(names), place, title=name) for place, name in enumerate(names, 1)]
 
 
@@ -148,7 +152,7 @@ def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mappi
 
     Args:
         models: Title → encoder; one that is centered by language encodes each side by the route of its language.
-        data: Name → pairs; up to :data:`SENTENCES` of the first are shown.
+        data: Name → pairs; up to 100 of the first are shown.
         path: PNG to write.
 
     Source:
@@ -169,7 +173,7 @@ def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mappi
 def _shown(data: Mapping[str, Any]) -> tuple[tuple[list[str], list[str]], tuple[str, str]]:
     """Source and target texts that a picture shows, and their languages."""
     first = next(iter(data.values()), None)
-    rows = [] if first is None else list(first.select(range(min(SENTENCES, len(first)))))
+    rows = [] if first is None else list(first.select(range(min(_SENTENCES, len(first)))))
     source, target = ([row[column] for row in rows] for column in ("source", "target"))
     languages = (rows[0]["source_language"], rows[0]["target_language"]) if rows else ("source", "target")
     return (source, target), languages
@@ -181,7 +185,7 @@ class TrainingPicture:
     What is drawn of the start lies in the run's ``training`` folder until then, so that a run that is resumed has it.
 
     Args:
-        data: Name → pairs, such as development pairs; up to :data:`SENTENCES` of the first are shown.
+        data: Name → pairs, such as development pairs; up to 100 of the first are shown.
         recipe: Its name, for the title.
     """
 
@@ -209,8 +213,8 @@ class TrainingPicture:
         heat = {title: seen["cosines"] for title, seen in panels.items()}
         points = {title: (seen["source"], seen["target"]) for title, seen in panels.items()}
         pictures = [
-            draw_cosines(heat, folder / COSINES, labels=(labels[0], labels[1])),
-            draw_token_points(points, folder / PICTURE, languages=self.languages),
+            draw_cosines(heat, folder / PICTURES / "cosines.png", labels=(labels[0], labels[1])),
+            draw_token_points(points, folder / PICTURES / "token_states.png", languages=self.languages),
         ]
         start.unlink()
         return pictures
@@ -238,7 +242,7 @@ def _label(text: str) -> str:
     return shown.replace("$", r"\$") if can else "…"
 
 
-def score_histogram(pairs: EvaluatedPairs, *, bins: int = BINS) -> dict[str, Any]:
+def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
     """Count mined pairs by score: few enough numbers to be saved with a model.
 
     Returns:
@@ -253,3 +257,122 @@ def score_histogram(pairs: EvaluatedPairs, *, bins: int = BINS) -> dict[str, Any
         np.histogram(pairs.scores[rows], bins=edges)[0].tolist() for rows in (pairs.is_correct, ~pairs.is_correct)
     )
     return {"low": float(edges[0]), "high": float(edges[-1]), "correct": correct, "wrong": wrong}
+
+
+def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) -> None:
+    """Draw saved results into a model's folder: measures by language, and scores of mined pairs.
+
+    A picture of results that are no longer there is removed.
+
+    Args:
+        folder: Of the model.
+        evaluations: Titles, with the results.
+    """
+    drawn = {"accuracy_by_language.png": _bars(evaluations), "score_histogram.png": _histograms(evaluations)}
+    for name, panels in drawn.items():
+        if panels:
+            _save_panels(panels, folder / PICTURES / name)
+        else:
+            (folder / PICTURES / name).unlink(missing_ok=True)
+
+
+def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | None = None) -> None:
+    """Draw a histogram of the scores of pairs, and the threshold that they passed."""
+    values = np.array([score for score in scores if score is not None], dtype=float)
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=40)
+
+    def panel(axes: Axes) -> None:
+        axes.stairs(counts, edges, fill=True, color=_BLUE)
+        if threshold is not None:
+            axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
+        axes.set_ylabel("pairs", fontsize=8)
+        _finish(axes, "Scores of the pairs", "score", legend=int(threshold is not None))
+
+    _save_panels([(2.4, panel)], path)
+
+
+Panels = list[tuple[float, Callable[["Axes"], None]]]
+"""Height of each panel in inches, and what draws it."""
+
+
+def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
+    """Make a panel for each evaluation, with a bar for each language and measure."""
+    panels: Panels = []
+    for title, result in evaluations:
+        rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
+        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
+        if rows and columns:
+            row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
+            panel = partial(_bar_panel, title=title, rows=rows, columns=columns)
+            panels.append((1.0 + row_inches * len(rows), panel))
+    return panels
+
+
+def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+    places, thick = np.arange(len(rows)), 0.8 / len(columns)
+    for number, (column, color) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
+        values = [100 * (row.values[column] or 0.0) for row in rows]
+        heights = places + (number - (len(columns) - 1) / 2) * thick
+        axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
+        for height, value in zip(heights, values):
+            axes.text(min(value, 100) + 0.8, height, f"{value:.1f}", va="center", fontsize=7, color="#333333")
+    axes.set_yticks(places, [_drawable(row.label) for row in rows], fontsize=8)
+    axes.set_ylim(len(rows) - 0.45, -0.55)
+    axes.set_xlim(0, 107)
+    axes.set_xticks(range(0, 101, 20))
+    only = f": {next(iter(columns.values()))}" if len(columns) == 1 else ""
+    _finish(axes, _drawable(f"{title}{only}"), "%", legend=len(columns) if len(columns) > 1 else 0)
+
+
+def _histograms(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
+    """Make a panel for each pair of languages, with the scores of candidate pairs and the threshold."""
+    panels: Panels = []
+    for _, result in evaluations:
+        thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
+        for pair, histogram in (result.figures.get("histograms") or {}).items():
+            panel = partial(_score_panel, pair=pair, histogram=histogram, threshold=thresholds.get(pair))
+            panels.append((2.1, panel))
+    return panels
+
+
+def _score_panel(axes: Axes, *, pair: str, histogram: dict, threshold: float | None) -> None:
+    correct, wrong = np.asarray(histogram["correct"]), np.asarray(histogram["wrong"])
+    edges = np.linspace(histogram["low"], histogram["high"], len(correct) + 1)
+    # On a logarithmic scale, since most candidates are no translations; side by side, since stacks would lie there.
+    axes.stairs(wrong, edges, fill=True, color=_ORANGE, alpha=0.55, label="other candidate pairs")
+    axes.stairs(correct, edges, color=_BLUE, linewidth=1.8, label="translations")
+    axes.set_yscale("log")
+    axes.set_ylim(0.7, 2 * max(2, correct.max(initial=1), wrong.max(initial=1)))
+    if threshold is not None:
+        axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
+    axes.set_ylabel("pairs", fontsize=8)
+    _finish(axes, _drawable(pair), "score", legend=3)
+
+
+def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
+    """Title, axes and a legend of so many columns, above the panel."""
+    axes.set_title(title, fontsize=10, loc="left")
+    axes.set_xlabel(unit, fontsize=8)
+    axes.tick_params(labelsize=8)
+    if legend:
+        axes.legend(frameon=False, fontsize=8, ncols=legend, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0)
+    for edge in ("top", "right"):
+        axes.spines[edge].set_visible(False)
+
+
+def _save_panels(panels: Panels, path: Path) -> None:
+    """Draw panels one below the other."""
+    from matplotlib.figure import Figure
+
+    heights = [height for height, _ in panels]
+    figure = Figure(figsize=(6.8, sum(heights)), layout="constrained")
+    grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
+    for place, (_, panel) in enumerate(panels):
+        panel(figure.add_subplot(grid[place]))
+    save_figure(figure, path, dpi=_RESULTS_DPI)
+
+
+def _drawable(text: str) -> str:
+    """Return a text as a picture can show it: the font has no Chinese, and a dollar sign would open a formula."""
+    shown = "".join(sign if sign.isprintable() and ord(sign) < 0x2E80 else "?" for sign in " ".join(text.split()))
+    return shown.replace("$", r"\$")[:40]

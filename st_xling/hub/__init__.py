@@ -1,15 +1,13 @@
 """A model's way to others: its card, and the Hub.
 
-- ``card``: writes a model's card by ``card_template.md`` from what its folder holds (``card_facts``),
-  with ``pictures``, as safe ``markdown``
+- ``card``: writes a model's card by ``card_template.md`` from the content of its folder (``card_facts``),
+  as safe ``markdown``
 - ``push``: which files of a folder are published; pushes them to the Hub, in one commit
 - ``dataset``: publishes a file of pairs as a data set, with a card
-- ``load``: loads a model from a folder or the Hub, and saves it with its card, results, thresholds and pictures
 """
 
 from st_xling.hub.card import CardOptions, card_text, write_card
-from st_xling.hub.dataset import DatasetReport, dataset_card, push_dataset
-from st_xling.hub.load import load, save
+from st_xling.hub.dataset import DatasetReport, push_dataset
 from st_xling.hub.push import HubError, PublishedFile, PushReport, published_files, push_model
 
 __all__ = [
@@ -19,11 +17,8 @@ __all__ = [
     "PublishedFile",
     "PushReport",
     "card_text",
-    "dataset_card",
-    "load",
     "published_files",
     "push_dataset",
     "push_model",
-    "save",
     "write_card",
 ]

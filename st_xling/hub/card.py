@@ -14,19 +14,19 @@ from pathlib import Path, PurePath
 from typing import Any
 
 import jinja2
-from huggingface_hub import EvalResult, ModelCardData
+from huggingface_hub import CardData, EvalResult
+from huggingface_hub.repocard_data import eval_results_to_model_index
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 
 from st_xling._version import __version__
+from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub import markdown
-from st_xling.hub.card_facts import CARD, CARD_FILE, CARD_FILE_VERSION, TASKS, CardFacts, CardOptions, read_facts
+from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions, read_facts
 from st_xling.hub.markdown import one_line
-from st_xling.hub.pictures import FOLDER as PICTURES
-from st_xling.hub.pictures import draw_pictures
 from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
@@ -64,12 +64,11 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         raise ValueError(
             f"licenses are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
         )
-    _render(facts)  # fails, if at all, before anything is written
-    options_said = {"version": CARD_FILE_VERSION, "said": facts.said.as_dict(), "found": dict(facts.looked_up)}
-    write_json(facts.folder / CARD_FILE, options_said)
-    draw_pictures(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
+    draw_results(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
+    text = _render(facts)  # shows the pictures that are there
+    write_json(facts.folder / CARD_FILE, {"said": facts.said.as_dict(), "found": dict(facts.looked_up)})
     path = facts.folder / CARD
-    write_atomic(path, _render(facts).encode("utf-8"))
+    write_atomic(path, text.encode("utf-8"))
     return path
 
 
@@ -109,30 +108,32 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
     return without_folders(shlex.join(shown))
 
 
-def card_metadata(facts: CardFacts) -> ModelCardData:
-    """Return the YAML at the top: sentence-transformers' card data, and results that leaderboards read."""
+def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
+    """Return the YAML at the top, sentence-transformers' card data and results that leaderboards read; and citations.
+
+    What is said of the model comes first, its results last.
+    """
     st_data = _st_card_data(facts)
     results = [each for result in facts.evaluations for each in eval_results(result)]
     options, base_model = facts.options, facts.base_model
     relation = facts.slim["relation"] if facts.slim else "adapter" if facts.kind.adapters else "finetune"
-    said: dict[str, Any] = {
-        "language": st_data.language or None,
-        "language_bcp47": list(facts.languages) if any(re.search("[-_]", code) for code in facts.languages) else None,
-        "license": st_data.license or None,
-        "license_name": one_line(options.license_name) if options.license_name else None,
-        "license_link": one_line(options.license_link) if options.license_link else None,
-        "library_name": st_data.library_name,
-        "pipeline_tag": st_data.pipeline_tag,
-        "tags": st_data.tags,
-        "base_model": base_model,
-        "base_model_relation": str(relation) if base_model else None,
-        "datasets": st_data.datasets or None,
-        "metrics": list(dict.fromkeys(result.metric_type for result in results)) or None,
-    }
-    data = ModelCardData(**said, model_name=st_data.model_name if results else None, eval_results=results or None)
-    # As dumped: what is said of the model first, its results last.
-    data.__dict__ = {key: data.__dict__[key] for key in [*said, *(key for key in data.__dict__ if key not in said)]}
-    return data
+    metadata = CardData(
+        language=st_data.language or None,
+        language_bcp47=list(facts.languages) if any(re.search("[-_]", code) for code in facts.languages) else None,
+        license=st_data.license or None,
+        license_name=one_line(options.license_name) if options.license_name else None,
+        license_link=one_line(options.license_link) if options.license_link else None,
+        library_name=st_data.library_name,
+        pipeline_tag=st_data.pipeline_tag,
+        tags=st_data.tags,
+        base_model=base_model,
+        base_model_relation=str(relation) if base_model else None,
+        datasets=st_data.datasets or None,
+        metrics=list(dict.fromkeys(result.metric_type for result in results)) or None,
+    )
+    if results:
+        metadata["model-index"] = eval_results_to_model_index(str(st_data.model_name), results)
+    return metadata, st_data.citations
 
 
 def eval_results(result: SavedResults) -> list[EvalResult]:
@@ -202,12 +203,11 @@ def _template() -> jinja2.Template:
 
 
 def _render(facts: CardFacts) -> str:
-    data, st_data = card_metadata(facts), _st_card_data(facts)
+    metadata, citations = card_metadata(facts)
     tasks = facts.kind.tasks[:2] if len(facts.kind.tasks) > 1 else facts.hub_languages
-    kind = CrossEncoder if facts.kind.kind in ("cross-encoder", "classifier") else SentenceTransformer
+    kind = SentenceTransformer if facts.kind.is_encoder else CrossEncoder
     text = _template().render(
-        data.to_dict(),
-        card_data=data.to_yaml(),
+        card_data=metadata.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
         examples=_examples(tasks),
@@ -215,7 +215,7 @@ def _render(facts: CardFacts) -> str:
         place=facts.options.repo_id or kind._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
         duration=duration,
         st_xling_version=__version__,
-        citations=st_data.citations,
+        citations=citations,
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
         repr=repr,
         prompt=_prompt(facts),
@@ -241,11 +241,7 @@ def _st_card_data(facts: CardFacts) -> BaseModelCardData:
         local_files_only=True,
         generate_widget_examples=False,
     )
-    if facts.kind.kind == "classifier":
-        data.tags, data.pipeline_tag = ["sentence-transformers"], "text-classification"
-    elif facts.kind.kind == "tagger":
-        data.tags, data.pipeline_tag, data.library_name = [], "token-classification", "transformers"
-    elif facts.kind.kind == "cross-encoder":
+    if not facts.kind.is_encoder:
         data.pipeline_tag = "text-ranking"
     data.base_model = facts.base_model
     data.datasets = list(dict.fromkeys(source.hub_id for source in facts.sources if source.hub_id))

@@ -29,7 +29,6 @@ from st_xling.utils.text import home_path
 CARD, CARD_FILE, RUN_FILE = "README.md", "card.json", "training/run.json"
 PHRASEBOOK_LICENSE = "apache-2.0"
 
-CARD_FILE_VERSION = 1  # of card.json
 _HUB_LICENSES = Path(__file__).with_name("licenses.txt").read_text(encoding="utf-8").splitlines()[1:]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
@@ -60,7 +59,6 @@ class CardOptions:
         data_licenses: Name of a training data set, as the card's table has it → its license. Added to earlier ones.
         languages: Codes; otherwise those of the training data.
         base_model: Hub id of the model that training started from, where it was a folder.
-        purpose: What the model does, instead of the generated sentences under the title.
         intended_use: What it is for, above the limits; paragraphs separated by blank lines.
         limits: Instead of the generated ones.
         authors: Who made the model.
@@ -77,7 +75,6 @@ class CardOptions:
     data_licenses: dict[str, str] = field(default_factory=dict)
     languages: tuple[str, ...] | None = None
     base_model: str | None = None
-    purpose: str | None = None
     intended_use: str | None = None
     limits: str | None = None
     authors: tuple[str, ...] | None = None
@@ -107,22 +104,17 @@ class CardOptions:
         return {name: list(value) if isinstance(value, tuple) else value for name, value in said.items()}
 
 
-Kind = Literal["encoder", "separate", "cross-encoder", "classifier", "tagger"]
-
-
 @dataclass(frozen=True)
 class ModelKind:
     """A model's shape.
 
     Attributes:
-        kind: ``"encoder"``; ``"separate"``: one encoder for queries and one for passages; ``"cross-encoder"``: one
-            score a pair; ``"classifier"``: several a pair; ``"tagger"``: labels of words, for transformers alone.
+        kind: ``"encoder"``; ``"separate"``: one encoder for queries and one for passages; ``"cross-encoder"``.
         dimension: Of the embeddings.
         max_tokens: Longer texts are cut.
         similarity: Function that the embeddings are compared by.
         adapters: Whether the weights are adapters on a base model, so that PEFT is needed.
         adapted: Name of that base model, where the adapters say it.
-        labels: That a classifier or tagger gives, if it names them.
         library_version: Of sentence-transformers, which saved it.
         tasks: Of ``encode``: languages that are centered by a mean of their own.
         layers: Of the transformer.
@@ -132,13 +124,12 @@ class ModelKind:
         default_prompt: Name of the one that ``encode`` puts there by itself.
     """
 
-    kind: Kind
+    kind: Literal["encoder", "separate", "cross-encoder"]
     dimension: int | None = None
     max_tokens: int | None = None
     similarity: str = "cosine"
     adapters: bool = False
     adapted: str | None = None
-    labels: tuple[str, ...] = ()
     library_version: str | None = None
     tasks: tuple[str, ...] = ()
     layers: int | None = None
@@ -156,10 +147,13 @@ def model_kind(folder: Path) -> ModelKind:
     """Read the kind of the model in ``folder`` from its configuration files.
 
     Raises:
-        ValueError: If there is no model of sentence-transformers or transformers.
+        ValueError: If there is no model of sentence-transformers, or it is a classifier of pairs.
     """
     if not (folder / "modules.json").is_file():
-        return _tagger(folder)
+        raise ValueError(
+            f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
+            "train one, or save it with model.save_pretrained."
+        )
     settings = read_json_object(folder / "config_sentence_transformers.json")
     # Modules in order; of a router, whose folders have longer names, its last route, by which documents go.
     configs = sorted(
@@ -181,9 +175,13 @@ def model_kind(folder: Path) -> ModelKind:
         "library_version": (settings.get("__version__") or {}).get("sentence_transformers"),
     }
     if settings.get("model_type") == "CrossEncoder":
-        config = read_json_object(folder / "config.json")
-        labels = _last_size(modules, "out_features") or len(_labels(config)) or 1
-        return ModelKind("cross-encoder" if labels == 1 else "classifier", labels=_labels(config), **shared)
+        labels = len(read_json_object(folder / "config.json").get("id2label") or ())
+        if (scores := _last_size(modules, "out_features") or labels or 1) > 1:
+            raise ValueError(
+                f"cards are for encoders, and cross-encoders with one score: {folder} has {scores} scores a pair; keep "
+                "the card that sentence-transformers writes."
+            )
+        return ModelKind("cross-encoder", **shared)
     return ModelKind(
         "separate" if (folder / "router_config.json").is_file() else "encoder",
         dimension=_last_size(modules, "out_features", "embedding_dimension", "word_embedding_dimension")
@@ -195,20 +193,6 @@ def model_kind(folder: Path) -> ModelKind:
         tasks=_language_routes(folder),
         **shared,
     )
-
-
-def _tagger(folder: Path) -> ModelKind:
-    config = read_json_object(folder / "config.json")
-    if any(str(name).endswith("ForTokenClassification") for name in config.get("architectures") or ()):
-        return ModelKind("tagger", max_tokens=_max_tokens(folder), labels=_labels(config))
-    raise ValueError(
-        f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
-        "train one, or save it with model.save_pretrained."
-    )
-
-
-def _labels(config: dict[str, Any]) -> tuple[str, ...]:
-    return tuple(map(str, (config.get("id2label") or {}).values()))
 
 
 def _language_routes(folder: Path) -> tuple[str, ...]:
@@ -276,8 +260,6 @@ _KINDS = {
     "encoder": "cross-lingual sentence encoder",
     "separate": "cross-lingual retriever with an encoder for queries and one for passages",
     "cross-encoder": "cross-lingual re-ranker (cross-encoder)",
-    "classifier": "classifier of sentence pairs",
-    "tagger": "tagger of words",
 }
 
 
@@ -447,12 +429,10 @@ def _read_card_file(path: Path) -> tuple[CardOptions, dict[str, Any] | None]:
     if not path.is_file():
         return CardOptions(), None
     content = read_json_object(path)
-    if content.get("version") != CARD_FILE_VERSION or not isinstance(content.get("said"), dict):
-        raise ValueError(f"{path} must be a file of st-xling card (version {CARD_FILE_VERSION}); remove it.")
     said: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in content["said"].items()
     }
-    return CardOptions(**said), content.get("found")
+    return CardOptions(**said), content["found"]
 
 
 def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]]:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.read import load_pairs
+from st_xling.evaluation.pictures import draw_scores
 from st_xling.hub.card_facts import check_license
 from st_xling.hub.markdown import code, fenced, plain
-from st_xling.hub.pictures import draw_scores
-from st_xling.hub.push import PublishedFile, check_repo_id, upload_folder
+from st_xling.hub.push import check_repo_id, upload_folder
 from st_xling.mining.text import json_object, tsv_cells
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import hub_language, language_name
@@ -24,10 +24,7 @@ from st_xling.utils.text import SCORED_COLUMNS, describe_missing, is_scored_head
 if TYPE_CHECKING:
     from datasets import Dataset
 
-#: Rows of a Parquet file.
-_SHARD_ROWS = 1_000_000
 _SHOWN = 10
-_SIZES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
 _PICTURE = "pictures/scores.png"
 
 
@@ -58,8 +55,6 @@ def push_dataset(
     results: str | Path | Mapping[str, Any] | None = None,
     private: bool | None = None,
     overwrite: bool = False,
-    token: str | None = None,
-    time_limit_s: float | None = None,
     dry_run: bool = False,
 ) -> DatasetReport:
     """Publish pairs as a data set that ``datasets.load_dataset`` and ``st-xling train --data`` read.
@@ -78,8 +73,6 @@ def push_dataset(
             filters, signature.
         private: Whether a new repository is private; by default as the account is set up.
         overwrite: Replace a data set that is in the repository.
-        token: Token with write permission; by default that of ``hf auth login`` or ``HF_TOKEN``.
-        time_limit_s: Give up after this many seconds; by default 120, and a second for each 32 KiB.
         dry_run: Only write the card, without asking the Hub.
     Raises:
         ValueError: For a file without pairs, an unknown license, results of another command, or a repository that has
@@ -88,49 +81,37 @@ def push_dataset(
     """
     check_repo_id(repo_id)
     check_license(license)
-    made_by = read_results(results) if isinstance(results, (str, Path)) else results or {}
+    made_by = _read_results(Path(results)) if isinstance(results, (str, Path)) else results or {}
     languages = (source_language, target_language)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as place:
         dataset = _dataset(Path(pairs), languages, cache=f"{place}/cache")
         folder = Path(place) / "dataset"
         (folder / "data").mkdir(parents=True)
-        if has_scores := "score" in dataset.column_names:
-            (folder / "pictures").mkdir()
+        if "score" in dataset.column_names:
             draw_scores(folder / _PICTURE, dataset["score"][:], _facts(made_by).get("threshold"))
-        card = dataset_card(dataset, repo_id, languages, license=license, made_by=made_by, picture=has_scores)
+        card = _card(dataset, repo_id, languages, license=license, made_by=made_by)
         if dry_run:
             return DatasetReport(repo_id, len(dataset), card)
         (folder / "README.md").write_text(card, encoding="utf-8")
-        shards = -(-len(dataset) // _SHARD_ROWS)
-        for number in range(shards):
-            name = f"train-{number:05}-of-{shards:05}.parquet"
-            dataset.shard(shards, number, contiguous=True).to_parquet(str(folder / "data" / name))
-        files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        dataset.to_parquet(str(folder / "data" / "train-00000-of-00001.parquet"))
         url = upload_folder(
             folder,
             repo_id,
-            files=[PublishedFile(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files],
             repo_type="dataset",
             private=private,
             message=f"Push {len(dataset):,} pairs",
             delete_patterns=["data/*", "pictures/*"],
             replace=overwrite,
-            token=token,
-            time_limit_s=time_limit_s,
         )
     return DatasetReport(repo_id, len(dataset), card, url)
 
 
-def read_results(path: str | Path) -> dict[str, Any]:
-    """Read what ``--json`` of ``mine``, ``score`` or ``align-documents`` wrote.
-
-    Raises:
-        ValueError: For other content.
-    """
-    if not Path(path).is_file():
+def _read_results(path: Path) -> dict[str, Any]:
+    """Read what ``--json`` of ``mine``, ``score`` or ``align-documents`` wrote; ``ValueError`` for other content."""
+    if not path.is_file():
         raise ValueError(f"results: {describe_missing(path)}")
-    content = read_json_object(Path(path))
-    if not (isinstance(content.get("signature"), str) and isinstance(_facts(content), Mapping) and _facts(content)):
+    content = read_json_object(path)
+    if not (content.get("signature") and _facts(content)):
         raise ValueError(
             f"{path} is not the JSON that st-xling mine, score or align-documents writes with --json; give that file, "
             "or leave the option out."
@@ -194,25 +175,10 @@ def _scored_rows(path: Path, codes: dict[str, str]) -> Iterator[dict[str, Any]]:
             raise ValueError(f"{path}:{number}: not a line of scored pairs ({error}); write the file again.") from None
 
 
-def dataset_card(
-    dataset: Dataset,
-    repo_id: str,
-    languages: tuple[str, str],
-    *,
-    license: str,
-    made_by: Mapping[str, Any] | None = None,
-    picture: bool = False,
+def _card(
+    dataset: Dataset, repo_id: str, languages: tuple[str, str], *, license: str, made_by: Mapping[str, Any]
 ) -> str:
-    """Write the card of a data set of pairs, with the metadata that the Hub reads.
-
-    Args:
-        dataset: The pairs, with columns ``source`` and ``target``, and ``score`` if they have one.
-        repo_id: Repository on the Hub.
-        languages: Codes of source and target.
-        license: License of the pairs, as the Hub spells it.
-        made_by: Results of the command that made the pairs, as its ``--json`` wrote them.
-        picture: Whether the repository has a histogram of the scores.
-    """
+    """Write the card of a data set of pairs, with the metadata that the Hub reads."""
     from huggingface_hub import DatasetCardData
 
     names = [language_name(code) for code in languages]
@@ -220,14 +186,14 @@ def dataset_card(
         language=list(dict.fromkeys(map(hub_language, languages))),
         license=license,
         task_categories=["translation", "sentence-similarity"],
-        size_categories=[_size_category(len(dataset))],
         pretty_name=f"{names[0]}–{names[1]} sentence pairs",
         tags=["parallel-text", "sentence-transformers", "st-xling"],
         configs=[{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}],
     )
     drawn = sorted(random.Random(0).sample(range(len(dataset)), min(_SHOWN, len(dataset))))
     rows = dataset.select(drawn)
-    columns = [name for name in ("score", "source", "target") if name in dataset.column_names]
+    has_scores = "score" in dataset.column_names
+    columns = [*(["score"] if has_scores else []), "source", "target"]
     table = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     table += [f"| {' | '.join(_cell(row[name]) for name in columns)} |" for row in rows]
     use = f'from datasets import load_dataset\n\npairs = load_dataset("{repo_id}", split="train")'
@@ -236,8 +202,8 @@ def dataset_card(
         f"---\n{data.to_yaml()}\n---",
         f"# {names[0]}–{names[1]} sentence pairs",
         f"{len(dataset):,} pairs of sentences in {names[0]} (`source`) and {names[1]} (`target`).",
-        *_provenance(made_by or {}),
-        *([f"![Histogram of the scores]({_PICTURE})"] if picture else []),
+        *_provenance(made_by),
+        *([f"![Histogram of the scores]({_PICTURE})"] if has_scores else []),
         "## Pairs drawn at random\n\n" + "\n".join(table),
         f"## Use\n\n{fenced(use, 'python')}\n\n{fenced(train, 'bash')}",
     ]
@@ -265,14 +231,3 @@ def _provenance(results: Mapping[str, Any]) -> list[str]:
 
 def _cell(value: object) -> str:
     return f"{value:.3f}" if isinstance(value, float) else plain(value or "")
-
-
-def _size_category(rows: int) -> str:
-    """Return the size as the Hub spells it.
-
-    Example:
-        >>> _size_category(999), _size_category(12_000)
-        ('n<1K', '10K<n<100K')
-    """
-    place = len(str(rows)) - 4
-    return "n<1K" if place < 0 else f"{_SIZES[place]}<n<{_SIZES[place + 1]}"

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
 import re
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -24,10 +23,11 @@ from st_xling.utils.paths import shared_json
 
 logger = logging.getLogger(__name__)
 
-#: Weights in formats that run code when they are read, or that other frameworks alone read.
-UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
-# The run's own: checkpoints, bases, sorted texts. A run keeps what others may see in run.json and log.jsonl.
-_WORK_FOLDERS = {"training", "eval"}
+# Weights in formats that run code when they are read, or that other frameworks alone read.
+_UNSAFE_SUFFIXES = (".bin", ".pt", ".pth", ".pkl", ".pickle", ".ckpt", ".joblib", ".npz", ".h5", ".msgpack", ".ot")
+# Checkpoints, bases, sorted texts of a run. What others may see of it is in run.json and log.jsonl.
+_WORK_FOLDERS = ("training", "eval")
+# Files of sentence-transformers and transformers, in the folder of a model or of a module.
 _STOCK = {
     *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
     *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
@@ -36,23 +36,20 @@ _STOCK = {
     *("vocab.txt", "vocab.json", "merges.txt", "bpe.codes", "sentencepiece.bpe.model", "sentencepiece.model"),
     *("spiece.model", "spm.model", "tokenizer.model"),
 }
-"""Files of sentence-transformers and transformers, in the folder of a model or of a module."""
 _SIDECARS = {
     *("README.md", "LICENSE", "results.json", "int8_ranges.json", "mining.json", "card.json"),
     *("training/run.json", "training/log.jsonl"),
 }
 _SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
-_MODULE = re.compile(r"(?:[A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
-_NESTED = re.compile(r"\d+_Router/(?P<path>.+/.+)")
+# The model itself, a module such as 1_Pooling or query_1_Pooling, or a module of a router.
+_MODULE = re.compile(r"|(\d+_Router/)?([A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
 _PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
 OTHERS_CARD = "README.before.md"
-#: Files of an earlier push that may no longer belong to the model.
-REPLACED = ("pictures/*", "model*.safetensors", "*/model*.safetensors", "*.index.json")
-#: Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
-PATIENCE_S = 120.0
-SLOWEST = 32 * 1024
-
-_NO_LOGIN = "no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write."
+# Files of an earlier push that may no longer belong to the model.
+_REPLACED = ["pictures/*", "model*.safetensors", "*/model*.safetensors", "*.index.json"]
+# Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
+_PATIENCE_S = 120.0
+_SLOWEST = 32 * 1024
 _ADVICE = {
     401: "run `hf auth login`, or set HF_TOKEN to a valid token",
     403: "use a token with write permission (`hf auth login`), or a name of your own",
@@ -73,6 +70,26 @@ class PublishedFile:
     size: int
 
 
+@dataclass(frozen=True)
+class PushReport:
+    """Files that a push published, or would publish.
+
+    Attributes:
+        repo_id: Repository on the Hub.
+        files: The published files.
+        url: Address of the commit; ``None`` after a dry run.
+    """
+
+    repo_id: str
+    files: tuple[PublishedFile, ...]
+    url: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Size of all files together, in bytes."""
+        return sum(file.size for file in self.files)
+
+
 def is_published(path: str) -> bool:
     """Return whether the file at ``path``, relative to the model's folder, is part of a published model.
 
@@ -82,10 +99,8 @@ def is_published(path: str) -> bool:
     """
     if path in _SIDECARS or _PICTURE.fullmatch(path):
         return True
-    if nested := _NESTED.fullmatch(path):
-        path = nested["path"]
     folder, _, name = path.rpartition("/")
-    return (name in _STOCK or _SHARD.fullmatch(name) is not None) and (not folder or bool(_MODULE.fullmatch(folder)))
+    return bool(_MODULE.fullmatch(folder)) and (name in _STOCK or bool(_SHARD.fullmatch(name)))
 
 
 def published_files(folder: str | Path) -> list[PublishedFile]:
@@ -96,86 +111,62 @@ def published_files(folder: str | Path) -> list[PublishedFile]:
     Args:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
     Raises:
-        ValueError: If there is no model, its training has not ended, weights are not safetensors or damaged, modules
-            are of other packages or need other code, or adapters need a model that is only on this machine.
+        ValueError: If there is no model, its training has not ended, weights are not safetensors, modules are missing,
+            of other packages or need other code, adapters need a model that is only on this machine, or files are
+            links out of the folder.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise ValueError(f"expected the folder of a model: {folder} is none; give what st-xling train wrote.")
-    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
-    paths.sort(key=lambda path: (path != "README.md", "/" in path, path))
-    known = [path for path in paths if is_published(path)]
     if read_json_object(folder / "training" / "run.json").get("finished") is False:
         raise ValueError(f"the training in {folder} has not ended; resume it: st-xling train … --resume.")
+    files = _files(folder)
+    known = [file for file in files if is_published(file.path)]
     unknown = [
-        path
-        for path in paths
-        if not (path in known or path.partition("/")[0] in _WORK_FOLDERS or path.startswith("."))
-        and not ("/" not in path and path.endswith("_results.csv"))
+        file.path
+        for file in files
+        if file not in known and not file.path.startswith((".", *(f"{name}/" for name in _WORK_FOLDERS)))
     ]
-    _check_weights(folder, known, unknown)
-    _check_stock(folder, known)
-    if unknown:
-        logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
-    return [PublishedFile(path, (folder / path).stat().st_size) for path in known]
-
-
-def check_links(folder: Path, files: Iterable[PublishedFile]) -> None:
-    """Raise ``ValueError`` for links out of ``folder``, except into the Hub's cache, whose snapshots are all links."""
-    from huggingface_hub import constants
-
-    allowed = [folder.resolve(), Path(constants.HF_HUB_CACHE).resolve()]
-    if folder.parent.name == "snapshots":  # of a cache in another place
-        allowed.append(folder.resolve().parent.parent)
-    places = {file.path: (folder / file.path).resolve() for file in files}
-    if linked := [name for name, place in places.items() if not any(place.is_relative_to(at) for at in allowed)]:
-        raise ValueError(
-            f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
-            "by copies."
-        )
-
-
-def _check_weights(folder: Path, known: list[str], unknown: list[str]) -> None:
-    if unsafe := [path for path in unknown if path.endswith(UNSAFE_SUFFIXES)]:
+    if unsafe := [path for path in unknown if path.endswith(_UNSAFE_SUFFIXES)]:
         raise ValueError(
             f"only safetensors weights are published: {folder} contains {', '.join(unsafe)}; load the model and save "
             "it again with save_pretrained, into another folder, or remove what is not needed."
         )
-    weights = [path for path in known if path.endswith(".safetensors")]
-    if not weights or not {"modules.json", "config.json"}.intersection(known):
+    _check_modules(folder, [file.path for file in known])
+    _check_links(folder, known)
+    # A trainer of sentence-transformers leaves tables of its evaluations.
+    if unknown := [path for path in unknown if not path.endswith("_results.csv")]:
+        logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
+    return known
+
+
+def _files(folder: Path) -> list[PublishedFile]:
+    """List the files of a folder, the card first."""
+    paths = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    names = sorted(paths, key=lambda name: (name != CARD, "/" in name, name))
+    return [PublishedFile(name, paths[name].stat().st_size) for name in names]
+
+
+def _check_modules(folder: Path, known: list[str]) -> None:
+    """Raise ``ValueError`` if others could not load the model with sentence-transformers alone."""
+    if "modules.json" not in known or not any(name.endswith(".safetensors") for name in known):
         raise ValueError(
             f"no model to publish in {folder}: expected modules.json and model.safetensors, as st-xling train and "
             "save_pretrained write them."
         )
-    from safetensors import SafetensorError, safe_open
-
-    for path in weights:
-        try:
-            with safe_open(str(folder / path), framework="numpy"):
-                pass
-        except SafetensorError as error:
-            raise ValueError(f"{folder / path} is no whole safetensors file ({error}); save it again.") from error
-
-
-def _check_stock(folder: Path, known: list[str]) -> None:
-    """Raise ``ValueError`` for what others could not load: modules that are missing or of others, a base model that is
-    only on this machine."""
-    path = folder / "modules.json"
-    try:
-        listed = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else []
-        modules = {str(module.get("path") or ""): str(module["type"]) for module in listed}
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path} is not a list of modules with types ({error!r}); save the model again.") from error
+    modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     if lacking := [
-        f"{name} ({kind.rpartition('.')[2]})"
-        for name, kind in modules.items()
-        if name and not kind.endswith(".Normalize") and not any(file.startswith(f"{name}/") for file in known)
+        f"{module['path']} ({module['type'].rpartition('.')[2]})"
+        for module in modules
+        if module["path"]
+        and not module["type"].endswith(".Normalize")
+        and not any(name.startswith(f"{module['path']}/") for name in known)
     ]:
         raise ValueError(
             f"{folder} lacks modules that modules.json names: {', '.join(lacking)}; save the model again, with folders "
             "in place of links."
         )
-    foreign = [kind for kind in modules.values() if not kind.startswith("sentence_transformers.")]
+    foreign = [module["type"] for module in modules if not module["type"].startswith("sentence_transformers.")]
     configs = [name for name in known if name.endswith("config.json")]
     foreign += [f"{name} (auto_map)" for name in configs if read_json_object(folder / name).get("auto_map")]
     if foreign:
@@ -191,24 +182,19 @@ def _check_stock(folder: Path, known: list[str]) -> None:
         )
 
 
-@dataclass(frozen=True)
-class PushReport:
-    """Files that a push published, or would publish.
+def _check_links(folder: Path, files: list[PublishedFile]) -> None:
+    """Raise ``ValueError`` for links out of ``folder``, except into the Hub's cache, whose snapshots are all links."""
+    from huggingface_hub import constants
 
-    Attributes:
-        repo_id: Repository on the Hub.
-        files: The published files.
-        url: Address of the commit or the pull request; ``None`` after a dry run.
-    """
-
-    repo_id: str
-    files: tuple[PublishedFile, ...]
-    url: str | None = None
-
-    @property
-    def size(self) -> int:
-        """Size of all files together, in bytes."""
-        return sum(file.size for file in self.files)
+    allowed = [folder.resolve(), Path(constants.HF_HUB_CACHE).resolve()]
+    if folder.parent.name == "snapshots":  # of a cache in another place
+        allowed.append(folder.resolve().parent.parent)
+    places = {file.path: (folder / file.path).resolve() for file in files}
+    if linked := [name for name, place in places.items() if not any(place.is_relative_to(at) for at in allowed)]:
+        raise ValueError(
+            f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "
+            "by copies."
+        )
 
 
 def push_model(
@@ -217,9 +203,6 @@ def push_model(
     *,
     private: bool | None = None,
     revision: str | None = None,
-    create_pr: bool = False,
-    message: str | None = None,
-    token: str | None = None,
     time_limit_s: float | None = None,
     dry_run: bool = False,
 ) -> PushReport:
@@ -233,9 +216,6 @@ def push_model(
         repo_id: ``user/name``; created if it does not exist.
         private: Whether a new repository is private; by default as the account is set up.
         revision: Branch, created if it does not exist.
-        create_pr: Open a pull request against ``main`` instead of committing to a branch.
-        message: First line of the commit.
-        token: Token with write permission; by default that of ``hf auth login`` or ``HF_TOKEN``.
         time_limit_s: Give up after this many seconds; by default 120, and a second for each 32 KiB.
         dry_run: Only report what would be published, without asking the Hub.
     Raises:
@@ -244,31 +224,31 @@ def push_model(
         HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
     """
     check_repo_id(repo_id)
-    if create_pr and revision not in (None, "main"):
-        raise ValueError(f"a pull request is opened against main: got revision {revision!r}; leave it out.")
     folder = Path(folder)
-    published = published_files(folder)  # check the folder before pictures are drawn
-    check_links(folder, published)
-    card_text(folder)
+    published = published_files(folder)
+    card_text(folder)  # errors name this folder, not its copy
     with tempfile.TemporaryDirectory(prefix="st-xling-") as parent:
-        copy = _copy(folder, published, Path(parent) / folder.resolve().name)
+        copy = Path(parent) / folder.resolve().name
+        for file in published:
+            path, source = copy / file.path, folder / file.path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix == ".safetensors":
+                path.symlink_to(source.resolve())
+            elif file.path in RECORDS:
+                path.write_bytes(shared_json(source))
+            else:
+                shutil.copyfile(source, path)
         write_card(copy, options=CardOptions(repo_id=repo_id))
-        for path in RECORDS:
-            if (copy / path).is_file():
-                (copy / path).write_bytes(shared_json(copy / path))
-        files = tuple(published_files(copy))
+        files = tuple(_files(copy))
         if dry_run:
             return PushReport(repo_id, files)
         url = upload_folder(
             copy,
             repo_id,
-            files=files,
+            message=f"Push {copy.name} with st-xling {__version__}",
+            delete_patterns=_REPLACED,
             private=private,
             revision=revision,
-            create_pr=create_pr,
-            message=message or f"Push {folder.resolve().name} with st-xling {__version__}",
-            delete_patterns=list(REPLACED),
-            token=token,
             time_limit_s=time_limit_s,
         )
     if has_card_of_others(folder):
@@ -291,23 +271,19 @@ def upload_folder(
     folder: Path,
     repo_id: str,
     *,
-    files: Iterable[PublishedFile],
     message: str,
     delete_patterns: list[str],
     repo_type: Literal["model", "dataset"] = "model",
     replace: bool = True,
     private: bool | None = None,
     revision: str | None = None,
-    create_pr: bool = False,
-    token: str | None = None,
     time_limit_s: float | None = None,
 ) -> str:
-    """Upload files in one commit, and return the address of the commit or the pull request.
+    """Upload all files of a folder in one commit, and return the address of the commit.
 
     Args:
         folder: The folder.
         repo_id: Repository; created if it does not exist.
-        files: Files of the folder.
         message: First line of the commit.
         delete_patterns: Files of an earlier push that are deleted unless they are uploaded again.
         repo_type: ``"model"`` or ``"dataset"``.
@@ -318,14 +294,12 @@ def upload_folder(
         HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
     """
     from huggingface_hub import HfApi, get_token
+    from huggingface_hub.errors import HfHubHTTPError
 
-    if not (token or get_token()):
-        raise HubError(_NO_LOGIN)
-    files = list(files)
-    api = HfApi(token=token, library_name="st-xling", library_version=__version__)
-    limit = time_limit_s or PATIENCE_S + sum(file.size for file in files) / SLOWEST
+    if not get_token():
+        raise HubError("no login for the Hub: run `hf auth login`, or set HF_TOKEN to a token that may write.")
+    api = HfApi(library_name="st-xling", library_version=__version__)
 
-    @hub_errors("pushing to", repo_id)
     def upload() -> str:
         api.create_repo(repo_id, repo_type=repo_type, private=private, exist_ok=True)
         if private and not api.repo_info(repo_id, repo_type=repo_type).private:
@@ -341,34 +315,34 @@ def upload_folder(
             )
         if revision not in (None, "main"):
             api.create_branch(repo_id, repo_type=repo_type, branch=str(revision), exist_ok=True)
-        done = api.upload_folder(
+        return api.upload_folder(
             repo_id=repo_id,
             repo_type=repo_type,
             folder_path=folder,
-            allow_patterns=[file.path for file in files],
             delete_patterns=delete_patterns,
             commit_message=message,
             revision=revision,
-            create_pr=create_pr,
-        )
-        return done.pr_url or done.commit_url
+        ).commit_url
 
-    return _within(limit, upload, f"pushing to {repo_id!r}")
+    limit = time_limit_s or _PATIENCE_S + sum(file.size for file in _files(folder)) / _SLOWEST
+    try:
+        return _within(limit, upload)
+    except HfHubHTTPError as error:  # some of which are a ValueError, too
+        status = error.response.status_code
+        said = error.server_message or error.response.reason_phrase
+        advice = _ADVICE.get(status, "try again later" if status >= 500 else "see the message")
+        raise HubError(f"the Hub refused the push to {repo_id!r} ({status} {said}): {advice}.") from error
+    except (ValueError, HubError):
+        raise
+    except Exception as error:  # connections break as errors of httpx, of hf_xet (RuntimeError), or of the system
+        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(". ")
+        raise HubError(
+            f"the connection to the Hub failed while pushing to {repo_id!r} ({reason}): check the network and "
+            "HF_HUB_OFFLINE, and try again; files that have arrived are kept."
+        ) from error
 
 
-def _copy(folder: Path, files: Sequence[PublishedFile], goal: Path) -> Path:
-    """Copy what is published; weights are linked."""
-    for file in files:
-        copy = goal / file.path
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        if file.path.endswith(".safetensors"):
-            copy.symlink_to((folder / file.path).resolve())
-        else:
-            shutil.copyfile(folder / file.path, copy)
-    return goal
-
-
-def _within(seconds: float, call: Callable[[], str], doing: str) -> str:
+def _within(seconds: float, call: Callable[[], str]) -> str:
     """Return what ``call`` returns, or raise :class:`HubError` after ``seconds``.
 
     The client limits single requests at most, so a server that answers byte by byte would hold it for hours. The thread
@@ -382,35 +356,9 @@ def _within(seconds: float, call: Callable[[], str], doing: str) -> str:
         except BaseException as error:
             future.set_exception(error)
 
-    threading.Thread(target=run, daemon=True).start()
-    wait([future], timeout=seconds)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(seconds)
     if not future.done():
-        raise HubError(f"{doing} was given up after {seconds:g} s: check the network, or raise time_limit_s.")
+        raise HubError(f"the push was given up after {seconds:g} s: check the network, or raise time_limit_s.")
     return future.result()
-
-
-@contextlib.contextmanager
-def hub_errors(doing: str, name: str) -> Iterator[None]:
-    """Raise :class:`HubError` with advice for what the Hub's client raises while ``doing`` something with ``name``."""
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError, OfflineModeIsEnabled
-
-    where = f"while {doing} {name!r}"
-    try:
-        yield
-    except OfflineModeIsEnabled as error:
-        raise HubError(f"HF_HUB_OFFLINE is set, which forbids {doing} {name!r}: unset it and try again.") from error
-    except LocalTokenNotFoundError as error:
-        raise HubError(_NO_LOGIN) from error
-    except HfHubHTTPError as error:
-        status = error.response.status_code
-        advice = _ADVICE.get(status, "try again later" if status >= 500 else "see the message")
-        said = error.server_message or error.response.reason_phrase
-        raise HubError(f"the Hub refused {where} ({status} {said}): {advice}.") from error
-    except (ValueError, FileNotFoundError):  # a wrong name, or nothing in the cache
-        raise
-    except Exception as error:  # connections break as errors of httpx, of hf_xet (RuntimeError), or of the system
-        reason = f"{type(error).__name__}: {error}".partition("\n")[0].rstrip(". ")
-        raise HubError(
-            f"the connection to the Hub failed {where} ({reason}): check the network, and try again; files that have "
-            "arrived are kept."
-        ) from error

@@ -1,8 +1,4 @@
-"""A Hub on 127.0.0.1: the part of the real API that the real client uses to publish and to fetch.
-
-Repositories with branches, commits and pull requests; regular files and LFS files. Faults are
-injected by route, see :class:`Fault`.
-"""
+"""A Hub on 127.0.0.1: the part of the real API that the real client uses to publish and to fetch."""
 
 from __future__ import annotations
 
@@ -14,156 +10,92 @@ import select
 import socket
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import parse_qs, unquote, urlsplit
 
 TOKEN = "hf_" + "LoopbackOnlyTokenOfTheTestsABCDEFG"
-READ_TOKEN = "hf_" + "LoopbackOnlyReadTokenOfTheTestsABC"
 USER = "tester"
 #: What the Hub stores as LFS, whatever its size.
 LFS_SUFFIXES = (".safetensors", ".parquet", ".png", ".model", ".bin")
-ATTRIBUTES = b"*.safetensors filter=lfs diff=lfs merge=lfs -text\n"
-
-
-@dataclass
-class Fault:
-    """What goes wrong at a route.
-
-    Attributes:
-        route: Name of the route.
-        status: The answer; ``None``: the connection is cut, of uploads in the middle of the body.
-        calls: Which calls, counted from 1; ``None``: all.
-        silent: Never answer a request without a body.
-    """
-
-    route: str
-    status: int | None
-    calls: tuple[int, ...] | None = None
-    silent: bool = False
+CUT, SILENT = "cut", "silent"
 
 
 @dataclass
 class Commit:
-    oid: str
-    parent: str | None
     title: str
-    #: path → (LFS oid, size), or bytes
-    files: dict[str, bytes | tuple[str, int]]
+    files: dict[str, bytes]
 
 
 @dataclass
 class Repo:
-    kind: str
-    name: str
-    private: bool
+    """A repository: commits by id, oldest first, and branches."""
+
+    private: bool = False
     commits: dict[str, Commit] = field(default_factory=dict)
     refs: dict[str, str] = field(default_factory=dict)
 
-    def add(self, ref: str, title: str, files: dict[str, Any], parent: str | None) -> Commit:
-        oid = hashlib.sha1(f"{self.name}{title}{len(self.commits)}{time.time_ns()}".encode()).hexdigest()
-        self.commits[oid] = Commit(oid, parent, title, files)
+    def add(self, ref: str, title: str, files: dict[str, bytes]) -> str:
+        oid = hashlib.sha1(f"{id(self)} {title} {len(self.commits)}".encode()).hexdigest()
+        self.commits[oid] = Commit(title, files)
         self.refs[ref] = oid
-        return self.commits[oid]
-
-    def at(self, revision: str) -> Commit | None:
-        return self.commits.get(self.refs.get(revision, revision))
+        return oid
 
 
 class Hub:
     """State of the server, for tests to look at and to disturb.
 
     Attributes:
-        calls: Names of the routes asked, in order, with the paths.
-        paths: All that was asked, also where there is no route.
+        paths: All that was asked.
         tokens: Bearer tokens that came.
         broken: Errors of the server itself; a test should find none.
-        uploaded: LFS oids whose bytes came, one entry each time.
-        faults: Those in force.
+        blobs: LFS files that came, by SHA-256.
+        faults: Route → what goes wrong there: a status, :data:`CUT`: the connection is cut in the middle of the body,
+            or :data:`SILENT`: no answer.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.blobs = folder
-        folder.mkdir(parents=True, exist_ok=True)
+    def __init__(self) -> None:
         self.url = ""
-        self.repos: dict[tuple[str, str], Repo] = {}
         self.lock = threading.RLock()
-        self.reset()
+        self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        with self.lock:
-            self.repos.clear()
-            for blob in self.blobs.iterdir():
-                blob.unlink()
-            self.reset()
-
-    def reset(self) -> None:
-        """Forget calls and faults."""
-        self.calls: list[tuple[str, str]] = []
+        self.repos: dict[tuple[str, str], Repo] = {}
+        self.blobs: dict[str, bytes] = {}
         self.paths: list[str] = []
-        self.tokens: list[str | None] = []
-        self.uploaded: list[str] = []
+        self.tokens: set[str | None] = set()
         self.broken: list[str] = []
-        self.faults: list[Fault] = []
-        self._counts: dict[str, int] = {}
-
-    def fault(self, route: str) -> Fault | None:
-        with self.lock:
-            count = self._counts[route] = self._counts.get(route, 0) + 1
-            for fault in self.faults:
-                if fault.route == route and (fault.calls is None or count in fault.calls):
-                    return fault
-        return None
-
-    def asked(self, route: str) -> int:
-        return sum(name == route for name, _ in self.calls)
+        self.faults: dict[str, int | str] = {}
 
     def model(self, name: str, kind: str = "model") -> Repo:
         return self.repos[kind, name]
 
     def files(self, name: str, revision: str = "main", kind: str = "model") -> dict[str, bytes]:
-        commit = self.repos[kind, name].at(revision)
-        assert commit is not None
-        return {path: self.content(stored) for path, stored in commit.files.items()}
+        repo = self.repos[kind, name]
+        return dict(repo.commits[repo.refs.get(revision, revision)].files)
 
-    def content(self, stored: bytes | tuple[str, int]) -> bytes:
-        return stored if isinstance(stored, bytes) else (self.blobs / stored[0]).read_bytes()
+    def create(self, name: str, kind: str = "model", private: bool = False) -> Repo:
+        repo = self.repos[kind, name] = Repo(private)
+        repo.add("main", "initial commit", {".gitattributes": b""})
+        return repo
 
-    def put(self, name: str, files: dict[str, bytes | None], kind: str = "model") -> None:
-        """A commit by somebody else, past the API; ``None`` deletes."""
+    def put(self, name: str, files: dict[str, bytes], kind: str = "model") -> Repo:
+        """A commit by somebody else, past the API."""
         repo = self.repos.get((kind, name)) or self.create(name, kind)
-        head = repo.at("main")
-        assert head is not None
-        changed = {**head.files, **{path: text for path, text in files.items() if text is not None}}
-        kept = {path: text for path, text in changed.items() if files.get(path, b"") is not None}
-        repo.add("main", "by hand", kept, head.oid)
-
-    def create(self, name: str, kind: str, private: bool = False) -> Repo:
-        repo = self.repos[kind, name] = Repo(kind, name, private)
-        repo.add("main", "initial commit", {".gitattributes": ATTRIBUTES}, None)
+        repo.add("main", "by hand", {**self.files(name, kind=kind), **files})
         return repo
 
 
 class Refused(Exception):
     """An answer that says no."""
 
-    def __init__(self, status: int, message: str, code: str | None = None, **headers: str) -> None:
+    def __init__(self, status: int, message: str, code: str = "") -> None:
         super().__init__(message)
-        self.status, self.message, self.code, self.headers = status, message, code, headers
-
-
-def _blob_id(content: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
-
-
-def _pointer(oid: str, size: int) -> bytes:
-    return f"version https://git-lfs.github.com/spec/v1\noid sha256:{oid}\nsize {size}\n".encode()
+        self.status, self.code = status, code
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -172,7 +104,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     timeout = 20
     hub: Hub
-    _kind = r"(?P<kind>models|spaces|datasets)"
+    _kind = r"(?P<kind>models|datasets)"
     _repo = r"(?P<name>[\w.-]+/[\w.-]+)"
     routes: ClassVar = [
         ("POST", "create", r"/api/repos/create"),
@@ -183,19 +115,18 @@ class Handler(BaseHTTPRequestHandler):
         ("POST", "paths", rf"/api/{_kind}/{_repo}/paths-info/(?P<revision>[^/]+)"),
         ("GET", "tree", rf"/api/{_kind}/{_repo}/tree/(?P<revision>[^/]+)(/(?P<path>.+))?"),
         ("GET", "info", rf"/api/{_kind}/{_repo}(/revision/(?P<revision>[^/]+))?"),
-        ("POST", "lfs_batch", rf"/((?P<kind>spaces|datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
+        ("POST", "lfs_batch", rf"/((?P<kind>datasets)/)?{_repo}\.git/info/lfs/objects/batch"),
         ("PUT", "lfs_put", r"/_lfs/(?P<oid>[0-9a-f]{64})"),
-        ("GET", "resolve", rf"/((?P<kind>spaces|datasets)/)?{_repo}/(resolve|raw)/(?P<revision>[^/]+)/(?P<path>.+)"),
+        ("GET", "resolve", rf"/((?P<kind>datasets)/)?{_repo}/resolve/(?P<revision>[^/]+)/(?P<path>.+)"),
     ]
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Silence; what was asked is in ``hub.calls``."""
+        """Silence; what was asked is in ``hub.paths``."""
 
     def do_GET(self) -> None:
         self._answer("GET")
 
-    def do_HEAD(self) -> None:
-        self._answer("GET")
+    do_HEAD = do_GET
 
     def do_POST(self) -> None:
         self._answer("POST")
@@ -207,242 +138,187 @@ class Handler(BaseHTTPRequestHandler):
         split = urlsplit(self.path)
         self.hub.paths.append(split.path)
         self.query = {key: values[0] for key, values in parse_qs(split.query).items()}
+        self.token = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
+        self.hub.tokens.add(self.token)
         matches = ((route, re.fullmatch(pattern, split.path)) for verb, route, pattern in self.routes if verb == method)
         route, found = next((match for match in matches if match[1]), ("", None))
-        if found is None:
-            self._body()
-            self._send(404, {"error": f"no route {method} {split.path}"}, {"X-Error-Code": "EntryNotFound"})
-            return
-        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ") or None
-        self.hub.calls.append((route, split.path))
-        self.hub.tokens.append(bearer)
-        fault = self.hub.fault(route)
-        if fault is not None and fault.silent:
+        fault = self.hub.faults.get(route)
+        if fault in (CUT, SILENT):
+            if fault == SILENT:
+                select.select([self.connection], [], [], 300)  # until the client goes away
+            else:
+                self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
+            self.connection.shutdown(socket.SHUT_RDWR)
             self.close_connection = True
-            select.select([self.connection], [], [], 300)  # until the client goes away
-            return
-        if fault is not None and fault.status is None:
-            self._cut()
             return
         self.body = self._body()
-        if self.body is None:
-            return
-        given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
         try:
+            if found is None:
+                raise Refused(404, f"no route {method} {split.path}", "EntryNotFound")
             if fault is not None:
-                raise Refused(fault.status or 500, "injected")
+                raise Refused(int(fault), "injected")
+            given = {key: unquote(value) for key, value in found.groupdict().items() if value is not None}
             with self.hub.lock:
-                status, content, headers = getattr(self, f"_{route}")(bearer, **given)
+                status, content, headers = getattr(self, f"_{route}")(**given)
         except Refused as error:
-            names = {"X-Error-Message": error.message, **({"X-Error-Code": error.code} if error.code else {})}
-            status, content, headers = error.status, {"error": error.message}, {**names, **error.headers}
-        self._send(status, content, headers)
-
-    def _body(self) -> bytes | None:
-        """What was sent; ``None`` if the sender went away."""
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            read = b""
-            while size := int(self.rfile.readline().strip() or b"0", 16):
-                read += self.rfile.read(size)
-                self.rfile.readline()
-            self.rfile.readline()
-            return read
-        length = int(self.headers.get("Content-Length") or 0)
-        read = self.rfile.read(length)
-        return read if len(read) == length else None
-
-    def _cut(self) -> None:
-        """Read half of the body, then hang up."""
-        self.rfile.read(int(self.headers.get("Content-Length") or 0) // 2)
-        self._hang_up()
-
-    def _hang_up(self) -> None:
-        self.connection.shutdown(socket.SHUT_RDWR)
-        self.close_connection = True
-
-    def _send(self, status: int, content: Any, headers: dict[str, str]) -> None:
+            status, content = error.status, {"error": str(error)}
+            headers = {"X-Error-Message": str(error), "X-Error-Code": error.code}
         body = content if isinstance(content, bytes) else json.dumps(content).encode()
         self.send_response(status)
-        names = {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}
-        for name, value in names.items():
+        for name, value in {"Content-Type": "application/json", "Content-Length": str(len(body)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    # who may what
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        read = b""
+        while size := int(self.rfile.readline().strip() or b"0", 16):
+            read += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return read
 
-    def _login(self, token: str | None, *, write: bool = False) -> None:
-        if token not in (TOKEN, READ_TOKEN):
+    def _login(self) -> None:
+        if self.token != TOKEN:
             raise Refused(401, "Invalid username or password.")
-        if write and token != TOKEN:
-            raise Refused(403, "You don't have the rights to write here")
 
-    def _found(self, token: str | None, kind: str | None, name: str, *, write: bool = False) -> Repo:
-        repo = self.hub.repos.get(((kind or "models").removesuffix("s"), name))
-        if repo is None or (repo.private and token not in (TOKEN, READ_TOKEN)):
-            status = 404 if token in (TOKEN, READ_TOKEN) else 401
-            raise Refused(status, "Repository not found", "RepoNotFound")
-        if write:
-            self._login(token, write=True)
+    def _found(self, kind: str, name: str) -> Repo:
+        repo = self.hub.repos.get((kind.removesuffix("s"), name))
+        if repo is None or (repo.private and self.token != TOKEN):
+            raise Refused(404 if self.token == TOKEN else 401, "Repository not found", "RepoNotFound")
         return repo
 
-    def _at(self, repo: Repo, revision: str) -> Commit:
-        commit = repo.at(revision)
-        if commit is None:
+    def _at(self, kind: str, name: str, revision: str) -> tuple[str, dict[str, bytes]]:
+        """The id of a commit, and its files."""
+        repo = self._found(kind, name)
+        oid = repo.refs.get(revision, revision)
+        if oid not in repo.commits:
             raise Refused(404, f"Invalid rev id: {revision}", "RevisionNotFound")
-        return commit
+        return oid, repo.commits[oid].files
 
     # the routes
 
-    def _create(self, token: str | None) -> Any:
+    def _create(self) -> Any:
         asked = json.loads(self.body)
-        self._login(token, write=True)
+        self._login()
         kind, owner = asked.get("type") or "model", asked.get("organization") or USER
         if owner != USER:
             raise Refused(403, f"You don't have the rights to create a {kind} under the namespace {owner!r}")
         name = f"{owner}/{asked['name']}"
-        prefix = "" if kind == "model" else f"{kind}s/"
-        answer = {"url": f"{self.hub.url}/{prefix}{name}", "name": name}
+        answer = {"url": f"{self.hub.url}/{'' if kind == 'model' else f'{kind}s/'}{name}", "name": name}
         if (kind, name) in self.hub.repos:
             return 409, {**answer, "error": f"You already created this {kind} repo"}, {}
-        private = asked.get("visibility") == "private" or bool(asked.get("private"))
-        self.hub.create(name, kind, private)
+        self.hub.create(name, kind, asked.get("visibility") == "private" or bool(asked.get("private")))
         return 200, answer, {}
 
-    def _validate(self, token: str | None) -> Any:
-        import yaml
-
-        metadata = yaml.safe_load(json.loads(self.body)["content"].split("---\n", 2)[1])
-        if metadata.get("license_name") == "nonsense":
-            return 400, {"errors": [{"message": '"license_name" must be one of ...'}], "warnings": []}, {}
+    def _validate(self) -> Any:
         return 200, {"errors": [], "warnings": []}, {}
 
-    def _branch(self, token: str | None, kind: str, name: str, branch: str) -> Any:
-        repo = self._found(token, kind, name, write=True)
+    def _branch(self, kind: str, name: str, branch: str) -> Any:
+        repo = self._found(kind, name)
+        self._login()
         if branch in repo.refs:
             raise Refused(409, "Reference already exists")
-        repo.refs[branch] = self._at(repo, json.loads(self.body or b"{}").get("startingPoint") or "main").oid
+        repo.refs[branch] = repo.refs["main"]
         return 200, {}, {}
 
-    def _preupload(self, token: str | None, kind: str, name: str, revision: str) -> Any:
-        asked = json.loads(self.body)
-        repo = self._found(token, kind, name)
-        self._login(token, write="create_pr" not in self.query)
-        head = self._at(repo, revision)
-        stored = head.files.get(".gitignore", b"")
-        ignored = asked.get("gitIgnore", stored.decode() if isinstance(stored, bytes) else "").splitlines()
+    def _preupload(self, kind: str, name: str, revision: str) -> Any:
+        self._login()
+        _, there = self._at(kind, name, revision)
         files = []
-        for file in asked["files"]:
-            there = head.files.get(file["path"])
-            oid = None if there is None else there[0] if isinstance(there, tuple) else _blob_id(there)
-            mode = "lfs" if file["path"].endswith(LFS_SUFFIXES) else "regular"
-            skip = any(line.startswith("*") and file["path"].endswith(line[1:]) for line in ignored)
-            files.append({"path": file["path"], "uploadMode": mode, "shouldIgnore": skip, "oid": oid})
+        for path in (file["path"] for file in json.loads(self.body)["files"]):
+            oid = _oid(path, there[path]) if path in there else None
+            mode = "lfs" if path.endswith(LFS_SUFFIXES) else "regular"
+            files.append({"path": path, "uploadMode": mode, "shouldIgnore": False, "oid": oid})
         return 200, {"files": files}, {}
 
-    def _lfs_batch(self, token: str | None, name: str, kind: str | None = None) -> Any:
-        self._found(token, kind, name)
-        asked, objects = json.loads(self.body), []
-        for item in asked["objects"]:
-            oid, size = item["oid"], item["size"]
-            answer: dict[str, Any] = {"oid": oid, "size": size, "authenticated": True}
-            if not (self.hub.blobs / oid).exists():
-                upload = {"href": f"{self.hub.url}/_lfs/{oid}?X-Signature=secret-{oid[:8]}", "header": {}}
-                answer["actions"] = {"upload": upload}
-            objects.append(answer)
+    def _lfs_batch(self, name: str, kind: str = "models") -> Any:
+        self._found(kind, name)
+        objects = []
+        for item in json.loads(self.body)["objects"]:
+            upload = {"upload": {"href": f"{self.hub.url}/_lfs/{item['oid']}", "header": {}}}
+            actions = {} if item["oid"] in self.hub.blobs else {"actions": upload}
+            objects.append({"oid": item["oid"], "size": item["size"], "authenticated": True, **actions})
         return 200, {"transfer": "basic", "objects": objects}, {}
 
-    def _lfs_put(self, token: str | None, oid: str) -> Any:
+    def _lfs_put(self, oid: str) -> Any:
         if hashlib.sha256(self.body).hexdigest() != oid:
             raise Refused(400, "content does not match its oid")
-        (self.hub.blobs / oid).write_bytes(self.body)
-        self.hub.uploaded.append(oid)
+        self.hub.blobs[oid] = self.body
         return 200, {}, {}
 
-    def _commit(self, token: str | None, kind: str, name: str, revision: str) -> Any:
-        repo = self._found(token, kind, name)
-        pull = "create_pr" in self.query
-        self._login(token, write=not pull)
-        rows = [json.loads(line) for line in self.body.splitlines()]
-        assert rows[0]["key"] == "header"
-        header, head = rows[0]["value"], self._at(repo, revision)
-        wanted = header.get("parentCommit")
-        if wanted and not pull and wanted != head.oid:
-            raise Refused(412, "A commit has happened since. Please refresh and try again.")
-        files = self._changed(dict(head.files), rows[1:])
-        number = 1 + sum(ref.startswith("refs/pr/") for ref in repo.refs)
-        made = repo.add(f"refs/pr/{number}" if pull else revision, header["summary"], files, head.oid)
-        prefix = f"{self.hub.url}/{'' if kind == 'models' else kind + '/'}{name}"
-        answer = {"success": True, "commitOid": made.oid, "commitUrl": f"{prefix}/commit/{made.oid}"}
-        return 200, {**answer, "pullRequestUrl": f"{prefix}/discussions/{number}" if pull else None}, {}
-
-    def _changed(self, files: dict[str, Any], rows: list[dict[str, Any]]) -> dict[str, Any]:
+    def _commit(self, kind: str, name: str, revision: str) -> Any:
+        self._login()
+        repo, (_, there) = self._found(kind, name), self._at(kind, name, revision)
+        header, *rows = (json.loads(line) for line in self.body.splitlines())
+        files = dict(there)
         for row in rows:
-            key, value = row["key"], row["value"]
-            path = value["path"]
-            if key == "file":
-                files[path] = base64.b64decode(value["content"])
-            elif key == "lfsFile":
-                if not (self.hub.blobs / value["oid"]).exists():
-                    raise Refused(400, f"lfs object {value['oid']} of {path} was not uploaded")
-                files[path] = (value["oid"], value["size"])
-            else:
-                assert key == "deletedFile"
+            path = row["value"]["path"]
+            if row["key"] == "deletedFile":
                 del files[path]
-        return files
+            elif row["key"] == "lfsFile":
+                files[path] = self.hub.blobs[row["value"]["oid"]]
+            else:
+                files[path] = base64.b64decode(row["value"]["content"])
+        oid = repo.add(revision, header["value"]["summary"], files)
+        url = f"{self.hub.url}/{'' if kind == 'models' else f'{kind}/'}{name}/commit/{oid}"
+        return 200, {"success": True, "commitOid": oid, "commitUrl": url}, {}
 
-    def _info(self, token: str | None, kind: str, name: str, revision: str = "main") -> Any:
-        repo = self._found(token, kind, name)
-        commit = self._at(repo, revision)
-        siblings = [{"rfilename": path} for path in sorted(commit.files)]
-        answer = {"_id": "0", "id": name, "modelId": name, "sha": commit.oid, "private": repo.private, "tags": []}
-        return 200, {**answer, "siblings": siblings}, {}
+    def _info(self, kind: str, name: str, revision: str = "main") -> Any:
+        oid, files = self._at(kind, name, revision)
+        siblings = [{"rfilename": path} for path in sorted(files)]
+        private = self._found(kind, name).private
+        return 200, {"_id": "0", "id": name, "sha": oid, "private": private, "tags": [], "siblings": siblings}, {}
 
-    def _tree(self, token: str | None, kind: str, name: str, revision: str, path: str = "") -> Any:
+    def _tree(self, kind: str, name: str, revision: str, path: str = "") -> Any:
         """Files and folders in a folder; those below it too, if ``recursive`` is asked for."""
-        files = self._at(self._found(token, kind, name), revision).files
+        _, files = self._at(kind, name, revision)
         inside = [file for file in sorted(files) if not path or file.startswith(f"{path}/")]
         if path and not inside:
             raise Refused(404, f"{path} does not exist", "EntryNotFound")
-        depth = len(path.split("/")) if path else 0
-        parts = [file.split("/") for file in inside]
-        folders = {"/".join(each[:end]) for each in parts for end in range(depth + 1, len(each))}
-        rows = [*map(self._folder_row, sorted(folders)), *(self._file_row(file, files[file]) for file in inside)]
+        rows = _rows(
+            {"/".join(file.split("/")[:end]) for file in inside for end in range(1, file.count("/") + 2)}, files
+        )
         deep = self.query.get("recursive", "").lower() in ("1", "true")
-        return 200, [row for row in rows if deep or row["path"].count("/") == depth], {}
+        depth = path.count("/") + 1 if path else 0
+        shown = [row for row in rows if row["path"] != path and row["path"].startswith(path)]
+        return 200, [row for row in shown if deep or row["path"].count("/") == depth], {}
 
-    def _paths(self, token: str | None, kind: str, name: str, revision: str) -> Any:
-        files = self._at(self._found(token, kind, name), revision).files
+    def _paths(self, kind: str, name: str, revision: str) -> Any:
+        _, files = self._at(kind, name, revision)
         asked = parse_qs(self.body.decode())["paths"] if self.body[:1] != b"{" else json.loads(self.body)["paths"]
-        rows = [self._file_row(path, files[path]) for path in asked if path in files]
-        folders = [path for path in asked if any(file.startswith(f"{path}/") for file in files)]
-        return 200, [*rows, *map(self._folder_row, folders)], {}
+        there = {path for path in asked if path in files or any(file.startswith(f"{path}/") for file in files)}
+        return 200, _rows(there, files), {}
 
-    @staticmethod
-    def _folder_row(path: str) -> dict[str, Any]:
-        return {"type": "directory", "path": path, "oid": _blob_id(path.encode()), "size": 0}
-
-    @staticmethod
-    def _file_row(path: str, stored: bytes | tuple[str, int]) -> dict[str, Any]:
-        content = stored if isinstance(stored, bytes) else _pointer(*stored)
-        row = {"type": "file", "path": path, "oid": _blob_id(content), "size": len(content)}
-        if isinstance(stored, tuple):
-            row |= {"size": stored[1], "lfs": {"oid": stored[0], "size": stored[1], "pointerSize": len(content)}}
-        return row
-
-    def _resolve(self, token: str | None, name: str, revision: str, path: str, kind: str | None = None) -> Any:
-        repo = self._found(token, kind, name)
-        commit = self._at(repo, revision)
-        stored = commit.files.get(path)
-        seen = {"X-Repo-Commit": commit.oid, "Content-Type": "application/octet-stream"}
-        if stored is None:
-            raise Refused(404, "Entry not found", "EntryNotFound", **{"X-Repo-Commit": commit.oid})
-        content = self.hub.content(stored)
-        seen["ETag"] = f'"{stored[0] if isinstance(stored, tuple) else _blob_id(content)}"'
-        if isinstance(stored, tuple):
-            seen |= {"X-Linked-ETag": seen["ETag"], "X-Linked-Size": str(stored[1])}
+    def _resolve(self, name: str, revision: str, path: str, kind: str = "models") -> Any:
+        oid, files = self._at(kind, name, revision)
+        if path not in files:
+            raise Refused(404, "Entry not found", "EntryNotFound")
+        content = files[path]
+        seen = {"X-Repo-Commit": oid, "Content-Type": "application/octet-stream", "ETag": f'"{_oid(path, content)}"'}
         return 200, content, seen
+
+
+def _oid(path: str, content: bytes) -> str:
+    if path.endswith(LFS_SUFFIXES):
+        return hashlib.sha256(content).hexdigest()
+    return hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest()
+
+
+def _rows(paths: set[str], files: dict[str, bytes]) -> list[dict[str, Any]]:
+    rows = []
+    for path in sorted(paths):
+        if path not in files:
+            rows.append({"type": "directory", "path": path, "oid": _oid("", path.encode()), "size": 0})
+            continue
+        row = {"type": "file", "path": path, "oid": _oid(path, files[path]), "size": len(files[path])}
+        if path.endswith(LFS_SUFFIXES):
+            row["lfs"] = {"oid": row["oid"], "size": row["size"], "pointerSize": 130}
+        rows.append(row)
+    return rows
 
 
 class _Server(ThreadingHTTPServer):
@@ -458,9 +334,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serve(folder: Path) -> Iterator[Hub]:
+def serve() -> Iterator[Hub]:
     """A Hub, until the block ends."""
-    hub = Hub(folder)
+    hub = Hub()
     with _Server(("127.0.0.1", 0), type("BoundHandler", (Handler,), {"hub": hub})) as server:
         hub.url = f"http://127.0.0.1:{server.server_port}"
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()

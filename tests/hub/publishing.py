@@ -1,4 +1,4 @@
-"""Fixtures: a Hub on loopback, a process that talks to it, and an encoder to publish."""
+"""Fixtures: small models of every kind with what a run leaves; a Hub on loopback, and a process that talks to it."""
 
 from __future__ import annotations
 
@@ -6,30 +6,55 @@ import json
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
 
+from tests.conftest import PAIRS
 from tests.hub.clients import Client
 from tests.hub.hub_server import TOKEN, Hub, serve
 from tests.hub_cards.golden import RECORDED
 
 
 @pytest.fixture(scope="session")
-def loopback(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hub]:
-    with serve(tmp_path_factory.mktemp("hub") / "blobs") as hub:
+def models(tmp_path_factory: pytest.TempPathFactory, make_model: Callable[..., Any]) -> Path:
+    """Folders ``encoder``, ``separate`` and ``cross-encoder``: untrained, with the files of recorded runs, carded."""
+    from st_xling.hub import write_card
+    from st_xling.training.retriever import separate_encoders
+    from tests.models.tiny_cross_encoder import tiny_cross_encoder
+
+    folder, encoder = tmp_path_factory.mktemp("models"), make_model()
+    made = {
+        "encoder": (encoder, "encoder"),
+        "separate": (separate_encoders(encoder), "retriever"),
+        "cross-encoder": (tiny_cross_encoder([text for pair in PAIRS for text in pair]), "reranker"),
+    }
+    for name, (model, kind) in made.items():
+        model.save_pretrained(str(folder / name))
+        (folder / name / "training").mkdir()
+        for path in ("results.json", "training/run.json"):
+            shutil.copyfile(RECORDED / kind / path, folder / name / path)
+        (folder / name / "training" / "log.jsonl").write_text("{}\n", encoding="utf-8")
+        write_card(folder / name)
+    return folder
+
+
+@pytest.fixture
+def copy_of(models: Path, tmp_path: Path) -> Callable[[str], Path]:
+    """Such a folder, copied into this test's own."""
+    return lambda name: Path(shutil.copytree(models / name, tmp_path / name))
+
+
+@pytest.fixture(scope="session")
+def loopback() -> Iterator[Hub]:
+    with serve() as hub:
         yield hub
 
 
 @pytest.fixture(scope="session")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the client keeps its cache, and would keep a login."""
-    return tmp_path_factory.mktemp("hf-home")
-
-
-@pytest.fixture(scope="session")
-def process(loopback: Hub, home: Path) -> Iterator[Client]:
-    client = Client(loopback.url, home)
+def process(loopback: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
+    client = Client(loopback.url, tmp_path_factory.mktemp("hf-home"))
     yield client
     client.close()
 

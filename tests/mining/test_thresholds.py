@@ -38,7 +38,7 @@ from st_xling.mining import (
 from st_xling.mining.thresholds import canonical_pair, language_pair, match_published_threshold
 from st_xling.models import load_encoder
 from tests import reference_mining as reference
-from tests.hub.hub_server import Repo, serve
+from tests.hub.hub_server import serve
 from tests.mining.pipeline.test_mine_texts import read, write
 from tests.processes import run_together
 
@@ -188,11 +188,9 @@ def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
     names = ["somebody/mining", "somebody/bare", "old"]
     content = publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
-    with serve(tmp_path / "blobs") as hub:
+    with serve() as hub:
         for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
-            hub.repos["model", name] = Repo("model", name, private=False)
-            files = {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content}
-            hub.repos["model", name].add("main", "first", files, None)
+            hub.put(name, {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content})
         for name, value in {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "*"}.items():
             monkeypatch.setenv(name, value)
         for offline in ("0", "1"):

@@ -227,8 +227,7 @@ def test_pushed_while_training(tmp_path: Path) -> None:
     tiny = "--model tiny --tiny layers=1 --tiny hidden_size=16 --tiny vocabulary=200 --data phrasebook:vi?size=40"
     steps = "--dev none --batch-size 8 --max-steps 2 --eval-steps 1 --set training.push_to_hub=true"
     words = f"train tr {tiny} {steps} --out {tmp_path / 'run'}".split()
-    (tmp_path / "hub").mkdir()
-    with serve(tmp_path / "hub") as hub:
+    with serve() as hub:
         environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
 
         def run(*more: str) -> Any:
