@@ -263,10 +263,10 @@ def documents(
       st-xling align-documents book.de book.fr --model my-encoder --format vecalign --out book.groups
       st-xling evaluate documents book.groups --gold book.gold
     """
-    from st_xling.evaluation.documents import evaluate_groups
+    from st_xling.evaluation.alignment import evaluate_groups
 
-    scores, signature = evaluate_groups(groups, gold)
-    print_results(context, "documents", scores.as_dict(), signature, scores.table())
+    result = evaluate_groups(groups, gold)
+    print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
 
 
 @tasks.command("xsim", cls=Command)
@@ -532,9 +532,7 @@ def compare(
         "evaluate retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
     ),
     languages: list[str] | None = LANGUAGES,
-    tasks: list[str] | None = listed(
-        "--tasks", help="tatoeba,xsim,xsim++,mining,pool,hubness,speed,size,leak (default: all)."
-    ),
+    tasks: list[str] | None = listed("--tasks", help="tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
     out: str | None = option(
         "--out", metavar="DIR", help="Folder for the page compare.html and for results, to resume from."
     ),
@@ -557,8 +555,8 @@ def compare(
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
     Evaluates all models on the same items: Tatoeba both ways, xsim and xsim++, mining with a threshold from another
-    split, a mixed pool of passages and its language bias, hubness, speed and size, and whether their recorded training
-    data contain the texts. Models are ordered only where paired tests, corrected for their number, allow it.
+    split, a mixed pool of passages and its language bias, speed and size. Models are ordered only where paired tests,
+    corrected for their number, allow it.
 
     \b
     examples:

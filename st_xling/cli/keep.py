@@ -43,7 +43,7 @@ def keep_results(context: typer.Context, task: str, result: EvaluationResult, fo
 
     Args:
         context: Context of the command.
-        task: One of :data:`~st_xling.evaluation.results.TASKS`.
+        task: One of :data:`~st_xling.hub.card_facts.TASKS`.
         result: Metrics, rows and signature.
         folder: Folder of the model, by default ``MODEL``.
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.mining_scores import EvaluatedPairs, MiningScores, row_thresholds
+from st_xling.evaluation.measures import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
@@ -105,12 +105,6 @@ class BuccEvaluator(SignedEvaluator):
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
-        for pair, corpus in self.corpora.items():
-            if not 1 <= k <= min(len(corpus.source), len(corpus.target)):
-                raise ValueError(
-                    f"k must lie between 1 and the number of sentences of either corpus: got k={k} for "
-                    f"{len(corpus.source)} and {len(corpus.target)} sentences of {pair}; 4 is the usual choice."
-                )
         self.split = split
         #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
         self.histograms: dict[str, dict[str, Any]] = {}

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
     from torch import Tensor
 
-    from st_xling.evaluation.mining_scores import EvaluatedPairs
+    from st_xling.evaluation.measures import EvaluatedPairs
 
 #: Folder of pictures in a model's folder.
 PICTURES = "pictures"

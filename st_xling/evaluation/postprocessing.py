@@ -15,7 +15,7 @@ from sentence_transformers.util import quantize_embeddings
 from st_xling._version import __version__
 from st_xling.data import load_data_specs
 from st_xling.data.holdout import hold_out
-from st_xling.evaluation.precision import PrecisionEvaluator
+from st_xling.evaluation.tatoeba import PrecisionEvaluator
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.normalization import (

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.ranking import (
+from st_xling.evaluation.measures import (
     RankingScores,
     bootstrap_interval,
     ranking_matrix,
@@ -183,8 +183,6 @@ class RerankingEvaluator(SignedEvaluator):
     ) -> None:
         self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "no_relevant": no_relevant}
         self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
-        # Check the options before the model is loaded.
-        bootstrap_interval(ranking_scores([[1.0]], [[1]], **self.ranking).per_query, **self.bootstrap)
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
         super().__init__(f"acc@{ks[0]}", name=name, **options)

@@ -1,4 +1,4 @@
-"""Results of an evaluation as metrics and as rows; they are saved with a model, and its card is made from them.
+"""Results of an evaluation as metrics and as rows, saved with a model for its card, or as result files of mteb.
 
 ``results.json`` in the model's folder has them in the list ``evaluations``.
 """
@@ -6,26 +6,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, fields
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.utils.checks import check_choice
+from st_xling.utils.checks import require
 from st_xling.utils.io import finite, read_json_object, update_json_object
+from st_xling.utils.languages import canonical_language, hub_language
 from st_xling.utils.tables import Column, Row, format_rows
 
 #: Name of the file in a model's folder.
 RESULTS_FILE = "results.json"
 
-#: Names of evaluations.
-TASKS = (
-    *("tatoeba", "bucc", "xsim", "precision", "reranking", "retrieval", "compare"),
-    *(f"transfer-{task}" for task in ("xnli", "pawsx", "pos")),
-)
-
 _LIST = "evaluations"
-_TABLE = {"columns": Column, "rows": Row}
 
 
 @dataclass(frozen=True)
@@ -54,15 +50,13 @@ class SavedResults:
     """One evaluation of a model, as it is saved with it.
 
     Attributes:
-        task: One of :data:`TASKS`.
+        task: Name of the evaluation, such as ``"tatoeba"``; see :data:`st_xling.hub.card_facts.TASKS`.
         figures: What ``--json`` writes of the task; NaN and infinities, which JSON does not have, as ``None``.
         signature: What they depend on besides the model.
         command: The command that computes them.
         columns: Measures of the table.
         rows: Their values.
         version: Version of st-xling.
-    Raises:
-        ValueError: For another task.
     """
 
     task: str
@@ -72,9 +66,6 @@ class SavedResults:
     columns: list[Column]
     rows: list[Row]
     version: str = __version__
-
-    def __post_init__(self) -> None:
-        check_choice("task", self.task, TASKS)
 
     @classmethod
     def of(cls, task: str, result: EvaluationResult, command: str) -> SavedResults:
@@ -109,7 +100,6 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
-        _parsed(content, path)  # a broken file is not overwritten
         entries = {(entry["task"], entry["signature"]): entry for entry in content.get(_LIST, [])}
         return {**content, _LIST: [*{**entries, (saved.task, saved.signature): new}.values()]}
 
@@ -118,26 +108,101 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
 
 
 def read_saved_results(folder: str | Path) -> list[SavedResults]:
-    """Evaluations that were saved with a model, oldest first; none if there are none.
+    """Read the evaluations that were saved with a model, oldest first; none if there are none."""
+    content = read_json_object(Path(folder) / RESULTS_FILE)
+    return [
+        SavedResults(
+            **{
+                **entry,
+                "columns": [Column(**column) for column in entry["columns"]],
+                "rows": [Row(**row) for row in entry["rows"]],
+            }
+        )
+        for entry in content.get(_LIST, [])
+    ]
 
+
+def to_mteb(
+    results: EvaluationResult | Mapping[str, float],
+    folder: str | Path,
+    *,
+    model_name: str,
+    revision: str = "no_revision_available",
+    task: str = "Tatoeba",
+    split: str = "test",
+) -> Path:
+    """Write results of :class:`TatoebaEvaluator` or :class:`PrecisionEvaluator` as a result file of mteb.
+
+    mteb's bitext tasks search as we do and report F1 over sentence numbers, see
+    :func:`~st_xling.evaluation.weighted_f1`. The file has both measures.
+
+    Args:
+        results: As the evaluator returns them, from a call or ``evaluate``.
+        folder: Cache of mteb, which ``mteb.ResultCache(folder).load_results()`` reads.
+        model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``.
+        revision: Commit of the model.
+        task: mteb's bitext task whose sentences were used, such as ``"Tatoeba"`` or ``"NTREXBitextMining"``. That they
+            are the same sentences is not checked.
+        split: Split of the task.
+    Returns:
+        The file, ``folder/results/{model}/{revision}/{task}.json``, with ``f1``, which is the main score, and
+        ``accuracy`` for each of the task's pairs of languages that was evaluated, in mteb's direction.
     Raises:
-        ValueError: If the file is broken.
+        ValueError: If mteb is not installed or has no such task of bitext, or no pair of its languages was evaluated.
+    Source:
+        mteb 2.26.24, ``AbsTaskBitextMining``.
+    Example:
+        >>> metrics = {"tatoeba_deu_to_en_weighted_f1": 0.97, "tatoeba_deu_to_en_accuracy": 0.98}
+        >>> to_mteb(metrics, "mteb", model_name="user/my-encoder")  # doctest: +SKIP
+        PosixPath('mteb/results/user__my-encoder/no_revision_available/Tatoeba.json')
     """
-    path = Path(folder) / RESULTS_FILE
-    return _parsed(read_json_object(path), path)
-
-
-def _parsed(content: dict[str, Any], path: Path) -> list[SavedResults]:
-    """Return the entries of the file; keys of a later version are ignored."""
+    mteb: Any = require("mteb", "writing results for mteb", extra="mteb")
     try:
-        results = []
-        for entry in content.get(_LIST, []):
-            columns, rows = ([_known(kind, part) for part in entry[name]] for name, kind in _TABLE.items())
-            results.append(_known(SavedResults, {**entry, "columns": columns, "rows": rows}))
-        return results
-    except (ValueError, TypeError, AttributeError, KeyError) as error:
-        raise ValueError(f"{path}: expected results of evaluations: {error}. Fix or remove the file.") from error
+        bitext = mteb.get_task(task)
+    except KeyError as error:
+        raise ValueError(f"expected the name of a task of mteb, such as Tatoeba: {error.args[0]}") from error
+    metadata = bitext.metadata
+    if metadata.type != "BitextMining":
+        raise ValueError(f"expected a bitext mining task of mteb, such as Tatoeba: {task} is of type {metadata.type}.")
+    figures = results.metrics if isinstance(results, EvaluationResult) else results
+    found: dict[str, dict[str, float]] = {}
+    for key, f1 in figures.items():
+        name = key.removesuffix("_weighted_f1")
+        accuracy = figures.get(f"{name}_accuracy", figures.get(f"{name}_p@1"))
+        if name != key and accuracy is not None:
+            values = {"f1": f1, "accuracy": accuracy, "recall": accuracy, "main_score": f1}
+            found |= dict.fromkeys(_endings(name), values)  # a metric begins with any name of its evaluator
+    subsets = metadata.hf_subsets_to_langscripts
+    languages = {subset: tuple(canonical_language(code) for code in codes) for subset, codes in subsets.items()}
+    alike = Counter(languages.values())
+    scores = {}
+    for subset, pair in languages.items():
+        spellings = [tuple(subset.split("-", 1))]
+        if alike[pair] == 1:  # else they differ in script alone, which only the whole name has
+            spellings += [pair, tuple(map(hub_language, pair))]
+        names = [name for one in spellings if len(one) == 2 for name in _names(*one)]
+        if known := [found[name] for name in names if name in found]:
+            scores[subset] = known[0]
+    if not scores:
+        raise ValueError(
+            f"no result is of a pair of {task}, such as {', '.join([*subsets][:3])}; evaluate these with "
+            "TatoebaEvaluator or PrecisionEvaluator."
+        )
+    result = mteb.TaskResult.from_task_results(bitext, {split: scores}, evaluation_time=0.0)
+    result.evaluation_time = None
+    cache = mteb.ResultCache(Path(folder))
+    cache.save_to_cache(result, model_name, revision)
+    return Path(cache.get_task_result_path(task, model_name, revision))
 
 
-def _known(kind: Any, entry: dict[str, Any]) -> Any:
-    return kind(**{part.name: entry[part.name] for part in fields(kind) if part.name in entry})
+def _endings(key: str) -> list[str]:
+    """Return a key, and what follows each underscore in it."""
+    parts = key.split("_")
+    return ["_".join(parts[start:]) for start in range(len(parts))]
+
+
+def _names(source: str, target: str) -> list[str]:
+    """Return the metrics of searching ``target`` for the translations of ``source``, without the evaluator's name."""
+    names = [f"{source}-{target}_source_to_target", f"{target}-{source}_target_to_source"]
+    names += [f"{source}_to_en"] if target == "eng" else []
+    return names + ([f"{target}_from_en"] if source == "eng" else [])

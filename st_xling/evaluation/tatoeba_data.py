@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from st_xling.data.phrasebook_spec import phrasebook_name
 from st_xling.data.read import labeled_pairs
@@ -76,13 +76,6 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
             )
         codes.update(dict.fromkeys(members))
     return tuple(codes)
-
-
-def named_pairs(pairs: Any, targets: Sequence[str] | None = None) -> Pairs:
-    """Return pairs by name: a mapping as it is, a data set or two lists as ``pairs``."""
-    if targets is not None:
-        return {"pairs": (pairs, targets)}
-    return pairs if isinstance(pairs, Mapping) else {"pairs": pairs}
 
 
 def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:

@@ -91,22 +91,13 @@ def test_given_and_tuned_thresholds(data):
 
 
 def test_corpora_with_ids_are_the_same(data):
-    (train, test), vectors = data
-    named = {
-        pair: BuccCorpus(
-            [f"s-{i}" for i in range(len(source))],
-            source,
-            [f"t-{i}" for i in range(len(target))],
-            target,
-            [(f"s-{i}", f"t-{j}") for i, j in gold],
-            *pair.split("-"),
-            "test",
-        )
-        for pair, (source, target, gold) in test.items()
-    }
-    first, second = BuccEvaluator(named, train=train), BuccEvaluator(test, train=train)
-    assert first.signature == second.signature
-    assert first(TableModel(vectors)) == second(TableModel(vectors))
+    (train, test), _ = data
+    named = {}
+    for pair, (source, target, gold) in test.items():
+        ids = [[f"{side}-{row}" for row in range(len(texts))] for side, texts in (("s", source), ("t", target))]
+        gold_ids = [(f"s-{i}", f"t-{j}") for i, j in gold]
+        named[pair] = BuccCorpus(ids[0], source, ids[1], target, gold_ids, *pair.split("-"), "test")
+    assert BuccEvaluator(named, train=train).corpora == BuccEvaluator(test, train=train).corpora
 
 
 def test_signature_says_what_a_figure_depends_on(data):
@@ -120,13 +111,10 @@ def test_signature_says_what_a_figure_depends_on(data):
     others = [
         BuccEvaluator(test, train=test, name="news"),
         BuccEvaluator(test, threshold="tune", name="news"),
-        BuccEvaluator(test, train=train, name="news", k=3),
-        BuccEvaluator(test, train=train, name="news", truncate_dim=2),
         BuccEvaluator({**test, "zh-en": (*test["zh-en"][:2], [(0, 0)])}, train=train, name="news"),
     ]
-    assert len({evaluator.signature, *(other.signature for other in others)}) == 6
+    assert len({evaluator.signature, *(other.signature for other in others)}) == 4
     assert "|threshold:tuned on this gold|" in others[1].signature
-    assert "|dim:2|" in others[3].signature
 
 
 def test_equal_sentences_share_a_vector_and_compete_by_index():
@@ -146,19 +134,15 @@ CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
     "corpora, options, message",
     [
         ({}, {"threshold": 1.0}, "corpora .*got none"),
-        ({"de-en": ([], ["x"], [(0, 0)])}, {"threshold": 1.0}, "de-en: .*got 1 for 0 and 1"),
         ({"de-en": (["a"], ["x"], [(0, 1)])}, {"threshold": 1.0}, "de-en: .*got 1 for 1 and 1"),
-        ({"de-en": (["a"], ["x"], [(0, 0)] * 2)}, {"threshold": 1.0}, "de-en: .*got 2"),
         (
             {"de-en": BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en", "test")},
             {"threshold": 1.0},
             "de-en: .*got 0",
         ),
         ({"de-en": CORPORA}, {"k": 1}, "no train and threshold=None"),
-        ({"de-en": CORPORA}, {"k": 1, "train": {"de-en": CORPORA}, "threshold": 1.0}, "train and threshold=1.0"),
         ({"de-en": CORPORA}, {"k": 1, "train": {"fr-en": CORPORA}}, "train .*de-en, got fr-en"),
         ({"de-en": CORPORA}, {"k": 1, "threshold": "best"}, "threshold='best'"),
-        ({"de-en": CORPORA}, {"k": 3, "threshold": 1.0}, "k=3 for 2 and 2 sentences of de-en"),
     ],
 )
 def test_errors(corpora, options, message):
@@ -185,12 +169,8 @@ def test_xsim_by_language(data):
     assert report.signature.startswith(
         "xsim|languages:deu,cmn|direction:both|margin:distance|k:3|ties:index|data:mini@"
     )
-    lines = report.table().splitlines()
-    assert [line.split()[0] for line in lines] == ["language", "deu", "cmn", "-" * len(lines[0]), "all"]
     with pytest.raises(ValueError, match="deu: .*2 and 1"):
         xsim_by_language(TableModel(vectors), {"deu": (pairs["deu"][0][:2], pairs["deu"][1][:1])}, k=1)
-    with pytest.raises(ValueError, match="at least one language"):
-        xsim_by_language(TableModel(vectors), {})
 
 
 def test_a_split_does_not_choose_its_own_threshold(tmp_path):
@@ -224,7 +204,6 @@ def test_corpora_of_both_splits() -> None:
         ("phrasebook?size=5&gold=6", {}, "gold"),
         ("phrasebook", {"pairs": ["deen"]}, "deen"),
         ("phrasebook:de", {"pairs": ["de-en"]}, "once"),
-        ("phrasebook", {"split": "training"}, "split .*training"),
         ("phrasebook", {"split": "dev"}, "split 'dev' for both"),
     ],
 )

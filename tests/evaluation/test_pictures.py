@@ -7,7 +7,7 @@ import pytest
 from datasets import Dataset
 from safetensors.torch import load_file
 
-from st_xling.evaluation.mining_scores import EvaluatedPairs
+from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.pictures import TrainingPicture, score_histogram
 
 

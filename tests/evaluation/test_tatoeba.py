@@ -1,10 +1,15 @@
-"""The Tatoeba evaluator: keys, averages, one encoding per text, signature, table."""
+"""Translation retrieval: Tatoeba's accuracy and P@N: keys, averages, signatures, tables."""
+
+from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from datasets import Dataset
 
-from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator
+from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator, precision_at
+from st_xling.evaluation.tatoeba import DIRECTIONS
+from st_xling.models.normalization import Centering, apply_centering
 from st_xling.utils.tables import Row
 from tests.evaluation.table_model import TableModel
 
@@ -56,12 +61,6 @@ def test_directions_are_not_mixed_up():
     assert metrics["tatoeba_mean_accuracy"] == 0.75
 
 
-def test_equal_texts_are_found_at_the_first_index():
-    """Four pairs, two texts: indices 1 and 3 are copies and can never be hits."""
-    pairs = {"deu": (["Ich trinke Tee.", "Ich trinke Tee.", "Wo ist der Bahnhof?", "Wo ist der Bahnhof?"],) * 2}
-    assert TatoebaEvaluator(pairs)(TableModel(perfect(PAIRS)))["tatoeba_mean_accuracy"] == 0.5
-
-
 def test_groups_are_reported_only_when_whole():
     pairs = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
     metrics = TatoebaEvaluator(pairs)(TableModel(perfect(pairs)))
@@ -72,10 +71,6 @@ def test_groups_are_reported_only_when_whole():
 def test_datasets_and_lists_are_the_same():
     datasets = {code: Dataset.from_dict({"source": s, "target": t}) for code, (s, t) in PAIRS.items()}
     assert TatoebaEvaluator(datasets).pairs == TatoebaEvaluator(PAIRS).pairs
-    code = next(iter(PAIRS))
-    for evaluator in (TatoebaEvaluator, PrecisionEvaluator):
-        expected = {"pairs": tuple(map(list, PAIRS[code]))}
-        assert evaluator(datasets[code]).pairs == evaluator(*PAIRS[code]).pairs == expected
 
 
 def test_signature_follows_texts_order_and_truncation():
@@ -115,3 +110,52 @@ def test_table_and_rows():
         "all            100.0         100.0  100.0",
     ]
     assert result.rows[-1] == Row("all", [1.0, 1.0, 1.0], average=True)
+
+
+CHINESE = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
+
+
+def test_faults_of_pairs() -> None:
+    with pytest.raises(ValueError, match="1 or more: got \\(\\)"):
+        PrecisionEvaluator(CHINESE, at=())
+    with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
+        PrecisionEvaluator(CHINESE).measure_vectors({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
+
+
+def test_judged_vectors_by_hand() -> None:
+    """Source 0 and 1 are swapped, 2 is right: P@1 is 1/3 both ways, P@2 is 1."""
+    source = np.array([[0.5, 1, 0], [1, 0.5, 0], [0, 0, 1]])
+    evaluator = PrecisionEvaluator({**CHINESE, "zh-en": CHINESE["zh-vi"]}, at=(1, 2))
+    metrics = evaluator.measure_vectors({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))}).metrics
+    assert metrics["zh-vi_source_to_target_p@1"] == metrics["zh-vi_mean_p@1"] == pytest.approx(1 / 3)
+    assert metrics["zh-vi_mean_p@2"] == 1.0
+    assert metrics["mean_p@1"] == metrics["target_to_source_p@1"] == pytest.approx(2 / 3)
+
+
+def test_evaluates_a_model(make_model) -> None:
+    evaluator = PrecisionEvaluator(CHINESE, name="dev")
+    model = make_model()
+    metrics = evaluator(model, epoch=1)
+    assert evaluator.primary_metric == "dev_mean_p@1" and 0 <= metrics["dev_mean_p@1"] <= metrics["dev_mean_p@5"] == 1
+    source, target = (model.encode(side) for side in CHINESE["zh-vi"])
+    assert metrics["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
+    two = PrecisionEvaluator({**CHINESE, "zh-en": CHINESE["zh-vi"]}, at=(1, 2)).evaluate(model)
+    assert [line.split()[0] for line in two.table("pair").splitlines()[:3]] == ["pair", "zh-en", "zh-vi"]
+    assert two.rows[-1].values[:2] == [two.metrics[f"precision_{way}_p@1"] for way in DIRECTIONS[:2]]
+    assert evaluator.signature.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
+    other = PrecisionEvaluator({"zh-vi": (CHINESE["zh-vi"][1], CHINESE["zh-vi"][0])}, name="dev")
+    assert other.signature != evaluator.signature
+
+
+def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest.LogCaptureFixture) -> None:
+    """And text of a language that has none is told of, and signed."""
+    means = {"zho": torch.linspace(-0.3, 0.3, 16), "vie": torch.linspace(0.3, -0.2, 16)}
+    model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
+    evaluator = PrecisionEvaluator(CHINESE, name="dev")
+    found = evaluator(model)
+    source, target = (model.encode(side, task=task) for side, task in zip(CHINESE["zh-vi"], ("zho", "vie")))
+    assert found["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
+    assert "center:joint" not in evaluator.signature and not caplog.text
+    other = PrecisionEvaluator({"th-vi": CHINESE["zh-vi"]}, name="dev")
+    other(model)
+    assert "|center:joint|" in other.signature and "centered by their joint mean" in caplog.text

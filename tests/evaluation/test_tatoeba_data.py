@@ -34,7 +34,6 @@ def test_two_letter_codes_of_the_papers_are_the_36():
         ("zh, et,fa", ("cmn", "est", "pes")),
         (["sw", "deu", "de"], ("swh", "deu")),
         ("XNLI14", TATOEBA_GROUPS["xnli14"]),
-        (["jv", "xnli14"], ("jav", *TATOEBA_GROUPS["xnli14"])),
         (("zho", "DEU"), ("cmn", "deu")),
     ],
 )

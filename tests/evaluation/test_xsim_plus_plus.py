@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from st_xling.data import hard_translations
-from st_xling.evaluation import XsimPlusPlus, xsim_by_language, xsim_plus_plus
+from st_xling.evaluation import xsim_by_language, xsim_plus_plus
 from st_xling.mining import xsim
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
@@ -43,15 +43,10 @@ def test_equals_loops(seed: int, margin: str) -> None:
 def test_a_translation_wins_ties_and_none_is_plain_xsim() -> None:
     vectors = np.eye(4) + 0.1
     tied = xsim_plus_plus(vectors, vectors, vectors, range(4), ["number"] * 4, k=2)
-    assert tied == XsimPlusPlus(0, 4, ("",) * 4, {"number": 4})
+    assert (tied.errors, tied.winners, tied.with_hard) == (0, ("",) * 4, {"number": 4})
     source = vectors[[0, 1, 3, 2]]
     plain = xsim_plus_plus(source, vectors, np.empty((0, 4)), [], [], k=2)
     assert plain.errors == xsim(source, vectors, k=2).errors == 2 and plain.by_category == {"misaligned": 0.5}
-
-
-def test_errors() -> None:
-    with pytest.raises(ValueError, match="got 1 vectors, 2 indices and 1 categories"):
-        xsim_plus_plus(np.eye(3), np.eye(3), np.eye(3)[:1], [0, 1], ["number"], k=1)
 
 
 def test_by_language() -> None:

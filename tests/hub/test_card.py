@@ -344,20 +344,15 @@ def test_metadata_come_back_as_they_went_in(evaluated):
 
 
 def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
+    way = {"margin": "ratio", "k": 4, "retrieval": "max"}
+    found = PublishedThreshold(threshold=1.06, precision=0.9, recall=None, f1=None, **way, signature="bucc|x")
+    publish_thresholds(evaluated, {"de-en": found})
     text = write_card(evaluated, options=CardOptions(repo_id="me/encoder")).read_text(encoding="utf-8")
     for task, (_, _, signature, _, row) in RESULTS.items():
         assert f"Signature: `{signature}`" in text and row in text
-        assert f"st-xling {'evaluate ' + task} me/encoder --data x\n" in text
-    assert 'SentenceTransformer("me/encoder")' in text
-
-
-def test_published_thresholds_are_in_the_card(evaluated):
-    found = PublishedThreshold(
-        threshold=1.06, precision=0.9, recall=None, f1=None, margin="ratio", k=4, retrieval="max", signature="bucc|x"
-    )
-    publish_thresholds(evaluated, {"de-en": found})
-    text = card_text(evaluated)
+        assert f"st-xling evaluate {task} me/encoder --data x\n" in text
     assert "| de-en | 1.0600 | 90.0 | – | – | ratio margin, k 4, max |" in text and "`bucc|x`" in text
+    assert 'SentenceTransformer("me/encoder")' in text
 
 
 def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
@@ -391,22 +386,15 @@ HOSTILE = [
     "a\\|b",
     "line\nbreak\r\n| new | row |",
     "<script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
     "&lt;b&gt; &#60;i&#62;",
     "```\nout\n```",
     "`code` ``more``",
     "---\nlicense: mit\n---",
-    "---",
     "# heading",
-    "- item",
     "1. item",
-    "=====",
     "[click](javascript:alert(1))",
-    "![x](http://evil.example/x.png)",
-    "<http://evil.example>",
     "**bold** _it_ ~~gone~~ $x$",
     "</code></table>-->",
-    "key: value # no comment",
     "'quote\" {{ jinja }} {% raw %}",
     "\u202egnp.exe\u202c \ufeff\x00\x1b[31m",
     "\ud800 half",

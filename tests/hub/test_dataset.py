@@ -67,17 +67,6 @@ def test_pairs_come_back_as_they_were(scored: Path, hub: Hub, client: Run, proce
     assert json.loads(loaded.stdout) == [expected(row) for row in range(3)]
 
 
-def test_a_model_trains_on_what_was_pushed(hub: Hub, client: Run, tmp_path: Path) -> None:
-    path = tmp_path / "de-en.tsv"
-    path.write_text("".join(f"Der Hund {row} schläft.\tThe dog {row} sleeps.\n" for row in range(40)), encoding="utf-8")
-    assert client("push", path, "tester/pairs", *WORDS).status == 0
-    sizes = [word for key in ("vocabulary=100", "hidden_size=16", "layers=1") for word in ("--tiny", key)]
-    words = ["--model", "tiny", *sizes, "--data", "tester/pairs", "--out", tmp_path / "model", "--max-steps", "2"]
-    done = client("train", "tr", *words, "--dev", "none")
-    assert done.status == 0, done.stderr
-    assert (tmp_path / "model" / "model.safetensors").is_file()
-
-
 def test_other_content_is_only_replaced_if_asked_for(hub: Hub, client: Run, tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("eins\tone\n", encoding="utf-8")
@@ -96,7 +85,7 @@ def test_the_card_says_how_the_pairs_were_made(scored: Path, tmp_path: Path) -> 
     report = push_dataset(scored, "me/pairs", license="cc-by-4.0", results=results, **LANGUAGES, dry_run=True)
     card = DatasetCard(report.card)
     assert (report.rows, report.url) == (3, None)
-    assert (card.data.language, card.data.license, card.data.size_categories) == (["de", "en"], "cc-by-4.0", ["n<1K"])
+    assert (card.data.language, card.data.license) == (["de", "en"], "cc-by-4.0")
     for text in ("German–English", "3 pairs", "me@1234", "1.06", "rejected by numbers", "st-xling mine a b", SIGNATURE):
         assert text in report.card
     assert '"Ja" &#124; nein' in report.card and "| 1.125 |" in report.card
@@ -130,22 +119,15 @@ def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run,
     lacking = client(*words)
     assert lacking.status == 2 and "--license, --source-language, --target-language not given" in lacking.stderr
     assert not out.exists()
-    done = client(*words, *WORDS, "--threshold", "none")
+    hub.faults = {"commit": 429}
+    failed = client(*words, *WORDS, "--threshold", "none")
+    assert failed.status != 0 and f"the pairs are in {out}" in failed.stderr and out.is_file()
+    hub.faults = {}
+    done = client(*words, *WORDS, "--threshold", "none", "--overwrite")
     assert done.status == 0, done.stderr
     assert "/datasets/tester/mined/commit/" in done.stdout
     card = DatasetCard(hub.files("tester/mined", kind="dataset")["README.md"].decode())
     assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
-
-
-def test_pairs_are_kept_if_the_push_fails(my_encoder: Path, client: Run, tmp_path: Path) -> None:
-    texts = [tmp_path / "a.de", tmp_path / "a.en"]
-    for path, column in zip(texts, (["Der Hund schläft."], ["The dog is sleeping."])):
-        path.write_text("\n".join(column) + "\n", encoding="utf-8")
-    out = tmp_path / "pairs.tsv"
-    words = ("mine", *texts, "--model", my_encoder, "--k", "1", "--threshold", "none", "--out", out, *WORDS)
-    failed = client(*words, "--push-dataset", "someone-else/mined")
-    assert failed.status != 0 and f"the pairs are in {out}" in failed.stderr
-    assert len(out.read_text(encoding="utf-8").splitlines()) == 2
 
 
 READ = """

@@ -76,9 +76,7 @@ def test_commands_read_test_sets_by_name(
     ("name", "source", "target", "columns"),
     [
         ("tatoeba", "de", "en", ("de", "en")),
-        ("tatoeba", "eng", "fra", ("en", "fr")),
         ("ntrex", "fr", "deu_Latn", ("fr", "de")),
-        ("ntrex", "zho_Hant", "en", ("fr", "en")),
         ("tatoeba", "de", "fr", "one language with English out of deu, fra"),
         ("tatoeba", "nl", "en", "out of deu, fra"),
         ("ntrex", "zh", "en", "zho_Hans, zho_Hant"),

@@ -3,13 +3,11 @@
 - ``data``: the texts that all models are compared by
 - ``tasks``: the tasks: results of each item, and measures computed from them
 - ``statistics``: intervals, paired tests, and the order that they allow
-- ``run``: :func:`compare_models`: all tasks of all models; a stopped comparison is resumed
-- ``report``: the result as a table, and as one page of HTML
+- ``run``: :func:`compare_models`: all tasks of all models, resumed where they were stopped; a table, and a page of HTML
 """
 
 from st_xling.evaluation.compare.data import ComparisonData, load_comparison_data
-from st_xling.evaluation.compare.report import ComparisonReport
-from st_xling.evaluation.compare.run import ModelSpec, compare_models, parse_models
+from st_xling.evaluation.compare.run import ComparisonReport, ModelSpec, compare_models, parse_models
 
 __all__ = [
     "ComparisonData",

@@ -1,4 +1,4 @@
-"""Compare several encoders: each task once for each model, resumed where it was stopped; then values and tests."""
+"""Compare several encoders: each task once for each model, resumed where it was stopped; values, tests and a page."""
 
 from __future__ import annotations
 
@@ -16,31 +16,39 @@ import numpy as np
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.compare.data import ComparisonData
-from st_xling.evaluation.compare.report import ComparisonReport
 from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, Measure, compare_values, holm, rank_label
-from st_xling.evaluation.compare.tasks import ALL, TASKS, Cells, Session, Task, measure_speed
+from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.models import load_encoder
 from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.view import model_options
 from st_xling.utils.console import duration
-from st_xling.utils.io import finite, read_json_object, write_atomic, write_json
+from st_xling.utils.io import read_json_object, write_atomic, write_json
+from st_xling.utils.languages import language_name
+from st_xling.utils.paths import without_folders
 from st_xling.utils.signature import sha8, sign
+from st_xling.utils.tables import Column, Row, format_table
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
-#: Options of a model that may follow its name, as in ``MODEL?prompt=query: &layer=7``.
-OPTIONS = {
-    **{name: SpecOption(str, "text") for name in ("name", "prompt", "prompt_name", "passage_prompt", "pooling")},
-    **{name: SpecOption(str, "text") for name in ("dtype", "backend", "revision", "device")},
+_TEMPLATE = Path(__file__).with_name("page.html")
+
+# Options of a model that may follow its name, as in ``MODEL?prompt=query: &layer=7``.
+_TEXT_OPTIONS = (
+    *("name", "prompt", "prompt_name", "passage_prompt", "pooling"),
+    *("dtype", "backend", "revision", "device"),
+)
+_OPTIONS = {
+    **{name: SpecOption(str, "text") for name in _TEXT_OPTIONS},
     **{
         name: SpecOption(integer_at_least(1), "7, a number above 0") for name in ("layer", "truncate_dim", "max_length")
     },
 }
 
-#: Swaps of each test: enough for a p-value that remains significant after the correction over all tests.
+# Swaps of each test: enough for a p-value that remains significant after the correction over all tests.
 _SWAPS, _SWAPS_PER_TEST = 10_000, 40
 
 
@@ -77,7 +85,7 @@ def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
     models: dict[str, ModelSpec] = {}
     for spec in specs:
         place, query = split_options(spec)
-        own = read_options(query, OPTIONS, spec=spec)
+        own = read_options(query, _OPTIONS, spec=spec)
         name = unique_name(own.pop("name", Path(place).name or place), models)
         merged = {**options, **own}
         if {"prompt", "prompt_name"} <= merged.keys():  # the model's own choice replaces the common one
@@ -122,71 +130,65 @@ def compare_models(
         raise ValueError(f"expected one model or more, of different names: got {', '.join(names) or 'none'}.")
     if samples < 1:
         raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
-    folder = None if out is None else Path(out)
-    if folder is not None:
-        (folder / "results").mkdir(parents=True, exist_ok=True)
     needs = {task.needs for task in chosen.values()} - {""}
     missing = [{"what": what, "why": why} for part, what, why in data.missing if not needs or part in needs]
     for name, task in [*chosen.items()]:
         if task.needs and not getattr(data, task.needs):
             missing.append({"what": task.title, "why": f"no data for it ({task.needs})"})
             del chosen[name]
+    if not chosen:
+        why = "; ".join(f"{each['what']}: {each['why']}" for each in missing)
+        raise ValueError(f"nothing could be compared: {why}.")
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        (folder / "results").mkdir(parents=True, exist_ok=True)
     loaded = {each.name: each.load() for each in models}
-    facts, results = [], {}
-    speeds = measure_speed(loaded, data, batch_size=batch_size) if "speed" in chosen else {}
-    for each in models:
-        model = loaded[each.name]
-        folder_or_id = each.model if isinstance(each.model, str) else ""
-        known: dict[str, Any] = {
-            "name": each.name,
-            "model": folder_or_id or each.name,
-            "sha8": model_fingerprint(model)[:8],
-        }
-        known |= {"options": model_options(model), "search": model_options(model, retrieval=True)}
-        facts.append(known)
-        session = Session(model, data, folder_or_id, batch_size, show_progress_bar)
-        results[each.name] = _results(each.name, session, chosen, known, folder, missing)
-        if each.name in speeds:
-            results[each.name]["speed"] = {ALL: speeds[each.name]}
-    report = ComparisonReport(_content(facts, chosen, results, data, missing, samples))
+    facts = [_describe(each, loaded[each.name]) for each in models]
+    cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
+    if "speed" in chosen:
+        cells["speed"] = measure_speed(loaded, data, batch_size=batch_size)
+    for known in facts:
+        session = Session(loaded[known["name"]], data, batch_size, show_progress_bar)
+        for name, task in chosen.items():
+            if task.run is not None:
+                cells[name][known["name"]] = _run_task(name, task, session, known, folder)
+    report = ComparisonReport(_content(facts, chosen, cells, data, missing, samples))
     if folder is not None:
         write_json(folder / "compare.json", report.content)
         write_atomic(folder / "compare.html", report.page().encode("utf-8"))
     return report
 
 
-def _results(
-    name: str,
-    session: Session,
-    tasks: Mapping[str, Task],
-    known: Mapping[str, Any],
-    folder: Path | None,
-    missing: list[dict[str, str]],
-) -> dict[str, Cells]:
-    """Run the tasks of one model, but for those that an earlier run finished; ``missing`` gets those that fail."""
-    results, file_name = {}, re.sub(r"[^\w.-]+", "-", name)
-    for task_name, task in tasks.items():
-        if task.run is None:  # measured for all models together
-            continue
-        part = session.data.sha8.get(task.needs) or session.data.sha8
-        model = [known["sha8"], known["options"], known["search"], session.trained_on]
-        fingerprint = sha8([model, task_name, part, session.data.seed, task.parts, __version__])
-        path = folder / "results" / f"{file_name}.{task_name}.json" if folder else None
-        stored = _read(path) if path else {}
-        if stored.get("fingerprint") != fingerprint:
-            try:
-                start = time.perf_counter()
-                cells = task.run(session)
-            except ValueError as error:
-                missing.append({"what": f"{task.title}: {name}", "why": str(error).rstrip(".")})
-                logger.info("%s: %s failed: %s", name, task_name, error)
-                continue
-            logger.info("%s: %s, %s", name, task_name, duration(time.perf_counter() - start))
-            stored = finite({"fingerprint": fingerprint, "cells": {label: _plain(own) for label, own in cells.items()}})
-            if path:
-                write_atomic(path, json.dumps(stored).encode("utf-8"))
-        results[task_name] = {label: Cell(**cell) for label, cell in stored["cells"].items()}
-    return results
+def _describe(spec: ModelSpec, model: SentenceTransformer) -> dict[str, Any]:
+    return {
+        "name": spec.name,
+        "model": spec.model if isinstance(spec.model, str) else spec.name,
+        "sha8": model_fingerprint(model)[:8],
+        "options": model_options(model),
+        "search": model_options(model, retrieval=True),
+    }
+
+
+def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any], folder: Path | None) -> Cells:
+    """Run a task of one model, unless an earlier run has finished it."""
+    assert task.run is not None
+    model = known["name"]
+    part = session.data.sha8.get(task.needs) or session.data.sha8
+    used = [known["sha8"], known["options"], known["search"]]
+    fingerprint = sha8([used, name, part, session.data.seed, task.parts, __version__])
+    path = folder / "results" / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model)}.{name}.json" if folder else None
+    stored = read_json_object(path) if path else {}
+    if stored.get("fingerprint") != fingerprint:
+        start = time.perf_counter()
+        try:
+            cells = task.run(session)
+        except ValueError as error:
+            raise ValueError(f"{task.title}, {model}: {error}") from error
+        logger.info("%s: %s, %s", model, name, duration(time.perf_counter() - start))
+        stored = {"fingerprint": fingerprint, "cells": {label: _plain(own) for label, own in cells.items()}}
+        if path:
+            write_atomic(path, json.dumps(stored).encode("utf-8"))
+    return {label: Cell(**cell) for label, cell in stored["cells"].items()}
 
 
 def _plain(cell: Cell) -> dict[str, Any]:
@@ -195,31 +197,15 @@ def _plain(cell: Cell) -> dict[str, Any]:
     return {"items": cell.items, "columns": columns}
 
 
-def _read(path: Path) -> dict[str, Any]:
-    """Read what an earlier run saved; nothing where it is incomplete."""
-    try:
-        return read_json_object(path)
-    except ValueError:
-        return {}
-
-
 def _content(
     models: list[dict[str, Any]],
     tasks: Mapping[str, Task],
-    results: Mapping[str, Mapping[str, Cells]],
+    cells: Mapping[str, Mapping[str, Cells]],
     data: ComparisonData,
     missing: list[dict[str, str]],
     samples: int,
 ) -> dict[str, Any]:
-    """Compute values, tests and orders from the results of each model."""
-    cells = {
-        name: {model: done[name] for model, done in results.items() if name in done}
-        for name in tasks
-        if any(name in done for done in results.values())
-    }
-    if not cells:
-        why = "; ".join(f"{each['what']}: {each['why']}" for each in missing)
-        raise ValueError(f"nothing could be compared: {why}.")
+    """Compute values, tests and orders from the results, task → model → language → items."""
     tests = sum(_number_of_tests(measure, own) for name, own in cells.items() for measure in tasks[name].measures)
     swaps = max(_SWAPS, _SWAPS_PER_TEST * tests)
     contents: dict[str, Any] = {}
@@ -229,10 +215,8 @@ def _content(
         measures = []
         for measure in task.measures:
             values, tested = compare_values(measure, own, seed=data.seed, samples=samples, swaps=swaps)
-            measures.append({**measure._asdict(), "values": values})
-            if tested:
-                measures[-1]["comparisons"] = [each._asdict() for each in tested]
-                comparisons += measures[-1]["comparisons"]
+            measures.append({**measure._asdict(), "values": values, **({"comparisons": tested} if tested else {})})
+            comparisons += tested
         named = f"{data.name}@{data.sha8.get(task.needs) or sha8(data.sha8)}"
         repeats = data.repeats if task.needs == "pairs" else None
         parts = {"task": name, "languages": labels, **task.parts, "repeats": repeats, "seed": data.seed}
@@ -243,20 +227,15 @@ def _content(
             "labels": labels,
             "overall": MEAN if len(labels) > 1 else labels[0],
             "measures": measures,
-            "signatures": {
-                model["name"]: sign("compare", **parts, data=named, model=model[used])
-                for model in models
-                if model["name"] in own
-            },
+            "signatures": {each["name"]: sign("compare", **parts, data=named, model=each[used]) for each in models},
         }
     for test, p in zip(comparisons, holm([test["p"] for test in comparisons])):
         test["p_corrected"] = float(p)
         test["significant"] = bool(p < ALPHA)
     for content in contents.values():
-        for measure in content["measures"]:
-            if "comparisons" in measure:
-                measure["ranking"] = rank_label(measure, content["overall"])
-                measure["orders"] = {label: rank_label(measure, label)["groups"] for label in content["labels"]}
+        for tested in (each for each in content["measures"] if "comparisons" in each):
+            tested["ranking"] = rank_label(tested, content["overall"])
+            tested["orders"] = {label: rank_label(tested, label)["groups"] for label in content["labels"]}
     parts = {
         "tasks": list(contents),
         "interval": f"bootstrap,{1 - ALPHA:g},{samples}",
@@ -277,6 +256,134 @@ def _content(
     }
 
 
-def _number_of_tests(measure: Measure, cells: Mapping[str, Mapping[str, Cell]]) -> int:
+def _number_of_tests(measure: Measure, cells: Mapping[str, Cells]) -> int:
     labels = len(next(iter(cells.values())))
     return measure.tested * (labels + (labels > 1)) * (len(cells) * (len(cells) - 1) // 2)
+
+
+@dataclass(frozen=True)
+class ComparisonReport:
+    """The result of :func:`compare_models`: as a table, and as a page of HTML without scripts, fonts or network.
+
+    Attributes:
+        content: What JSON gets: ``models``, ``tasks`` with values, comparisons and orders, ``not_compared``, and the
+            settings.
+    """
+
+    content: dict[str, Any]
+
+    @property
+    def signature(self) -> str:
+        return self.content["signature"]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the content, for JSON."""
+        return self.content
+
+    def result(self, name: str) -> EvaluationResult:
+        """Return the shares of one model with their intervals, for its card."""
+        metrics = {
+            f"{task['title']}: {measure['name']}": dict(zip(("value", "low", "high"), value))
+            for task in self.content["tasks"].values()
+            for measure in task["measures"]
+            if measure["unit"] == "%" and measure["interval"]
+            if (value := measure["values"].get(name, {}).get(task["overall"])) is not None
+        }
+        rows = [Row(label, [own["value"]], intervals=[[own["low"], own["high"]]]) for label, own in metrics.items()]
+        (signature,) = (model["signature"] for model in self.content["models"] if model["name"] == name)
+        return EvaluationResult(metrics, [Column("score", "score")], rows, signature)
+
+    def table(self) -> str:
+        """Format the means with intervals, the order of models, the differences, and what was not compared."""
+        names = [model["name"] for model in self.content["models"]]
+        rows, gaps = [], []
+        for task in self.content["tasks"].values():
+            for measure in task["measures"]:
+                title = f"{task['title']}: {measure['name']}"
+                overall = [measure["values"].get(name, {}).get(task["overall"]) for name in names]
+                row = [title, *(format_value(measure, value) for value in overall)]
+                rows.append([*row, measure.get("ranking", {}).get("text", "")] if len(names) > 1 else row)
+                gaps += [
+                    [f"{title}, {gap['first']} − {gap['second']}", *format_difference(measure, gap)]
+                    for gap in measure.get("comparisons", ())
+                    if gap["label"] == task["overall"]
+                ]
+        lines = [format_table(["measure", *names, *(["order"] if len(names) > 1 else [])], rows)]
+        if gaps:
+            lines += ["", format_table(["difference of means", "", "p"], gaps)]
+        for model in self.content["models"]:
+            search = f"; search{_used(model['search'])}" if model["search"] != model["options"] else ""
+            lines.append(f"{model['name']}: {model['model']}{_used(model['options'])}{search}")
+        for task in self.content["tasks"].values():
+            if len(task["labels"]) > 1:
+                lines.append(f"mean of {task['title']}: {', '.join(task['labels'])}")
+        lines += [f"not compared: {each['what']}: {each['why']}" for each in self.content["not_compared"]]
+        return "\n".join([*lines, self.signature])
+
+    def page(self) -> str:
+        """Render a page of HTML that needs nothing else."""
+        from jinja2 import Environment
+
+        environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        names = [model["name"] for model in self.content["models"]]
+        tasks = self.content["tasks"].values()
+        return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(
+            comparison=self.content,
+            names=names,
+            color={name: place % 8 for place, name in enumerate(names)},
+            value=format_value,
+            difference=format_difference,
+            strip=_strip,
+            heat=_heat,
+            path=without_folders,
+            items=lambda measure, labels: [next(iter(measure["values"].values()))[label][3] for label in labels],
+            main=lambda task: [each for place, each in enumerate(task["measures"]) if not place or each["tested"]],
+            tested=[(task, each) for task in tasks for each in task["measures"] if "comparisons" in each],
+            language=lambda code: language_name(code) if "-" not in code else code,
+            version=__version__,
+        )
+
+
+def _used(options: Mapping[str, str]) -> str:
+    return "".join(f", {name.replace('_', ' ')} {value!r}" for name, value in options.items())
+
+
+def format_value(measure: Mapping[str, Any], value: Sequence[float] | None) -> str:
+    """Format a value with its interval; ``-`` without a value."""
+    if value is None:
+        return "-"
+    factor, decimals = (100 if measure["unit"] == "%" else 1), measure["decimals"]
+    point, low, high = (f"{factor * number:,.{decimals}f}" for number in value[:3])
+    return f"{point} [{low}, {high}]" if measure["interval"] else point
+
+
+def format_difference(measure: Mapping[str, Any], gap: Mapping[str, Any]) -> tuple[str, str]:
+    """Format a difference with its interval, and the corrected p."""
+    factor, decimals = (100 if measure["unit"] == "%" else 1), measure["decimals"]
+    point, low, high = (f"{factor * gap[name]:+.{decimals}f}" for name in ("difference", "low", "high"))
+    return f"{point} [{low}, {high}]", f"{gap['p_corrected']:.2g}"
+
+
+def _strip(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
+    """Place each model's value and interval on a line, in percent of its width."""
+    values = {model: own[label][:3] for model, own in measure["values"].items()}
+    numbers = [number for own in values.values() for number in own]
+    room = 0.06 * (max(numbers) - min(numbers)) or abs(max(numbers)) * 0.1 or 0.01
+    start, width = min(numbers) - room, max(numbers) - min(numbers) + 2 * room
+    strips = []
+    for model, own in values.items():
+        point, low, high = (round(100 * (number - start) / width, 2) for number in own)
+        strips.append({"name": model, "text": format_value(measure, own), "at": point, "low": low, "high": high})
+    return strips
+
+
+def _heat(measure: Mapping[str, Any], labels: Iterable[str]) -> dict[str, dict[str, float]]:
+    """Return model → language → how good a value is among all of the measure, from 0 to 1."""
+    sign = 1 if measure["higher"] else -1
+    values = {model: {label: sign * own[label][0] for label in labels} for model, own in measure["values"].items()}
+    numbers = [number for own in values.values() for number in own.values()]
+    low, high = min(numbers), max(numbers)
+    return {
+        model: {label: (number - low) / (high - low) if high > low else 0.5 for label, number in own.items()}
+        for model, own in values.items()
+    }

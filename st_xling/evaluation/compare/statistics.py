@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.evaluation.ranking import AT_ONCE, resample
+from st_xling.evaluation.measures import AT_ONCE, resample
 
 MEAN = "mean"
 """Label of the macro average over languages."""
@@ -19,12 +19,12 @@ ALPHA = 0.05
 
 
 class Measure(NamedTuple):
-    """A ratio of two sums over items, so that shares, F1 and speeds are resampled alike; or the skewness of a column.
+    """A ratio of two sums over items, so that shares, F1 and speeds are resampled alike.
 
     Attributes:
         name: Name of the measure.
         top: Columns whose sum is the numerator.
-        bottom: Columns whose sum is the denominator; ``"1"`` counts items. Without any: the skewness of ``top``.
+        bottom: Columns whose sum is the denominator; ``"1"`` counts items.
         higher: Whether higher is better.
         unit: ``"%"``: fractions, shown in percent; otherwise ``""``.
         decimals: Number of decimals shown.
@@ -42,23 +42,15 @@ class Measure(NamedTuple):
     interval: bool = True
 
     def table(self, cell: Cell) -> np.ndarray:
-        """Return the summands of each item. *Shape:* ``(items, 2)``, or ``(items, 4)`` for skewness"""
+        """Return the summands of each item. *Shape:* ``(items, 2)``"""
         columns = {name: np.asarray(column, np.float64) for name, column in cell.columns.items()}
         columns["1"] = np.ones(len(cell))
-        if not self.bottom:
-            return np.stack([columns[self.top[0]] ** power for power in range(4)], axis=1)
         return np.stack([np.sum([columns[name] for name in part], axis=0) for part in (self.top, self.bottom)], axis=1)
 
     def value(self, sums: np.ndarray) -> np.ndarray:
         """Compute the measure from sums of :meth:`table` in the last axis; 0 where the denominator is 0."""
         with np.errstate(divide="ignore", invalid="ignore"):
-            if self.bottom:
-                values = sums[..., 0] / sums[..., 1]
-            else:
-                _, first, second, third = np.moveaxis(sums / sums[..., :1], -1, 0)
-                variance = second - first**2
-                values = (third - 3 * first * second + 2 * first**3) / np.maximum(variance, 1e-12) ** 1.5
-        return np.nan_to_num(values, posinf=0.0, neginf=0.0)
+            return np.nan_to_num(sums[..., 0] / sums[..., 1], posinf=0.0, neginf=0.0)
 
 
 @dataclass(frozen=True)
@@ -78,31 +70,9 @@ class Cell:
         return len(np.asarray(next(iter(self.columns.values()))))
 
 
-class Comparison(NamedTuple):
-    """One test of two models.
-
-    Attributes:
-        label: A language, or :data:`MEAN`.
-        first: Name of a model.
-        second: Name of the other.
-        difference: Value of the first less that of the second.
-        low: Lower end of its interval.
-        high: Upper end.
-        p: Two-sided p-value, not corrected.
-    """
-
-    label: str
-    first: str
-    second: str
-    difference: float
-    low: float
-    high: float
-    p: float
-
-
 def compare_values(
     measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
-) -> tuple[dict[str, dict[str, tuple[float, float, float, int]]], list[Comparison]]:
+) -> tuple[dict[str, dict[str, tuple[float, float, float, int]]], list[dict[str, Any]]]:
     """Compute values with percentile bootstrap intervals over items, and paired permutation tests.
 
     A test swaps the two models' results of each item at random, and counts how often the difference is then at least as
@@ -117,7 +87,8 @@ def compare_values(
         swaps: Random swaps of each test.
     Returns:
         Model → label → value, lower and upper end of its interval, number of items; and a test of each two models for
-        each label.
+        each label: ``label``, ``first`` and ``second`` model, ``difference`` of their values, ``low`` and ``high`` end
+        of its interval, ``p``, which is two-sided and not corrected.
     Source:
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
         Methods for Testing Hypotheses", chapter 2 (approximate randomization).
@@ -148,14 +119,13 @@ def compare_values(
             return np.moveaxis(values_and_differences(sums), 1, -1)
 
         low, high = resample([*sizes.values()], resampled, samples=samples, seed=seed)
-    comparisons = []
+    comparisons: list[dict[str, Any]] = []
     for row, (one, other) in enumerate(pairs, len(models)):
         both = {label: (own[one], own[other]) for label, own in tables.items()}
         p_values = _permutation_p(measure, both, languages, seed=seed, swaps=swaps)
-        comparisons += [
-            Comparison(label, models[one], models[other], *map(float, numbers))
-            for label, *numbers in zip(labels, points[row], low[row], high[row], p_values)
-        ]
+        for label, *numbers in zip(labels, points[row], low[row], high[row], p_values):
+            test = {"label": label, "first": models[one], "second": models[other]}
+            comparisons.append({**test, **dict(zip(("difference", "low", "high", "p"), map(float, numbers)))})
     counts = [*map(len, languages.values()), sum(map(len, languages.values()))]
     table = np.stack([points, low, high], axis=-1).tolist()
     values = {
@@ -236,44 +206,21 @@ def holm(p_values: ArrayLike) -> np.ndarray:
     return corrected
 
 
-def rank_models(means: Mapping[str, float], better: set[tuple[str, str]], *, higher: bool = True) -> dict[str, Any]:
-    """Return the order of models that the tests allow.
-
-    Args:
-        means: Model → value.
-        better: ``(better model, worse model)`` for each significant test.
-        higher: Whether higher is better.
-    Returns:
-        ``groups``: lists of models, best first, each model of one better than each of the next; and ``text``.
-    Example:
-        >>> rank_models({"a": 0.9, "b": 0.8, "c": 0.7}, {("a", "b"), ("a", "c")})["text"]
-        'a > b = c'
-    """
-    order = sorted(means, key=lambda model: -means[model] if higher else means[model])
-    cuts = [
-        place
-        for place in range(1, len(order))
-        if all((one, other) in better for one in order[:place] for other in order[place:])
-    ]
-    groups = [order[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(order)])]
-    # Two models of a group may differ although a third lies between them.
-    loose = [f"{one} > {other}" for group in groups for one, other in combinations(group, 2) if (one, other) in better]
-    text = " > ".join(" = ".join(group) for group in groups)
-    if len(groups) == 1:
-        text = f"no order, but {', '.join(loose)}" if loose else "not distinguishable"
-    elif loose:
-        text += f" ({', '.join(loose)})"
-    return {"groups": groups, "text": text}
-
-
 def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
-    """Rank the models for one label of a measure; a bias below 0, against a language, is not better than one above.
+    """Return the order of models that the tests of one label allow.
+
+    A bias below 0, against a language, is not better than one above.
 
     Args:
         measure: ``values``, ``comparisons`` with ``significant``, and ``higher``.
         label: A language, or :data:`MEAN`.
     Returns:
-        See :func:`rank_models`.
+        ``groups``: lists of models, best first, each model of one better than each of the next; and ``text``.
+    Example:
+        >>> values = {"a": {"deu": [0.9]}, "b": {"deu": [0.8]}}
+        >>> test = {"label": "deu", "first": "a", "second": "b", "difference": 0.1, "significant": True}
+        >>> rank_label({"values": values, "comparisons": [test], "higher": True}, "deu")["text"]
+        'a > b'
     """
     means = {model: values[label][0] for model, values in measure["values"].items()}
     better, across = set(), []
@@ -285,8 +232,19 @@ def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
             across.append(" and ".join(pair))
         else:
             better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
-    order = rank_models(means, better, higher=measure["higher"])
-    if across:
-        note = f"{', '.join(across)} differ, but a value below 0 is not better"
-        order["text"] = note if order["text"] == "not distinguishable" else f"{order['text']}; {note}"
-    return order
+    order = sorted(means, key=lambda model: -means[model] if measure["higher"] else means[model])
+    cuts = [
+        place
+        for place in range(1, len(order))
+        if all((one, other) in better for one in order[:place] for other in order[place:])
+    ]
+    groups = [order[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(order)])]
+    # Two models of a group may differ although a third lies between them.
+    loose = [f"{one} > {other}" for group in groups for one, other in combinations(group, 2) if (one, other) in better]
+    notes = [f"{', '.join(across)} differ, but a value below 0 is not better"] if across else []
+    if len(groups) > 1:
+        text = " > ".join(" = ".join(group) for group in groups) + (f" ({', '.join(loose)})" if loose else "")
+        notes.insert(0, text)
+    elif loose:
+        notes.insert(0, f"no order, but {', '.join(loose)}")
+    return {"groups": groups, "text": "; ".join(notes) or "not distinguishable"}

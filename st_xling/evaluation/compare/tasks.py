@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data import hard_translations, leaks, load_data_specs
+from st_xling.data import hard_translations
 from st_xling.data.sample import Sample
 from st_xling.data.test_sets import BuccCorpus
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
 from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
-from st_xling.evaluation.mining_scores import EvaluatedPairs
+from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba_data import english_columns
 from st_xling.evaluation.xsim import xsim_plus_plus
-from st_xling.mining import find_neighbors, mine
+from st_xling.mining import mine
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
-from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import canonical_language, pair_languages
 from st_xling.utils.nearest import translation_ranks
 from st_xling.utils.signature import sha8
@@ -36,17 +33,13 @@ from st_xling.utils.signature import sha8
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.data.leak import Texts
-
-logger = logging.getLogger(__name__)
-
 Cells = dict[str, Cell]
 
 #: Label of what has no languages.
 ALL = "all"
 
-#: Neighbors of margins and of hubness; pairs of each language whose English gets near-translations.
-K, HUB_K, HARD_PAIRS = 4, 10, 300
+#: Neighbors of margins; pairs of each language whose English gets near-translations.
+K, HARD_PAIRS = 4, 300
 
 #: Rounds of the speed measurement, and texts of each.
 ROUNDS, ROUND_TEXTS = 8, 48
@@ -59,27 +52,14 @@ class Session:
     Attributes:
         model: The encoder.
         data: The texts.
-        folder: Folder of the model, or its id on the Hub; empty for a loaded model.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Whether to show a progress bar.
     """
 
     model: SentenceTransformer
     data: ComparisonData
-    folder: str = ""
     batch_size: int | None = None
     show_progress_bar: bool = False
-
-    @cached_property
-    def trained_on(self) -> list[str]:
-        """Specs of the data that the model was trained on, by the record in its folder; none without a whole one."""
-        try:
-            record = read_json_object(Path(self.folder) / "training" / "run.json") if self.folder else {}
-            sources = record.get("sources") or ()
-            return [source["spec"] for source in sources if source["option"].lstrip("-") in ("data", "parallel")]
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            logger.warning("the record of the training data of %s cannot be read: %s", self.folder, error)
-            return []
 
     @cached_property
     def encoder(self) -> SignedEvaluator:
@@ -209,18 +189,9 @@ def _pool(session: Session) -> Cells:
     return cells
 
 
-def _hubness(session: Session) -> Cells:
-    cells: Cells = {}
-    for code, (source, target) in session.pairs.items():
-        forward, _ = find_neighbors(source, target, k=min(HUB_K, len(target)))
-        times = np.bincount(forward.indices.ravel(), minlength=len(target))
-        cells[code] = Cell(sha8(session.data.pairs[code]), {"times": times, "never": times == 0})
-    return cells
-
-
 def measure_speed(
     models: Mapping[str, SentenceTransformer], data: ComparisonData, *, batch_size: int | None = None
-) -> dict[str, Cell]:
+) -> dict[str, Cells]:
     """Measure how fast each model encodes, in rounds.
 
     Every model encodes the texts of a round before the next round begins, and each round starts with another model, so
@@ -246,31 +217,14 @@ def measure_speed(
             start = time.perf_counter()
             encode(models[name], part, batch_size=batch_size)
             seconds[name].append(time.perf_counter() - start)
-    return {name: Cell(sha8(rounds), {"texts": [*map(len, rounds)], "seconds": own}) for name, own in seconds.items()}
+    counts = [len(part) for part in rounds]
+    return {name: {ALL: Cell(sha8(rounds), {"texts": counts, "seconds": own})} for name, own in seconds.items()}
 
 
 def _size(session: Session) -> Cells:
     dimensions = encode(session.model, ["a"]).shape[1]
     weights = sum(parameter.numel() for parameter in session.model.parameters()) / 1e6
     return {ALL: Cell("0", {"weights": [weights], "dimensions": [dimensions], "bytes": [4 * dimensions]})}
-
-
-def _leak(session: Session) -> Cells:
-    if not session.trained_on:
-        raise ValueError("it has no record of its training data (training/run.json, as st-xling train writes it)")
-    try:
-        train = load_data_specs(session.trained_on)
-    except OSError as error:
-        raise ValueError(f"its training data cannot be read: {error}") from error
-    evaluation: dict[str, Texts] = {f"pairs {code}": columns for code, columns in session.data.pairs.items()}
-    for pair, (test, _) in session.data.mining.items():
-        evaluation |= {f"mining {pair}, source": test.source, f"mining {pair}, target": test.target}
-    for part in session.data.pool:
-        evaluation |= {f"queries {code}, {part.language}": list(own.values()) for code, own in part.queries.items()}
-    report = leaks(train, evaluation, progress=session.show_progress_bar)
-    rows = [max(side.leaked for side in sides.values()) for sides in report.sets.values()]
-    totals = [next(iter(sides.values())).rows for sides in report.sets.values()]
-    return {ALL: Cell(sha8(list(report.sets)), {"leaked": rows, "rows": totals})}
 
 
 _BOTH = partial(Measure, top=("to", "from"), bottom=("1", "1"), tested=True)
@@ -330,15 +284,6 @@ TASKS: dict[str, Task] = {
         _pool,
         {"pool": "mixed", "measures": "MAP", "depth": 100},
     ),
-    "hubness": Task(
-        "Hubness",
-        f"How unevenly English sentences are among the {HUB_K} nearest neighbors of others: the skewness of their "
-        "counts, and the share that is nobody's neighbor.",
-        "pairs",
-        (_LOWER("skewness", ("times",), (), unit="", decimals=2), _LOWER("nobody's neighbor", ("never",))),
-        _hubness,
-        {"k": HUB_K},
-    ),
     "speed": Task(
         "Speed",
         "Sentences encoded per second, on this machine, in this run: all models by turns.",
@@ -356,12 +301,5 @@ TASKS: dict[str, Task] = {
             _LOWER("bytes per vector", ("bytes",), unit="", decimals=0, interval=False),
         ),
         _size,
-    ),
-    "leak": Task(
-        "Leak check",
-        "Texts of this comparison that the model's recorded training data contain, letter for letter.",
-        "",
-        (_LOWER("texts seen in training", ("leaked",), ("rows",), decimals=2, interval=False),),
-        _leak,
     ),
 }

@@ -10,7 +10,7 @@ import inspect
 import datasets
 import evaluate
 
-from st_xling.evaluation.mining_scores import judge_pairs, row_thresholds
+from st_xling.evaluation.measures import judge_pairs, row_thresholds
 from st_xling.utils.signature import sha8, sign
 
 _CITATION = """\

@@ -9,7 +9,7 @@ import inspect
 import datasets
 import evaluate
 
-from st_xling.evaluation.ranking import ranking_matrix, ranking_scores
+from st_xling.evaluation.measures import ranking_matrix, ranking_scores
 from st_xling.utils.signature import sign
 
 _CITATION = """\

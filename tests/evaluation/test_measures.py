@@ -77,12 +77,10 @@ def test_edges():
     "scores, labels, options, message",
     [
         ([], [], {}, "got 0 and 0"),
-        ([[1.0]], [[1], [0]], {}, "got 1 and 2"),
         ([[1.0], [1.0]], [[1], [1, 0]], {}, r"query 1: .*\(1,\) and \(2,\)"),
         ([[1.0, np.nan]], [[1, 0]], {}, "query 0: .*nan"),
         ([[1.0, 2.0]], [[1, 2]], {}, "labels .*2"),
         ([[1.0]], [[1]], {"ks": (0,)}, "ks"),
-        ([[1.0]], [[1]], {"cutoff": 0}, "cutoff"),
         ([[1.0]], [[1]], {"no_relevant": "drop"}, "no_relevant .*drop"),
     ],
 )
