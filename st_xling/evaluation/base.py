@@ -45,7 +45,6 @@ class SignedEvaluator(BaseEvaluator):
         data_name: Of the data in the signature; by default ``name``.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding or scoring.
-        truncate_dim: Cut embeddings to this many dimensions; the model's own setting by default.
     """
 
     #: What is evaluated, in a word.
@@ -59,14 +58,12 @@ class SignedEvaluator(BaseEvaluator):
         data_name: str | None = None,
         batch_size: int | None = None,
         show_progress_bar: bool = False,
-        truncate_dim: int | None = None,
     ) -> None:
         super().__init__()
         self.batch_size = batch_size
         self.name: str = self.task if name is None else name
         self.data_name = self.name if data_name is None else data_name
         self.show_progress_bar = show_progress_bar
-        self.truncate_dim = truncate_dim
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
         #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
         self.model_options: dict[str, str] = {}
@@ -107,10 +104,9 @@ class SignedEvaluator(BaseEvaluator):
         raise NotImplementedError
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:
-        """A signature, see :func:`~st_xling.utils.signature.sign`, with the dimensions that are looked at and
-        :attr:`model_options`."""
+        """Return a signature with :attr:`model_options`, see :func:`~st_xling.utils.signature.sign`."""
         center = "joint" if self.joint_mean else None
-        return sign(*names, **parts, center=center, dim=self.truncate_dim, data=data, model=self.model_options)
+        return sign(*names, **parts, center=center, data=data, model=self.model_options)
 
     def encode_columns(
         self,
@@ -139,12 +135,8 @@ class SignedEvaluator(BaseEvaluator):
             role=role,
             batch_size=self.batch_size,
             show_progress_bar=self.show_progress_bar,
-            truncate_dim=self.truncate_dim,
         )
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
-        config: dict[str, Any] = {"signature": self.signature}
-        if self.truncate_dim is not None:
-            config["truncate_dim"] = self.truncate_dim
-        return config
+        return {"signature": self.signature}

@@ -326,7 +326,6 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
         Thresholds by pair.
     """
     published = {}
-    dim = {} if evaluator.truncate_dim is None else {"dim": str(evaluator.truncate_dim)}
     # As mining notes it that names the languages of both sides.
     center = {"center": "language"} if evaluator.by_language else {}
     rows = {row.label: row.values for row in result.rows}
@@ -347,6 +346,6 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
             k=evaluator.k,
             retrieval=evaluator.retrieval,
             signature=evaluator.signature,
-            options={**dim, **center, **evaluator.model_options},
+            options={**center, **evaluator.model_options},
         )
     return published

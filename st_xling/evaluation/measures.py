@@ -22,9 +22,6 @@ NDCG_AT = 10
 #: How queries without a relevant candidate count.
 NO_RELEVANT = ("skip", "zero")
 
-#: Where a threshold may come from; ``"none"``: no threshold, every pair given counts as mined.
-THRESHOLD_SOURCES = ("given", "train", "tuned on this gold", "none")
-
 
 @dataclass(frozen=True)
 class RankingScores:
@@ -307,7 +304,7 @@ class MiningScores:
         recall: Found share of the gold pairs, in [0, 1].
         f1: Their harmonic mean, in [0, 1].
         threshold: In the scores' unit; minus infinity keeps all pairs, infinity none.
-        threshold_source: One of :data:`THRESHOLD_SOURCES`.
+        threshold_source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every pair counts as mined.
         n_mined: Pairs that score at least ``threshold``.
         n_gold: Gold pairs.
         n_correct: Mined pairs that are gold.
@@ -399,7 +396,7 @@ def row_thresholds(
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
     Returns:
-        One number a corpus, and one of :data:`THRESHOLD_SOURCES`.
+        One number a corpus, and the source as of :class:`MiningScores`.
     Raises:
         ValueError: When both are given, or their number does not match.
     """

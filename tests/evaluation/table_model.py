@@ -13,13 +13,13 @@ class TableModel:
 
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table = table
-        self.calls: list[tuple[list[str], int | None, dict[str, Any]]] = []
+        self.calls: list[tuple[list[str], dict[str, Any]]] = []
         self.card: dict[Any, dict[str, float]] = {}
         self.model_card_data = self
 
-    def encode(self, texts: Sequence[str], truncate_dim: int | None = None, **options: Any) -> np.ndarray:
-        self.calls.append((list(texts), truncate_dim, options))
-        return np.array([self.table[text] for text in texts], dtype=np.float32)[:, :truncate_dim]
+    def encode(self, texts: Sequence[str], **options: Any) -> np.ndarray:
+        self.calls.append((list(texts), options))
+        return np.array([self.table[text] for text in texts], dtype=np.float32)
 
     def set_evaluation_metrics(self, evaluator: Any, metrics: dict[str, float], epoch: int = 0, step: int = 0) -> None:
         self.card[evaluator] = metrics

@@ -76,17 +76,16 @@ def test_each_language_less_its_own_mean(make_model: Any) -> None:
 
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel) -> None:
-    evaluator = EVALUATORS[kind](truncate_dim=4, batch_size=7, data_name="news")
+    evaluator = EVALUATORS[kind](batch_size=7, data_name="news")
     evaluator(model)
-    assert all(dim == 4 and options["batch_size"] == 7 for _, dim, options in model.calls)
+    assert all(options["batch_size"] == 7 for _, options in model.calls)
     body, at, digest = evaluator.signature.partition("@")
-    assert body.startswith(f"{kind}|") and body.endswith("|dim:4|data:news") and at
+    assert body.startswith(f"{kind}|") and body.endswith("|data:news") and at
     assert len(digest.split("|")[0]) == 8 and digest.endswith(f"|st-xling:{__version__}")
-    config = evaluator.get_config_dict()
-    assert config["truncate_dim"] == 4 and config["signature"] == evaluator.signature
+    assert evaluator.get_config_dict() == {"signature": evaluator.signature}
     assert evaluator.description == kind.capitalize()
     evaluator.model_options = {"layer": "7"}
-    assert "|dim:4|layer:7|data:news@" in evaluator.signature
+    assert "|layer:7|data:news@" in evaluator.signature
 
 
 def test_sentences_longer_than_the_model_are_counted(make_model: Any, caplog: pytest.LogCaptureFixture) -> None:

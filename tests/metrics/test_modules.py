@@ -15,7 +15,6 @@ import torch
 from sklearn.metrics import f1_score
 
 from st_xling import __version__, metrics
-from st_xling.evaluation import retrieval_accuracy
 from st_xling.metrics.shims import write_shims
 from tests import reference_mining as reference
 from tests.metrics.cases import CASES, gold, mined
@@ -132,15 +131,10 @@ ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]
     [
         ({"threshold": "best"}, "best"),
         ({"threshold": [1.0, 2.0]}, "1 corpora: got 2"),
-        ({"threshold": 1.0, **{f"train_{key}": value for key, value in ROW.items()}}, "both"),
         ({"language_pairs": ["de-en", "fr-en"]}, "language_pairs"),
         ({"references": [[]]}, "row 0: gold"),
         ({"predictions": [mined(("a", "b", float("nan")))]}, "row 0: .*nan"),
         ({"predictions": [gold(("a", "b"))]}, "'score'.*'a'.* in row 0"),
-        (
-            {"train_predictions": [gold(("a", "b"))], "train_references": ROW["references"]},
-            "train_predictions.*'score'",
-        ),
         ({"predictions": mined(("a", "b", 1.0))}, "for each corpus"),
     ],
 )
@@ -171,10 +165,9 @@ def embeddings(seed=0, rows=40, dim=6, noise=1.0):
     return source, (source + noise * random.standard_normal((rows, dim))).astype(np.float32)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_tatoeba_equals_its_definitions(seed):
+def test_tatoeba_equals_its_definitions():
     """P@1 by loops; mteb's F1 by the call that mteb 2.26.24 makes; xsim by loops."""
-    source, target = embeddings(seed)
+    source, target = embeddings()
     results = load("tatoeba").compute(predictions=source, references=target)
     own = list(range(len(source)))
     for way, queries, corpus in (("source_to_target", source, target), ("target_to_source", target, source)):
@@ -184,9 +177,6 @@ def test_tatoeba_equals_its_definitions(seed):
         expected = f1_score(own, found, zero_division=0, average="weighted")
         assert results[f"{way}_f1"] == pytest.approx(expected, rel=1e-9)
         assert results[f"{way}_f1"] <= results[f"{way}_accuracy"]
-    assert (results["source_to_target_accuracy"], results["target_to_source_accuracy"]) == retrieval_accuracy(
-        source, target
-    )
     for margin in ("ratio", "distance", "absolute"):
         forward = reference.mine(source, target, k=4, margin=margin, retrieval="forward")
         right = sum(i == j for _, i, j in forward)

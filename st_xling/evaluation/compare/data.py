@@ -71,10 +71,7 @@ class ComparisonData:
 
 
 def load_comparison_data(
-    specs: Iterable[str] = (),
-    languages: Iterable[str] | None = None,
-    *,
-    seed: int = 0,
+    specs: Iterable[str] = (), languages: Sequence[str] | None = None, *, seed: int = 0
 ) -> ComparisonData:
     """Read the texts that ``--data`` names.
 
@@ -90,7 +87,6 @@ def load_comparison_data(
     """
     if seed < 0:
         raise ValueError(f"seed must be a whole number of 0 or more: got {seed}.")
-    wanted = None if languages is None else {*resolve_languages(languages)}
     listed = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []
@@ -98,6 +94,7 @@ def load_comparison_data(
     missing: list[tuple[str, str, str]] = []
     for spec in listed:
         path = home_path(spec)
+        corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
         if is_phrasebook(spec):
             pairs, passages, corpora = _phrasebook(spec)
             pair_specs.append(pairs)
@@ -105,25 +102,24 @@ def load_comparison_data(
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
             corpora = _corpora(path, missing)
         elif path.is_dir() and (files := _passage_files(path)):
-            corpora, pool_specs = {}, [*pool_specs, *files]
+            pool_specs += files
         else:
-            corpora = {}
             (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
         if twice := sorted(mining.keys() & corpora.keys()):
             raise ValueError(f"expected each pair to mine once: got {', '.join(twice)} again in {spec!r}.")
         mining |= corpora
     pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
-    if wanted is not None:
+    if languages is not None:
+        wanted = {*resolve_languages(languages), "eng"}
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
         mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
-        pool = [part for part in pool if canonical_language(part.language) in {*wanted, "eng"}]
-        requested = {*wanted, "eng"}
         pool = [
             replace(
-                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in requested}
+                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
             )
             for part in pool
+            if canonical_language(part.language) in wanted
         ]
     if len(pool) == 1:
         missing.append(("pool", "the mixed pool", f"passages of {pool[0].language} alone; it takes two languages"))
@@ -131,7 +127,7 @@ def load_comparison_data(
     if not (pairs_read or mining or pool):
         raise ValueError(
             f"expected data to compare by: got none in {', '.join(listed)}"
-            f"{'' if wanted is None else ' of ' + ', '.join(sorted(wanted))}."
+            f"{'' if languages is None else ' of ' + ', '.join(languages)}."
         )
     name = "+".join(dict.fromkeys(Path(split_spec(spec).location).name for spec in listed))
     return ComparisonData(pairs_read, mining, pool, name, missing, seed)

@@ -205,7 +205,7 @@ def test_speed_is_measured_by_turns(data, monkeypatch):
 @pytest.mark.parametrize(
     ("specs", "languages", "facts"),
     [
-        (["{0}/tatoeba"], ["sw"], "got none in .* of swh"),
+        (["{0}/tatoeba"], ["sw"], "got none in .* of sw"),
         (["{0}/mining", "{0}/mining"], None, "fr-en again"),
         (["{0}/nothing.tsv"], None, "nothing.tsv"),
         (["{0}/empty"], None, "empty"),
