@@ -1,4 +1,4 @@
-"""Model cards: ``card_template.md`` filled with what a model's folder holds, as the Hub reads it and as people do."""
+"""Model cards: ``card_template.md`` filled from a model's folder, with metadata for the Hub."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import contextlib
 import csv
 import functools
 import json
-import logging
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +34,6 @@ from st_xling.utils.paths import without_folders
 
 __all__ = ["CardOptions", "card_text", "write_card"]
 
-logger = logging.getLogger(__name__)
-
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
     _EXAMPLES = {row.pop("language"): row for row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
@@ -44,19 +41,19 @@ _NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_.:-]+")
 
 
 def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Path:
-    """Write the ``README.md`` of a model from what its folder holds; the same folder gives the same bytes.
+    """Write the ``README.md`` of a model from the content of its folder; the same folder gives the same bytes.
 
-    Pictures of the results are drawn into ``pictures/``; what ``options`` say is saved in ``card.json``, over what an
-    earlier call said.
+    Pictures of the results are drawn into ``pictures/``. The options are saved in ``card.json``, where they replace
+    those of an earlier call.
 
     Args:
-        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
-        options: Words and facts of the user.
+        folder: Folder written by ``st-xling train`` or ``save_pretrained``.
+        options: The user's words and facts.
     Returns:
         The card.
     Raises:
-        ValueError: No model there, files of ours that are broken, a data set of another name.
-        OSError: When it cannot be written; an earlier card is kept.
+        ValueError: If there is no model, its records are damaged, or a license is for an unknown data set.
+        OSError: If it cannot be written; an earlier card is kept.
     """
     facts = read_facts(folder, options=options)
     data = facts.run.get("data") or {}
@@ -113,26 +110,36 @@ def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
 
     What is said of the model comes first, its results last.
     """
-    st_data = _st_card_data(facts)
+    kind = SentenceTransformerModelCardData if facts.kind.is_encoder else CrossEncoderModelCardData
+    st_data: BaseModelCardData = kind(local_files_only=True, generate_widget_examples=False)
+    tags = ["st-xling", "cross-lingual"]
+    if name := facts.recipe.get("name"):
+        tags.append(f"recipe:{_NOT_IN_TAGS.sub('-', one_line(name)).strip('-')}")
+    if rows := [source.rows for source in facts.sources if source.rows]:
+        tags.append(f"dataset_size:{sum(rows)}")
+    st_data.add_tags(tags)
+    st_data.set_losses(_losses(facts.recipe))
+    if "strategy" in facts.recipe:
+        st_data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
     results = [each for result in facts.evaluations for each in eval_results(result)]
     options, base_model = facts.options, facts.base_model
     relation = facts.slim["relation"] if facts.slim else "adapter" if facts.kind.adapters else "finetune"
     metadata = CardData(
-        language=st_data.language or None,
+        language=facts.hub_languages or None,
         language_bcp47=list(facts.languages) if any(re.search("[-_]", code) for code in facts.languages) else None,
-        license=st_data.license or None,
+        license=options.license or None,
         license_name=one_line(options.license_name) if options.license_name else None,
         license_link=one_line(options.license_link) if options.license_link else None,
         library_name=st_data.library_name,
-        pipeline_tag=st_data.pipeline_tag,
+        pipeline_tag=st_data.pipeline_tag if facts.kind.is_encoder else "text-ranking",
         tags=st_data.tags,
         base_model=base_model,
         base_model_relation=str(relation) if base_model else None,
-        datasets=st_data.datasets or None,
+        datasets=list(dict.fromkeys(source.hub_id for source in facts.sources if source.hub_id)) or None,
         metrics=list(dict.fromkeys(result.metric_type for result in results)) or None,
     )
     if results:
-        metadata["model-index"] = eval_results_to_model_index(str(st_data.model_name), results)
+        metadata["model-index"] = eval_results_to_model_index(facts.title, results)
     return metadata, st_data.citations
 
 
@@ -198,7 +205,7 @@ def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
 
 @functools.cache
 def _template() -> jinja2.Template:
-    """Compiled once, which takes a tenth of a second; ``ModelCard.from_template`` does so for every card."""
+    """Return the compiled template; compiling takes a tenth of a second."""
     return jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
 
 
@@ -228,33 +235,6 @@ def _render(facts: CardFacts) -> str:
         **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
-
-
-def _st_card_data(facts: CardFacts) -> BaseModelCardData:
-    """Return sentence-transformers' card data of such a model: library, task, tags, losses with citations."""
-    kind = SentenceTransformerModelCardData if facts.kind.is_encoder else CrossEncoderModelCardData
-    data = kind(
-        language=facts.hub_languages,
-        license=facts.options.license,
-        model_name=facts.title,
-        model_id=facts.options.repo_id,
-        local_files_only=True,
-        generate_widget_examples=False,
-    )
-    if not facts.kind.is_encoder:
-        data.pipeline_tag = "text-ranking"
-    data.base_model = facts.base_model
-    data.datasets = list(dict.fromkeys(source.hub_id for source in facts.sources if source.hub_id))
-    tags = ["st-xling", "cross-lingual"]
-    if name := facts.recipe.get("name"):
-        tags.append(f"recipe:{_NOT_IN_TAGS.sub('-', one_line(name)).strip('-')}")
-    if rows := [source.rows for source in facts.sources if source.rows]:
-        tags.append(f"dataset_size:{sum(rows)}")
-    data.add_tags(tags)
-    data.set_losses(_losses(facts.recipe))
-    if "strategy" in facts.recipe:
-        data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
-    return data
 
 
 def _losses(recipe: Mapping[str, Any]) -> list[Any]:
