@@ -137,8 +137,7 @@ class BuccEvaluator(SignedEvaluator):
         Raises:
             ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
-        from st_xling.data.hub_test_sets import where_to_get
-        from st_xling.data.test_sets import find_bucc, read_bucc_spec
+        from st_xling.data.test_sets import find_bucc, read_bucc_spec, where_to_get
 
         wanted = list(find_bucc(folder, split) if pairs is None else pairs)
         if not wanted:
@@ -180,8 +179,7 @@ class BuccEvaluator(SignedEvaluator):
             ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
         """
         from st_xling.data.phrasebook import mining_phrases
-        from st_xling.data.phrasebook_spec import paired_languages
-        from st_xling.data.spec import parse_spec
+        from st_xling.data.spec import paired_languages, parse_spec
 
         book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
         if book.listed and pairs is not None:

@@ -12,7 +12,7 @@ from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.data.balance import apportion, count_pairs, draw, language_shares, pair_rows
+from st_xling.data.batches import apportion, count_pairs, draw, language_shares, pair_rows
 
 SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=8)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.classified_pairs import read_pawsx, read_xnli
+from st_xling.data.transfer_sets import read_pawsx, read_xnli
 from tests.retrieval_files import lines
 
 ROWS = [

@@ -9,7 +9,7 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
-from st_xling.data.sample import Sample
+from st_xling.data.pairs import Sample
 from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_read import cells as pairs

@@ -14,7 +14,7 @@ from datasets import Dataset, Features, Value, concatenate_datasets
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.balance import language_shares
+from st_xling.data.batches import language_shares
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.data.text_columns import row_keys, text_lengths
 

@@ -6,8 +6,7 @@ import pytest
 
 from st_xling.data import COLUMNS, DataSpec, ParallelTextError, load_data_specs, load_evaluation_specs, parse_data_spec
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.phrasebook_spec import phrasebook_name
-from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
+from st_xling.data.spec import is_phrasebook, parse_spec, phrasebook_name, split_spec
 
 PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
 

@@ -12,7 +12,7 @@ from accelerate.data_loader import IterableDatasetShard
 from datasets import Dataset, IterableDataset
 
 from st_xling.data import load_pairs
-from st_xling.data.stream_mixture import mix_streams, stream_shares
+from st_xling.data.samplers import mix_streams, stream_shares
 
 SIZE = 16
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.data import ParallelTextError
-from st_xling.data.tagged_words import UPOS, read_conllu
+from st_xling.data.transfer_sets import UPOS, read_conllu
 from tests.retrieval_files import raw
 
 

@@ -10,9 +10,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from st_xling.data.pairs import Sample
 from st_xling.data.reranking.pairs import AlignedPairs, known_languages, listed_rows, same_text_classes
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
-from st_xling.data.sample import Sample
 
 logger = logging.getLogger(__name__)
 
@@ -86,7 +86,7 @@ def candidate_pools(
     without_relevant: WithoutRelevant = "exclude",
     seed: int = 0,
 ) -> CandidatePools:
-    """The paper's test sets: each query in a language that is drawn, its candidates split evenly over the languages.
+    """Make the paper's test sets: each query in a drawn language, its candidates split evenly over the languages.
 
     For two languages exactly half of the candidates are in the one and half in the other, drawn for each query anew; of
     an odd number, or over more languages, every language has floor or ceil of an even share, chosen by a draw. The
@@ -108,12 +108,10 @@ def candidate_pools(
             ``"keep"``, ``"error"``. A warning counts them.
         seed: Of all draws.
     Raises:
-        ValueError: Texts that are not aligned; a number of no passage; unanswered queries, if these are an error.
+        ValueError: If texts are not aligned, or there are unanswered queries and these are an error.
     Source:
         IEEE Access 2020, section V-A-2.
     """
-    if max_candidates is not None and max_candidates < 1:
-        raise ValueError(f"max_candidates must be 1 or more: got {max_candidates}.")
     n_queries, n_passages = _rows(queries, "queries"), _rows(passages, "passages")
     rng = np.random.default_rng(seed)
     query_codes = known_languages(query_languages or queries, tuple(queries))
@@ -188,7 +186,7 @@ def pools_of_pairs(
     candidates: Literal["own", "all"] = "own",
     **options: Any,
 ) -> CandidatePools:
-    """Pools of labeled pairs, as of InsuranceQA: the rows of one query are its pool.
+    """Make pools of labeled pairs, as of InsuranceQA: the rows of one query are its pool.
 
     Rows belong to one query, and show one passage, if their texts have the same leak key in any language. A passage
     that a query has twice is one candidate, relevant if either row is.
@@ -224,7 +222,7 @@ def read_retrieval(
     sample: Sample = Sample(),  # noqa: B008
     seed: int = 0,
 ) -> CandidatePools:
-    """Every passage a candidate for every query, in every language in which the queries are there.
+    """Make every passage a candidate for every query, in every language in which the queries are there.
 
     No language is drawn: a query that is there in three languages makes three pools.
 
@@ -270,7 +268,7 @@ def read_retrieval(
 
 
 def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
-    """``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is not named.
+    """Return ``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is missing.
 
     Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.phrasebook_spec import PASSAGES, phrase_sample, read_phrase_passages
-from st_xling.data.reranking.negatives import draw_apart
-from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
+from st_xling.data.phrasebook import phrase_passages
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
-from st_xling.data.spec import DataSpec
+from st_xling.data.spec import DataSpec, phrase_sample
 from st_xling.data.squad_form import SquadFile, read_squad
 from st_xling.data.text_columns import text_hashes
 
@@ -59,7 +58,7 @@ class QuestionAnswering:
         return tuple(self.questions)
 
     def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
-        """Cut by article, so that no paragraph, nor its neighbor, is in two parts.
+        """Divide by article, so that no paragraph, nor its neighbor, is in two parts.
 
         Args:
             shares: Name → share of the articles; they sum to 1. Every part gets an article at least. The last parts are
@@ -72,7 +71,7 @@ class QuestionAnswering:
         return {name: self.only_articles(numbers.tolist()) for name, numbers in parts.items()}
 
     def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
-        """Some of the questions, by number; every paragraph stays, as a candidate."""
+        """Return some of the questions, by number; every paragraph stays, as a candidate."""
         chosen = list(rows)
         return replace(
             self,
@@ -82,7 +81,7 @@ class QuestionAnswering:
         )
 
     def only_articles(self, numbers: Iterable[int]) -> QuestionAnswering:
-        """The questions and paragraphs of some articles; a ``ValueError`` if there is no question among them."""
+        """Return the questions and paragraphs of some articles; raise ``ValueError`` if there is no question."""
         chosen = sorted(set(numbers))
         articles = {article: place for place, article in enumerate(chosen)}
         shown = [row for row, article in enumerate(self.passage_articles) if article in articles]
@@ -102,36 +101,31 @@ class QuestionAnswering:
         )
 
     def relevant(self) -> list[list[int]]:
-        """The relevant paragraphs of each question: its own, and those of questions that read the same."""
+        """Return the relevant paragraphs of each question: its own, and those of questions that read the same."""
         classes = same_text_classes(list(self.questions.values())).tolist()
         of_class: dict[int, set[int]] = {}
         for number, passage in zip(classes, self.question_passages):
             of_class.setdefault(number, set()).add(passage)
         return [sorted(of_class[number]) for number in classes]
 
-    def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
-        """Pairs to train on: each question with its own paragraph, label 1, then with drawn ones, label 0.
+    def aligned_pairs(self, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
+        """Make pairs to train on: each question with its own paragraph, label 1, then with drawn ones, label 0.
 
         Args:
             negatives_per_positive: Paragraphs of this set that do not answer the question; also those that no question
                 is about.
-            hard_negatives: How many of them come from the same article, as far as it has so many.
-            seed: Of the draw.
+            seed: Seed of the draw.
         Raises:
-            ValueError: Too few other paragraphs.
+            ValueError: If there are too few other paragraphs.
         """
         # Forbidden are all relevant paragraphs, also those of questions that read the same.
         questions, own = np.arange(len(self.question_ids)), np.asarray(self.question_passages)
-        articles = np.asarray(self.passage_articles)
         forbidden = [(query, passage) for query, passages in enumerate(self.relevant()) for passage in passages]
         drawn = draw_apart(
             questions,
             np.array(forbidden, np.int64).reshape(-1, 2),
             len(self.passage_ids),
             each=negatives_per_positive,
-            hard=hard_negatives,
-            groups=articles,
-            own_groups=articles[own],
             seed=seed,
         )
         queries = [*questions.tolist(), *np.repeat(questions, negatives_per_positive).tolist()]
@@ -140,7 +134,7 @@ class QuestionAnswering:
         return AlignedPairs(pick(self.questions, queries), pick(self.passages, passages), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
-        """Pools to test on: all paragraphs of this set for each question.
+        """Make pools to test on: all paragraphs of this set for each question.
 
         Args:
             **options: Languages, ``max_candidates``, ``without_relevant`` and ``seed`` of
@@ -157,7 +151,7 @@ class QuestionAnswering:
 
 
 def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:
-    """The same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
+    """Read the same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
 
     Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that says
     otherwise) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
@@ -171,8 +165,6 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
         FileNotFoundError: A file is not there.
         ValueError: No file; a file that is not of this form; files that cannot be aligned; no question is left.
     """
-    if not paths:
-        raise ValueError("expected a file for each language: got none; pass e.g. {'en': 'xquad.en.json'}.")
     files = {language: read_squad(path) for language, path in paths.items()}
     passages, questions, faults = _aligned(files)
     if not questions:
@@ -296,19 +288,16 @@ def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
 
 
 def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
-    """Numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
+    """Divide the numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
 
     Largest remainders round up. The last part is dealt first, so that it stays what it is, but for rounding, however
     the rest is cut.
 
     Raises:
-        ValueError: A share is not above 0, they do not sum to 1, or there are fewer things than parts.
+        ValueError: If there are fewer numbers than parts.
     """
     names = list(shares)[::-1]
     exact = np.array([total * shares[name] for name in names])
-    if not names or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
-        got = ", ".join(f"{share:g}" for share in shares.values())
-        raise ValueError(f"shares must be above 0 and sum to 1: got {got}.")
     if total < len(names):
         raise ValueError(f"cannot cut {total} into {len(names)} parts of at least one; ask for fewer parts.")
     counts = np.maximum(1, (exact + 1e-9).astype(int))
@@ -331,11 +320,11 @@ def phrase_questions(books: Mapping[str, DataSpec], *, split: str) -> QuestionAn
         ValueError: If the samples differ, or a language or split is unknown.
     """
     first, *others = books.values()
-    sample = phrase_sample(first, split=split, **PASSAGES)
-    if any(phrase_sample(other, split=split, **PASSAGES) != sample for other in others):
+    sample = phrase_sample(first, split=split, passages=True)
+    if any(phrase_sample(other, split=split, passages=True) != sample for other in others):
         got = ", ".join(book.text for book in books.values())
         raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
-    generated = read_phrase_passages(first, books, split=split)
+    generated = phrase_passages(books, **sample)
     rows = range(len(generated.ids))
     articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(

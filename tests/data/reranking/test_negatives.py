@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.reranking.negatives import draw_apart, draw_negatives, with_negatives
-from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, draw_negatives, same_text_classes, with_negatives
 from st_xling.data.text_columns import leak_key
 from tests.data.reranking.aligned_sentences import by_hand, numbered
 from tests.data.reranking.test_pairs import WORDS, alike

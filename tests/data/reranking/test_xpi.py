@@ -13,8 +13,14 @@ from hypothesis import strategies as st
 
 from st_xling.data import COLUMNS
 from st_xling.data.reranking.question_answering import deal
-from st_xling.data.reranking.strategies import even_counts, spread
-from st_xling.data.reranking.xpi import drop_words, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
+from st_xling.data.reranking.strategies import (
+    drop_words,
+    even_counts,
+    parallel_pools,
+    spread,
+    xpi_pairs,
+    xpi_pairs_from_parallel,
+)
 from tests.data.reranking.aligned_sentences import PASSAGES, numbered
 
 CODES = ("en", "zh", "ar", "th")
