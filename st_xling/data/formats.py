@@ -101,12 +101,9 @@ def split_csv(line: str, separator: str = ",") -> list[str] | None:
         return None
 
 
-def json_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read the objects of JSON lines."""
-    return json_objects(path, faults)
-
-
-def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_objects(
+    path: str | Path, faults: FaultLog, languages: Languages = (None, None)
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
     if file_ending(unpacked_name(path)) == ".json" and (rows := _json_array(path)) is not None:
         numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
@@ -308,8 +305,8 @@ def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
-    ".jsonl": json_rows,
-    ".json": json_rows,
+    ".jsonl": json_objects,
+    ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
     "|||": bar_rows,

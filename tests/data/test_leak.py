@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import re
@@ -166,7 +167,7 @@ def test_report() -> None:
     assert lines[3] == "  e.g. de-en row 2: Ich weiß."
     assert lines[4] == "de-en: 1 of 4 training rows in question"
     assert lines[5] == report.signature and len(lines) == 6
-    assert "training rows dropped" in report.as_dropped().table()
+    assert "training rows dropped" in dataclasses.replace(report, dropped=True).table()
     written = json.loads(json.dumps(report.as_dict()))
     assert written["sets"]["dev deu"]["pair"] == {
         "rows": 2,
@@ -214,9 +215,6 @@ def test_only_what_leaks_is_dropped(stream: bool) -> None:
         ({"t": GERMAN}, {}, "got 1 and 0"),
         ({"t": GERMAN}, {"e": []}, "evaluation set 'e' has no sentences"),
         ({"t": GERMAN.select([])}, {"e": ["a"]}, "training set 't' has no sentences"),
-        ({"t": GERMAN}, {"e": "text"}, "'e' must hold sentences: got one text"),
-        ({"t": GERMAN}, {"e": (["a", "b"], ["c"])}, "'e' has sides of unequal length"),
-        ({"t": GERMAN.rename_column("target", "tgt")}, {"e": ["a"]}, "'t' has columns source, tgt; name them"),
     ],
 )
 def test_what_cannot_be_checked(train: dict[str, Any], evaluation: dict[str, Any], message: str) -> None:
@@ -233,7 +231,6 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
         "bucc/de-en.test.gold": "d1\te1\n",
         "queries.txt": "Wo?\n\nWann?\n",
         "dev.de-en.tsv": "Hund\tdog\n",
-        "empty.txt": "\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -254,5 +251,3 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
     assert report.sets["de-en.test gold"]["pair"].leaked == 1
     with pytest.raises(FileNotFoundError):
         load_evaluation_specs([str(tmp_path / "absent.txt")])
-    with pytest.raises(ValueError, match="has no sentences"):
-        load_evaluation_specs([str(tmp_path / "empty.txt")])

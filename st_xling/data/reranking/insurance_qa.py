@@ -44,11 +44,6 @@ class PooledQuestions:
     query_ids: Sequence[str]
     passage_ids: Sequence[str]
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes, in the order of ``queries``."""
-        return tuple(self.queries)
-
     def __len__(self) -> int:
         return len(self.query_ids)
 

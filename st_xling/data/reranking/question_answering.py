@@ -52,11 +52,6 @@ class QuestionAnswering:
     articles: Sequence[str]
     faults: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes, in the order of ``questions``."""
-        return tuple(self.questions)
-
     def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
         """Divide by article, so that no paragraph, nor its neighbor, is in two parts.
 
@@ -310,21 +305,15 @@ def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.nda
     return {name: parts[name] for name in shares}
 
 
-def phrase_questions(books: Mapping[str, DataSpec], *, split: str) -> QuestionAnswering:
-    """Read the same questions and passages in every language, each question about one passage.
+def phrase_questions(book: DataSpec, languages: Iterable[str], *, split: str) -> QuestionAnswering:
+    """Load the same questions and passages of the phrasebook in several languages, each question about one passage.
 
     Args:
-        books: Language → spec of the phrasebook, with the same sample in each language.
-        split: Split of specs that name none.
-    Raises:
-        ValueError: If the samples differ, or a language or split is unknown.
+        book: Spec of the phrasebook.
+        languages: Codes.
+        split: Split of a spec that names none.
     """
-    first, *others = books.values()
-    sample = phrase_sample(first, split=split, passages=True)
-    if any(phrase_sample(other, split=split, passages=True) != sample for other in others):
-        got = ", ".join(book.text for book in books.values())
-        raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
-    generated = phrase_passages(books, **sample)
+    generated = phrase_passages(languages, **phrase_sample(book, split=split, passages=True))
     rows = range(len(generated.ids))
     articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(

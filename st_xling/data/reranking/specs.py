@@ -253,27 +253,16 @@ def parse_pair_specs(specs: Iterable[str]) -> dict[str, DataSpec]:
         parsed[one.languages[0]] = one
     if not parsed:
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}.")
-    files = [one for one in parsed.values() if not one.is_phrasebook]
-    if any(one.options != files[0].options for one in files):
-        got = ", ".join(one.text for one in files)
-        raise ValueError(f"the same pairs in every language take the same ?size, seed, …: got {got}.")
+    first, *others = parsed.values()
+    if any(other.options != first.options for other in others):
+        got = ", ".join(one.text for one in parsed.values())
+        raise ValueError(f"the same pairs in every language take the same ?size, split and seed: got {got}.")
     return parsed
-
-
-def _all_phrasebook(parsed: Mapping[str, DataSpec]) -> bool:
-    """Return whether all specs name the phrasebook; a ``ValueError`` if only some do."""
-    codes = [language for language, one in parsed.items() if one.is_phrasebook]
-    if codes and len(codes) < len(parsed):
-        raise ValueError(
-            f"expected the phrasebook in every language or in none: got it in {', '.join(codes)} out of "
-            f"{', '.join(parsed)}; its questions are in no file."
-        )
-    return bool(codes)
 
 
 def _has_splits(parsed: Mapping[str, DataSpec]) -> bool:
     """Return whether the data has splits of its own: the phrasebook, InsuranceQA."""
-    return _all_phrasebook(parsed) or any(is_insurance_qa(one.path) for one in parsed.values())
+    return any(one.is_phrasebook or is_insurance_qa(one.path) for one in parsed.values())
 
 
 def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
@@ -283,10 +272,10 @@ def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> 
         parsed: Of :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
         split: Of the phrasebook and InsuranceQA, where the specs name none; files have none.
     """
-    if _all_phrasebook(parsed):
-        return phrase_questions(parsed, split=split)
-    paths = {language: one.path for language, one in parsed.items()}
     first = next(iter(parsed.values()))
+    if all(one.is_phrasebook for one in parsed.values()):
+        return phrase_questions(first, parsed, split=split)
+    paths = {language: one.path for language, one in parsed.items()}
     sample, where = first.sample, ", ".join(spec.text for spec in parsed.values())
     if all(map(is_insurance_qa, paths.values())):
         pooled = read_insurance_qa(paths, split=first.options.get("split", split))

@@ -105,7 +105,6 @@ def test_queries_with_nothing_to_find(policy: str, ids: list[str], caplog: pytes
         ({"queries": {"en": ["a"], "zh": ["b", "c"]}}, "row by row: got 1 in en, 2 in zh"),
         ({"passages": {}}, "row by row: got no language"),
         ({"query_languages": ["fr"]}, "out of en, zh: got fr"),
-        ({"max_candidates": 0}, "max_candidates must be 1 or more: got 0"),
     ],
 )
 def test_what_is_not_aligned_is_refused(change: dict[str, object], facts: str) -> None:

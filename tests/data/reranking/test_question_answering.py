@@ -32,7 +32,7 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_files_that_run_parallel_are_aligned_by_place(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
-    assert data.languages == ("en", "zh", "th") and data.faults == {}
+    assert list(data.questions) == ["en", "zh", "th"] and data.faults == {}
     assert data.questions["th"] == QUERIES["th"] and data.passages["zh"][:4] == PASSAGES["zh"]
     assert data.question_ids == ["id0", "id1", "id2", "id3"] and data.question_passages == [0, 1, 2, 3]
     assert data.articles == ["Pets & books", "Rain", "article 2"] and data.passage_articles == [0, 0, 1, 2, 2]
@@ -101,16 +101,13 @@ def test_every_paragraph_is_a_candidate_for_every_question(files: dict[str, Path
 
 def test_training_pairs_take_negatives_of_other_paragraphs(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
-    pairs = data.aligned_pairs(negatives_per_positive=3, hard_negatives=1, seed=0)
+    pairs = data.aligned_pairs(negatives_per_positive=3, seed=0)
     assert pairs.languages == ("en", "zh", "th") and pairs.labels == [1] * 4 + [0] * 12
-    articles = dict(zip(data.passages["zh"], data.passage_articles))
     for row in range(4):
         own = pairs.passages["zh"][row]
         others = pairs.passages["zh"][4 + 3 * row : 7 + 3 * row]
         assert pairs.queries["th"][4 + 3 * row : 7 + 3 * row] == [QUERIES["th"][row]] * 3
         assert own == PASSAGES["zh"][row] and len({own, *others}) == 4
-        alone = articles[own] == 1
-        assert alone or articles[others[0]] == articles[own], "the hard one is of the same article, where it has two"
     with pytest.raises(ValueError, match="cannot draw 5 negatives"):
         data.aligned_pairs(negatives_per_positive=5)
 
@@ -132,8 +129,6 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
     assert sorted(title for part in parts.values() for title in part.articles) == sorted(data.articles)
     with pytest.raises(ValueError, match="cannot cut 3 into 4 parts"):
         data.split(dict.fromkeys("abcd", 0.25))
-    with pytest.raises(ValueError, match="sum to 1: got 0.2, 0.5"):
-        data.split({"test": 0.2, "train": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -146,7 +141,7 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
         ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: .*blank"),
         (
             '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
-            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers: expected a list of",
+            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers\[0\]: expected an object",
         ),
     ],
 )
@@ -175,8 +170,6 @@ def test_files_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
             read_question_answering({"en": one, code: written(code, *other)})
     with pytest.raises(FileNotFoundError, match="the nearest name there is e[ns].json"):
         read_question_answering({"en": tmp_path / "em.json"})
-    with pytest.raises(ValueError, match="a file for each language: got none"):
-        read_question_answering({})
 
 
 @pytest.fixture(scope="module")

@@ -63,7 +63,7 @@ def test_a_pair_spec_names_one_language() -> None:
 
 def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     specs = questions(tmp_path)
-    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, hard_negatives=1, seed=5)
+    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, seed=5)
     assert data.train.languages == CODES and len(data.train) == 5 * 2 * 3
     assert data.dev is not None and len(data.dev) == 4 and len(data.dev[0].passages) == 4
     test = load_pool_specs(specs, split="test", dev_share=0.2, test_share=0.3, seed=5)
@@ -148,8 +148,6 @@ def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
         load_pair_specs(asked, dev_share=0.3, test_share=0.3)
     with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
         load_pool_specs(asked, split="dev", dev_share=0)
-    with pytest.raises(ValueError, match="got hard_negatives=1 for labeled files"):
-        load_pair_specs(labeled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
 
 
 def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
@@ -168,12 +166,10 @@ def test_xpi_reads_labeled_paraphrases(tmp_path: Path) -> None:
     data = load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
     assert len(data.train) == 30 and sum(data.train["label"]) == 15 and data.dev is not None and len(data.dev) == 5
     assert len(load_xpi_specs(labeled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
-    with pytest.raises(ValueError, match="questions and their paragraphs are no paraphrases"):
+    with pytest.raises(ValueError, match=r"got en=.*train xpr-mixed"):
         load_xpi_specs(questions(tmp_path))
-    with pytest.raises(ValueError, match="not both: got"):
+    with pytest.raises(ValueError, match="got de-en=a.tsv"):
         load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
-    with pytest.raises(ValueError, match="got size=5"):
-        load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), size=5)
 
 
 def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:
@@ -212,8 +208,6 @@ def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> 
         (["de-en=a.tsv"], "got 'de-en=a.tsv', which names de and en"),
         (["en=a.json", "en=b.json"], "got the language a second time in 'en=b.json'"),
         (["en=phrasebook?size=5", "zh=phrasebook?size=6"], "take the same .size, split and seed: got en=phrasebook"),
-        (["en=phrasebook", "zh=phrasebook?seed=1"], "take the same"),
-        (["en=phrasebook", "zh=xquad.zh.json"], "in every language or in none: got it in en out of en, zh"),
         (["en=phrasebook:de"], "one language a spec"),
         (["ru=phrasebook"], "language must be one of"),
         (["en=phrasebook?gold=1"], "expected the options size, split, seed, once each, got 'gold=1' in 'en=phrasebook"),
@@ -224,12 +218,7 @@ def test_malformed_specs_are_refused(specs: list[str], facts: str) -> None:
         load_pair_specs(specs)
 
 
-def test_languages_of_xpi_are_parallel_text() -> None:
-    single = load_xpi_specs(["en=phrasebook?size=40", "zh=phrasebook?size=40", "de=phrasebook?size=40"])
-    paired = load_xpi_specs(["zh-en=phrasebook?size=40", "de-en=phrasebook?size=40"])
-    assert single.train.to_dict() == paired.train.to_dict()
-    with pytest.raises(ValueError, match="size, split and seed must be, too: got en=phrasebook.size=50, zh=phrasebook"):
-        load_xpi_specs(["en=phrasebook?size=50", "zh=phrasebook"])
+def test_development_text_of_xpi_is_another_split() -> None:
     dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
     explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
     assert dev is not None and explicit is not None and list(dev) == list(explicit)
@@ -245,7 +234,7 @@ def test_v2_with_its_translation(tmp_path: Path) -> None:
     """The pools of one, the Chinese of the other: same numbers, same labels."""
     v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
     found = read_insurance_qa({"en": v2, "zh": zh})
-    assert found.queries == {"en": ENGLISH, "zh": CHINESE} and found.languages == ("en", "zh")
+    assert found.queries == {"en": ENGLISH, "zh": CHINESE}
     assert [[found.passage_ids[number] for number in row] for row in found.candidates] == POOLS
     assert [[found.passage_ids[number] for number in row] for row in found.relevant] == TRUTHS
     for number, label in enumerate(found.passage_ids):
@@ -304,10 +293,6 @@ def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str)
 
 def test_refusals(tmp_path: Path) -> None:
     v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
-    with pytest.raises(FileNotFoundError, match=r"token\.100\.pool\.solr\.train"):
-        load_pair_specs([f"en={v2}?pool=100"])
-    with pytest.raises(ValueError, match="pool=500"):
-        load_pair_specs([f"zh={zh}?pool=500"])
     with pytest.raises(ValueError, match="text in 'de'"):
         load_pair_specs([f"de={zh}"])
     with pytest.raises(ValueError, match="same .size"):
@@ -315,8 +300,8 @@ def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"valid\.json"):
         load_pool_specs([f"zh={zh}"], split="dev")
     (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ValueError, match="pool is for folders of InsuranceQA"):
-        load_pair_specs([f"en={tmp_path / 'a.json'}?pool=500"])
+    with pytest.raises(ValueError, match="split is for folders of InsuranceQA"):
+        load_pair_specs([f"en={tmp_path / 'a.json'}?split=dev"])
     rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
     rows["1"]["answers"] = ["12"]
     (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
