@@ -216,18 +216,6 @@ def _code(name: str) -> str:
     return _code_of_name(name) or str(name).strip()
 
 
-def check_columns(columns: Columns | None, where: str, *, by_name: bool = False) -> None:
-    """Raise ``ValueError`` for anything but two or more different names or positions."""
-    if columns is None:
-        return
-    named = all(isinstance(column, str) for column in columns)
-    numbered = not by_name and all(isinstance(column, int) and column >= 0 for column in columns)
-    if len(columns) < 2 or len(set(columns)) != len(columns) or not (named or numbered):
-        what = "names, got {!r}; pass e.g. ('de', 'en')"
-        what = what if by_name else "positions counted from 0, or names of a header, got {!r}; pass e.g. (0, 1)"
-        raise ValueError(f"columns of {where} must be two different {what.format(columns)}")
-
-
 def find_layout(
     rows: Iterator[Row],
     where: str,
@@ -253,10 +241,8 @@ def find_layout(
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
     _, first = next(rows, (0, None))
     if isinstance(first, Mapping):
-        check_columns(columns, where, by_name=True)
         others = (row for _, row in rows if isinstance(row, Mapping))
         return layout_of_names(((list(row), row) for row in (first, *others)), where, columns, options)
-    check_columns(columns, where)
     following = [row for _, row in islice(rows, 3) if isinstance(row, list)]
     return _delimited_layout(first or [], following, where, columns, options, says_header)
 

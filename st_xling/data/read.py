@@ -20,7 +20,6 @@ from st_xling.data.columns import (
     Languages,
     Layout,
     Row,
-    check_columns,
     find_layout,
     layout_of_names,
 )
@@ -533,7 +532,6 @@ def _only_split(splits: Iterable[str], where: str) -> str:
 def _open_hub(dataset_id: str | Path, request: _Request) -> Source:
     where = f"{dataset_id}{f'/{request.name}' if request.name else ''}"
     table = _load_table(dataset_id, where, request)
-    check_columns(request.columns, where, by_name=True)
     return _from_table(table, where, request)
 
 

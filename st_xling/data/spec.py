@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.data.pairs import Sample
-from st_xling.data.phrasebook import LANGUAGES, check_language
+from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
 from st_xling.utils.languages import is_strict_code, split_pair
 from st_xling.utils.text import home_path
 
@@ -58,15 +58,10 @@ def integer_at_least(least: int) -> Callable[[str], int]:
     return read
 
 
-def one_of(*words: str) -> SpecOption:
-    """Return an option that takes one of several words."""
-
-    def read(value: str) -> str:
-        if value not in words:
-            raise ValueError(value)
-        return value
-
-    return SpecOption(read, f"{', '.join(words[:-1])} or {words[-1]}")
+def _split(value: str) -> str:
+    if value not in SPLITS:
+        raise ValueError(value)
+    return value
 
 
 def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
@@ -98,7 +93,7 @@ OPTIONS = {
 PHRASEBOOK_OPTIONS = {
     "size": OPTIONS["size"],
     "seed": OPTIONS["seed"],
-    "split": one_of("train", "dev", "test"),
+    "split": SpecOption(_split, "train, dev or test"),
     "gold": SpecOption(integer_at_least(1), "100, a number above 0"),
     "queries": SpecOption(_phrasebook_languages, "de,en, out of en, de, fr, es, vi and zh"),
 }

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import Layout
 from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
-from st_xling.data.pairs import COLUMNS, Sample, require_rows
-from st_xling.data.spec import parse_spec
+from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.utils.failures import first_line
 from st_xling.utils.languages import canonical_language, match_language, pair_languages
 from st_xling.utils.text import describe_missing, is_blank, plain_or_packed, unpacked_name
@@ -156,60 +155,13 @@ def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
     """Find the language pairs in a folder of BUCC's layout that have gold for a split.
 
     Args:
-        folder: Of the files, or of folders of them; options behind it, as ``?size=5000``, are ignored.
+        folder: Folder of the files, or of folders of them.
         split: As in the file names.
     Returns:
         Pair → common beginning of its file names, as :func:`read_bucc` takes it.
     """
-    golds = sorted(Path(str(folder).partition("?")[0]).rglob(f"*-*.{split}.gold*"))
+    golds = sorted(Path(folder).rglob(f"*-*.{split}.gold*"))
     return {pair: gold.with_name(f"{pair}.{split}") for gold in golds for pair in [gold.name.partition(".")[0]]}
-
-
-def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:
-    """Read a folder as :func:`read_bucc`, or with ``?size=5000&seed=0`` a sample of it, see :func:`sample_bucc`."""
-    parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=5000&seed=0")
-    corpus = read_bucc(parsed.location, pair, split)
-    return corpus if parsed.sample.size is None else sample_bucc(corpus, parsed.sample.size, seed=parsed.sample.seed)
-
-
-def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
-    """Draw a smaller mining set, in which translations are as rare as in the whole.
-
-    Source sentences are drawn at random. Target sentences are reduced by the same share: the translations of those
-    source sentences stay, and others are drawn at random. Two independent draws would lose most gold pairs.
-
-    Args:
-        corpus: With gold.
-        size: Source sentences to keep; all, with a warning, where there are no more.
-        seed: Of the draw.
-    Raises:
-        ValueError: If there is no gold, or none of the drawn sentences is in it.
-    """
-    where = f"{corpus.source_language}-{corpus.target_language}.{corpus.split}"
-    if corpus.gold is None:
-        raise ValueError(f"{where}: a sample of a mining set needs gold; add the file, or leave out ?size.")
-    rows = Sample(size, seed).places(len(corpus.source), where)
-    if len(rows) == len(corpus.source):
-        return corpus
-    drawn_ids = {corpus.source_ids[row] for row in rows}
-    gold = [pair for pair in corpus.gold if pair[0] in drawn_ids]
-    if not gold:
-        raise ValueError(f"{where}: of {len(rows)} sentences drawn, none has a translation in the gold; take more.")
-    translations, in_any = {target for _, target in gold}, {target for _, target in corpus.gold}
-    others = [row for row, name in enumerate(corpus.target_ids) if name not in in_any]
-    # A target whose source was not drawn leaves with it; it must not come back as a distractor of a source that stays.
-    share = len(rows) / len(corpus.source)
-    drawn = Sample(max(1, round(share * len(others))), seed).places(len(others), where) if others else []
-    wanted = {others[place] for place in drawn}
-    columns = [row for row, name in enumerate(corpus.target_ids) if row in wanted or name in translations]
-    return replace(
-        corpus,
-        source_ids=[corpus.source_ids[row] for row in rows],
-        source=[corpus.source[row] for row in rows],
-        target_ids=[corpus.target_ids[row] for row in columns],
-        target=[corpus.target[row] for row in columns],
-        gold=gold,
-    )
 
 
 def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:

@@ -11,7 +11,8 @@ from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.batches import apportion, arrange, count_pairs, draw, keep_apart, language_shares, pair_rows
+from st_xling.data.batches import apportion, arrange, draw, keep_apart, language_shares
+from st_xling.data.pairs import count_pairs, pair_rows
 
 SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=8)
 

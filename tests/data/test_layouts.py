@@ -127,14 +127,6 @@ class TestZip:
         assert len(list(small)) == 5
         assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
-    def test_members_of_a_region_and_in_the_current_folder(self, tmp_path: Path) -> None:
-        path = self.archive(tmp_path, {"./x.en-zh_CN.en": "dog\n", "./x.en-zh_CN.zh_CN": "狗\n"})
-        assert cells(load_pairs(path, source_language="zh", target_language="en")) == [("狗", "dog")]
-
-    def test_an_estimate_of_many_rows(self, tmp_path: Path) -> None:
-        path = self.archive(tmp_path, {f"x.de-en.{code}": "Satz über einen Hund\n" * 120_000 for code in ("de", "en")})
-        assert stream_rows(load_pairs(path, stream=True)) == pytest.approx(120_000, rel=0.01)
-
     def test_faults(self, tmp_path: Path) -> None:
         path = self.archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
         with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):

@@ -6,17 +6,15 @@ import dataclasses
 import json
 import random
 import re
-import tracemalloc
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset, IterableDataset
+from datasets import Dataset
 
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
-from st_xling.data.leak import BATCH_ROWS
 from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
 
 
@@ -136,26 +134,6 @@ def test_equal_to_the_definition_on_random_text() -> None:
     for report in reports:
         assert {name: {kind: s.train for kind, s in sides.items()} for name, sides in report.sets.items()} == expected
         assert report.as_dict() == reports[0].as_dict()
-
-
-def test_the_memory_is_that_of_the_evaluation_side() -> None:
-    """Three times the training text, read as a stream, takes no more."""
-
-    def rows(count: int) -> Any:
-        for number in range(count):
-            yield {"source": f"Satz Nummer {number}, lang genug", "target": f"Sentence number {number}, long enough"}
-
-    def peak(count: int) -> int:
-        stream = IterableDataset.from_generator(rows, gen_kwargs={"count": count})
-        tracemalloc.start()
-        report = leaks({"t": stream}, {"e": ["Sentence number 5, long enough"]})
-        assert report.train_rows == {"t": count} and report.sets["e"]["text"].leaked == 1
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    peak(10)
-    assert peak(3 * BATCH_ROWS) < 1.5 * peak(BATCH_ROWS)
 
 
 def test_report() -> None:

@@ -10,7 +10,6 @@ from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
 from st_xling.data.pairs import Sample
-from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_read import cells as pairs
 from tests.data.test_read import write
@@ -86,33 +85,11 @@ def test_faulty_lines_are_dropped_before_the_draw(tmp_path: Path) -> None:
         assert pairs(loaded) == wanted
 
 
-def test_a_mining_set_keeps_its_share_of_translations() -> None:
-    """A tenth of 200 sentences with 40 translations has about 4, and no target whose source was left out."""
-    source, target = [f"de-{row}" for row in range(200)], [f"en-{row}" for row in range(400)]
-    gold = [(f"de-{row}", f"en-{2 * row}") for row in range(0, 200, 5)]
-    corpus = BuccCorpus(source, source, target, target, gold, "de", "en", "training")
-    for seed in range(5):
-        small = sample_bucc(corpus, 20, seed=seed)
-        assert len(small.source) == 20 and len(small.gold) == sum(int(name[3:]) % 5 == 0 for name in small.source_ids)
-        assert len(small.target) == 36 + len(small.gold)
-        assert {name for name in small.target_ids if int(name[3:]) % 10 == 0} == {target for _, target in small.gold}
-        assert sorted(small.target_ids, key=target.index) == small.target_ids
-    assert sample_bucc(corpus, 20, seed=1) == sample_bucc(corpus, 20, seed=1) != sample_bucc(corpus, 20, seed=2)
-    assert sample_bucc(corpus, 500) == corpus
-    with pytest.raises(ValueError, match="de-en.training: of 1 sentences drawn, none"):
-        sample_bucc(corpus, 1, seed=1)
-
-
 def test_test_sets_in_folders_are_sampled(tmp_path: Path) -> None:
     for side, code in enumerate(("deu", "eng")):
         text = "".join(f"{pair[side]}\n" for pair in ROWS)
         (tmp_path / f"tatoeba.deu-eng.{code}").write_text(text, encoding="utf-8")
-        lines = "".join(f"{code}-{row}\t{pair[side]}\n" for row, pair in enumerate(ROWS))
-        (tmp_path / f"de-en.test.{code[:2]}").write_text(lines, encoding="utf-8")
-    (tmp_path / "de-en.test.gold").write_text("".join(f"deu-{row}\teng-{row}\n" for row in range(0, 40, 4)), "utf-8")
     small = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
     assert small[1] == "tatoeba" and list(zip(*small[0]["deu"])) == [ROWS[row] for row in Sample(7, 3).places(40, "")]
-    corpus = read_bucc_spec(f"{tmp_path}?size=20&seed=3", "de-en", "test")
-    assert corpus.source == [ROWS[row][0] for row in Sample(20, 3).places(40, "")]
     with pytest.raises(ValueError, match="seed=3"):
         load_english_pairs([f"{tmp_path}?seed=3"])

@@ -140,12 +140,8 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> P
     labels = dict.fromkeys(label for place in (2, 1) for question in first for label in question[place])
     numbers = {label: number for number, label in enumerate(labels)}
     for code, (answers, _) in read.items():
-        lacking = [label for label in labels if label not in answers]
-        if lacking:
-            raise ValueError(
-                f"{folders[code]}: expected an answer for every label, got none for {len(lacking):,}, such as "
-                f"{lacking[0]}; is it of another version?"
-            )
+        if lacking := [label for label in labels if label not in answers]:
+            raise ValueError(f"{folders[code]} has no answer for {len(lacking):,} labels, such as {lacking[0]}.")
     truths, pools = ([[numbers[label] for label in dict.fromkeys(row[place])] for row in first] for place in (1, 2))
     return PooledQuestions(
         {code: [text for text, _, _ in questions] for code, (_, questions) in read.items()},
@@ -163,9 +159,8 @@ def _read_encoded(folder: Path, part: str) -> _Release:
 
     def decoded(path: Path, number: int, text: str) -> str:
         words = text.split()
-        unknown = [word for word in words if word not in vocabulary]
-        if unknown or not words:
-            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary" if unknown else "no words")
+        if unknown := [word for word in words if word not in vocabulary]:
+            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary")
         return " ".join(vocabulary.get(word, "") for word in words)
 
     answers = {

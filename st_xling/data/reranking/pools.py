@@ -108,11 +108,11 @@ def candidate_pools(
             ``"keep"``, ``"error"``. A warning counts them.
         seed: Of all draws.
     Raises:
-        ValueError: If texts are not aligned, or there are unanswered queries and these are an error.
+        ValueError: If there are unanswered queries and these are an error.
     Source:
         IEEE Access 2020, section V-A-2.
     """
-    n_queries, n_passages = _rows(queries, "queries"), _rows(passages, "passages")
+    n_queries, n_passages = (len(next(iter(columns.values()))) for columns in (queries, passages))
     rng = np.random.default_rng(seed)
     query_codes = known_languages(query_languages or queries, tuple(queries))
     passage_codes = known_languages(passage_languages or passages, tuple(passages))
@@ -170,14 +170,6 @@ def candidate_pools(
         f"|candidates:{origin}|seed:{seed}|without_relevant:{without_relevant}"
     )
     return CandidatePools(tuple(pools), len(empty), len(unanswered), signature)
-
-
-def _rows(columns: Mapping[str, Sequence[str]], name: str) -> int:
-    lengths = {language: len(column) for language, column in columns.items()}
-    if not lengths or len(set(lengths.values())) > 1:
-        got = ", ".join(f"{count} in {language}" for language, count in lengths.items()) or "no language"
-        raise ValueError(f"{name} must be the same in every language, row by row: got {got}; align them first.")
-    return next(iter(lengths.values()))
 
 
 def pools_of_pairs(

@@ -39,7 +39,6 @@ class QuestionAnswering:
         question_passages: Number of the paragraph that holds the answer. *Shape:* ``(questions,)``
         passage_ids: Article and number in it, ``Super_Bowl_50/0``. *Shape:* ``(passages,)``
         passage_articles: Number of each paragraph's article. *Shape:* ``(passages,)``
-        articles: Titles; ``article 7`` where there is none.
         faults: Reasons for skipped rows, with counts, as ``"zh: answer not in its paragraph"``.
     """
 
@@ -49,7 +48,6 @@ class QuestionAnswering:
     question_passages: Sequence[int]
     passage_ids: Sequence[str]
     passage_articles: Sequence[int]
-    articles: Sequence[str]
     faults: Mapping[str, int] = field(default_factory=dict)
 
     def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
@@ -62,8 +60,9 @@ class QuestionAnswering:
         Raises:
             ValueError: Shares that do not sum to 1; fewer articles than parts.
         """
-        parts = deal(len(self.articles), shares, seed)
-        return {name: self.only_articles(numbers.tolist()) for name, numbers in parts.items()}
+        articles = np.unique(self.passage_articles)
+        parts = deal(len(articles), shares, seed)
+        return {name: self.only_articles(articles[numbers]) for name, numbers in parts.items()}
 
     def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
         """Return some of the questions, by number; every paragraph stays, as a candidate."""
@@ -75,24 +74,19 @@ class QuestionAnswering:
             question_passages=[self.question_passages[row] for row in chosen],
         )
 
-    def only_articles(self, numbers: Iterable[int]) -> QuestionAnswering:
+    def only_articles(self, numbers: np.ndarray) -> QuestionAnswering:
         """Return the questions and paragraphs of some articles; raise ``ValueError`` if there is no question."""
-        chosen = sorted(set(numbers))
-        articles = {article: place for place, article in enumerate(chosen)}
-        shown = [row for row, article in enumerate(self.passage_articles) if article in articles]
+        shown = np.flatnonzero(np.isin(self.passage_articles, numbers)).tolist()
         places = {row: place for place, row in enumerate(shown)}
         questions = [row for row, passage in enumerate(self.question_passages) if passage in places]
         if not questions:
-            raise ValueError(f"expected articles with questions: got {len(chosen)} articles without any; take more.")
+            raise ValueError(f"expected articles with questions: got {len(numbers)} articles without any; take more.")
         return replace(
-            self,
-            questions=pick(self.questions, questions),
+            self.only_questions(questions),
             passages=pick(self.passages, shown),
-            question_ids=[self.question_ids[row] for row in questions],
             question_passages=[places[self.question_passages[row]] for row in questions],
             passage_ids=[self.passage_ids[row] for row in shown],
-            passage_articles=[articles[self.passage_articles[row]] for row in shown],
-            articles=[self.articles[number] for number in chosen],
+            passage_articles=[self.passage_articles[row] for row in shown],
         )
 
     def relevant(self) -> list[list[int]]:
@@ -188,7 +182,6 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
         [passage for _, passage in questions],
         ids,
         articles,
-        list(titles),
         faults,
     )
 
@@ -315,13 +308,11 @@ def phrase_questions(book: DataSpec, languages: Iterable[str], *, split: str) ->
     """
     generated = phrase_passages(languages, **phrase_sample(book, split=split, passages=True))
     rows = range(len(generated.ids))
-    articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(
         questions=generated.questions,
         passages=generated.passages,
         question_ids=generated.ids,
         question_passages=list(rows),
         passage_ids=generated.ids,
-        passage_articles=articles,
-        articles=[f"article {number}" for number in range(articles[-1] + 1)],
+        passage_articles=[row // _PHRASES_PER_ARTICLE for row in rows],
     )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.reranking.pairs import AlignedPairs, known_languages, same_text_classes, with_negatives
+from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.text_columns import column_texts
 from st_xling.utils.languages import UNKNOWN
@@ -33,24 +33,20 @@ def merged(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     return [pairs.in_languages(rows[order], codes[order], codes[order])]
 
 
-def cascade(pairs: AlignedPairs, *, order: Sequence[str] | None = None, seed: int = 0) -> list[Dataset]:
+def cascade(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     """One stage a language, M rows each: first :math:`D^{en}`, then :math:`D^{zh}` from the model of the first.
 
     Args:
-        pairs: M aligned pairs in L >= 2 languages, negatives included.
-        order: All languages, the first to train on first; by default as they stand in ``pairs``.
-        seed: Of the order of the rows in each stage.
+        pairs: M aligned pairs in L >= 2 languages, negatives included; the first language is trained on first.
+        seed: Seed of the order of the rows in each stage.
     Raises:
-        ValueError: Fewer than two languages, or no pairs; ``order`` is not all languages, once each.
+        ValueError: If there are fewer than two languages, or no pairs.
     """
     require_languages(pairs, "cascade training")
-    languages = pairs.languages if order is None else known_languages(order, pairs.languages)
-    if len(languages) != len(pairs.languages):
-        raise ValueError(f"cascade's order must name each of {', '.join(pairs.languages)}: got {', '.join(languages)}.")
     rng = np.random.default_rng(seed)
     stages = []
-    for language in languages:
-        code = np.full(len(pairs), pairs.languages.index(language))
+    for place in range(len(pairs.languages)):
+        code = np.full(len(pairs), place)
         stages.append(pairs.in_languages(rng.permutation(len(pairs)), code, code))
     return stages
 

@@ -278,7 +278,7 @@ def test_pools_are_the_papers(tmp_path: Path) -> None:
     [
         ("vocabulary", "idx_3\t", "idx_999\t", "unknown word .idx_3 is not in vocabulary"),
         ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
-        ("pool", "15 11 16", "15 11 99", "answer for every label, got none for 1, such as 99"),
+        ("pool", "15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
     ],
 )
 def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str) -> None:

@@ -108,7 +108,6 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
         ("en={jsonl}?corpus=x", "takes no corpus"),
         ("en={folder}?columns=a,b", "takes no columns"),
         ("en={jsonl}?columns=query", "expected columns=0,2 or de,en, got 'columns=query'"),
-        ("en={jsonl}?columns=query,query", "two different names, got .'query', 'query'"),
         (
             "en={jsonl}?columns=query,passage,wrong",
             "missing key .*'query' and 'passage' and 'wrong', got query, passage",
