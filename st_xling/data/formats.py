@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
 from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
+from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_json, read_squad
 from st_xling.utils.languages import (
     canonical_language,
@@ -255,15 +256,7 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
                 found = [code and match_language(code, texts) for code in wanted]
                 if all(found) and found[0] != found[1]:
                     source, target = map(str, found)
-                    yield (
-                        number,
-                        {
-                            "source": texts[source],
-                            "target": texts[target],
-                            "source_language": wanted[0],
-                            "target_language": wanted[1],
-                        },
-                    )
+                    yield number, dict(zip(COLUMNS, (texts[source], texts[target], *wanted)))
         except ElementTree.ParseError as error:
             raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
 

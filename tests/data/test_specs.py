@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from st_xling.data import COLUMNS, DataSpec, ParallelTextError, load_data_specs, load_evaluation_specs, parse_data_spec
+from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_specs, parse_data_spec
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.spec import is_phrasebook, parse_spec, phrasebook_name, split_spec
 
@@ -141,12 +141,6 @@ def test_all_specs_are_parsed_before_any_is_read(corpus):
         load_data_specs([str(corpus / "missing.tsv"), ""])
     with pytest.raises(ValueError, match="at least one data spec"):
         load_data_specs([])
-
-
-def test_skip_bad_lines(corpus):
-    with pytest.raises(ParallelTextError, match=r"mixed\.tsv:2: wrong column count"):
-        load_data_specs([str(corpus / "mixed.tsv")])
-    assert len(load_data_specs([str(corpus / "mixed.tsv")], skip_bad_lines=True)["mixed"]) == 1
 
 
 def test_phrasebook() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -67,9 +67,6 @@ class CandidatePools(Sequence[CandidatePool]):
 
     def __getitem__(self, place: Any) -> Any:
         return self.pools[place]
-
-    def __iter__(self) -> Iterator[CandidatePool]:
-        return iter(self.pools)
 
 
 def candidate_pools(

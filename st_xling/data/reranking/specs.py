@@ -29,7 +29,7 @@ from st_xling.data.reranking.question_answering import (
     phrase_questions,
     read_question_answering,
 )
-from st_xling.data.reranking.strategies import parallel_pools, xpi_pairs, xpi_pairs_from_parallel
+from st_xling.data.reranking.strategies import parallel_pools, xpi_pairs_from_parallel
 from st_xling.data.spec import PHRASEBOOK_OPTIONS, DataSpec, parse_spec, split_spec
 from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
 
@@ -169,39 +169,23 @@ def load_xpi_specs(
     specs: Iterable[str],
     *,
     dev: Iterable[str] | None = None,
-    dev_share: float = 0.1,
     size: int | None = None,
     negatives_per_positive: int | None = None,
     skip_bad_lines: bool = False,
     seed: int = 0,
 ) -> PairData:
-    """Load the text that the specs name and make XPI's mixed-language set of it.
+    """Load the parallel text that the specs name and make XPI's mixed-language set of it.
 
     Args:
-        specs: Parallel text, as :func:`~st_xling.data.read.load_data_specs` takes it; or labeled pairs of sentences,
-            ``en=PAIRS.tsv``, once a language (query and passage are the two sentences).
-        dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
-            :func:`~st_xling.data.holdout.hold_out` does.
-        dev_share: Share of the first sentences held out of labeled pairs.
-        size: Rows of parallel text to draw.
-        negatives_per_positive: By default 1; of labeled pairs none where the files label negatives.
-        skip_bad_lines: Drop faulty lines of parallel text, with a warning.
+        specs: As :func:`~st_xling.data.read.load_data_specs` takes them.
+        dev: Specs of the development set; else rows are held out, as :func:`~st_xling.data.holdout.hold_out` does.
+        size: Rows to draw.
+        negatives_per_positive: By default 1.
+        skip_bad_lines: Drop faulty lines, with a warning.
         seed: Seed of all draws.
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
-    specs, dev = list(specs), list(dev or ())
-    single = [spec for spec in (*specs, *dev) if is_pair_spec(spec)]
-    if single:  # labeled paraphrases
-        others = [spec for spec in (*specs, *dev) if spec not in single or _kind(split_spec(spec)[1]) not in _TABLES]
-        if others:
-            raise ValueError(
-                f"expected parallel text (xx-yy=PATH), or labeled sentences alone (xx=PATH, ending in "
-                f"{', '.join(_TABLES)}), got {', '.join(others)}; train xpr-mixed on questions and their paragraphs"
-            )
-        pairs = load_pair_specs(specs, dev=dev, dev_share=dev_share, negatives_per_positive=0, seed=seed)
-        drawn = int(0 not in pairs.train.labels) if negatives_per_positive is None else negatives_per_positive
-        return PairData(xpi_pairs(pairs.train, negatives_per_positive=drawn, seed=seed), pairs.dev)
     data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
     if dev:
         held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)

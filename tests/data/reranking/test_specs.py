@@ -162,16 +162,6 @@ def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
     assert len(whole.train) == 2000 and whole.dev is not None and len(whole.dev) == 500
 
 
-def test_xpi_reads_labeled_paraphrases(tmp_path: Path) -> None:
-    data = load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
-    assert len(data.train) == 30 and sum(data.train["label"]) == 15 and data.dev is not None and len(data.dev) == 5
-    assert len(load_xpi_specs(labeled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
-    with pytest.raises(ValueError, match=r"got en=.*train xpr-mixed"):
-        load_xpi_specs(questions(tmp_path))
-    with pytest.raises(ValueError, match="got de-en=a.tsv"):
-        load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
-
-
 def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:
     lines = [f"Frage {row // 3}\tAntwort {row}\t{int(row % 3 == 0)}\n" for row in range(30)]
     (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
@@ -181,8 +171,6 @@ def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) ->
     assert {pool.query for pool in pools} == set(pairs.queries["de"]) and len(pairs) == 12
     numbers = [int(query.split()[1]) for query in pairs.queries["de"]]
     assert numbers == sorted(numbers)
-    xpi = load_xpi_specs([f"{code}={tmp_path / 'a.tsv'}?size=5" for code in ("de", "en")], dev_share=0)
-    assert len(set(xpi.train["query"])) == 5
 
 
 def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
