@@ -18,8 +18,19 @@ from st_xling.data.reranking.specs import (
     load_pool_specs,
     load_xpi_specs,
 )
-from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
-from tests.data.reranking.insurance_files import ANSWERS, CHINESE, ENGLISH, POOLS, TRUTHS, write_translation, write_v2
+from tests.data.reranking.aligned_sentences import (
+    ANSWERS,
+    CHINESE,
+    ENGLISH,
+    PASSAGES,
+    POOLS,
+    QUERIES,
+    TRUTHS,
+    question,
+    squad,
+    write_translation,
+    write_v2,
+)
 
 BOTH = ["en=phrasebook?size=20", "zh=phrasebook?size=20"]
 CODES = ("en", "zh", "ar")
@@ -134,20 +145,6 @@ def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
     other = labeled(tmp_path, ".tsv", [1, 0, 1, 1, 1, 0, 1, 0], codes=("ar",))
     with pytest.raises(ValueError, match="differ in the labels of rows 3, counted from 0"):
         load_pair_specs([first, second, *other])
-
-
-def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
-    asked, rows = questions(tmp_path, articles=2), labeled(tmp_path, ".tsv", [1, 0])
-    with pytest.raises(ValueError, match=r"all of one form: got files ending in .json, .tsv"):
-        load_pair_specs([asked[0], rows[1]])
-    with pytest.raises(FileNotFoundError, match="the nearest name there is en.json"):
-        load_pair_specs([f"en={tmp_path}/em.json"])
-    with pytest.raises(ValueError, match="leave something: got 0.5 and 0.5"):
-        load_pair_specs(asked, dev_share=0.5, test_share=0.5)
-    with pytest.raises(ValueError, match="cannot cut 2 into 3 parts"):
-        load_pair_specs(asked, dev_share=0.3, test_share=0.3)
-    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
-        load_pool_specs(asked, split="dev", dev_share=0)
 
 
 def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
@@ -279,19 +276,41 @@ def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str)
         read_insurance_qa({"en": folder})
 
 
-def test_refusals(tmp_path: Path) -> None:
-    v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
-    with pytest.raises(ValueError, match="text in 'de'"):
-        load_pair_specs([f"de={zh}"])
-    with pytest.raises(ValueError, match="same .size"):
-        load_pair_specs([f"en={v2}?size=2", f"zh={zh}"])
-    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
-        load_pool_specs([f"zh={zh}"], split="dev")
-    (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ValueError, match="split is for folders of InsuranceQA"):
-        load_pair_specs([f"en={tmp_path / 'a.json'}?split=dev"])
-    rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
+@pytest.mark.parametrize(
+    ("specs", "options", "facts"),
+    [
+        (["en={ten}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
+        (["en={folder}/em.json"], {}, "the nearest name there is en.json"),
+        (["en={two}"], {"dev_share": 0.5, "test_share": 0.5}, "got 0.5 and 0.5"),
+        (["en={two}"], {"dev_share": 0.3, "test_share": 0.3}, "cannot cut 2 into 3 parts"),
+        (["de={zh}"], {}, "text in 'de'"),
+        (["en={v2}?size=2", "zh={zh}"], {}, "same .size"),
+        (["en={two}?split=dev"], {}, "split is for folders of InsuranceQA"),
+        (["en={v2}", "zh={other}"], {}, "other has 4, of which 1 have other ground truths, next to 4"),
+    ],
+)
+def test_refusals(specs: list[str], options: dict[str, float], facts: str, tmp_path: Path) -> None:
+    other = write_translation(tmp_path / "other")
+    rows = json.loads(gzip.decompress((other / "pool" / "train.json.gz").read_bytes()))
     rows["1"]["answers"] = ["12"]
-    (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
-    with pytest.raises(ValueError, match="zh has 4, of which 1 have other ground truths, next to 4"):
-        load_pair_specs([f"en={v2}", f"zh={zh}"])
+    (other / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
+    two = tmp_path / "two"
+    two.mkdir()
+    places = {
+        "folder": tmp_path,
+        "other": other,
+        "ten": questions(tmp_path)[0].partition("=")[2],
+        "two": questions(two, articles=2)[0].partition("=")[2],
+        "rows": labeled(tmp_path, ".tsv", [1, 0], codes=("zh",))[0].partition("=")[2],
+        "v2": write_v2(tmp_path / "V2"),
+        "zh": write_translation(tmp_path / "zh"),
+    }
+    with pytest.raises((ValueError, FileNotFoundError), match=facts):
+        load_pair_specs([spec.format(**places) for spec in specs], **options)
+
+
+def test_splits_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
+        load_pool_specs(questions(tmp_path, articles=2), split="dev", dev_share=0)
+    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
+        load_pool_specs([f"zh={write_translation(tmp_path / 'zh')}"], split="dev")

@@ -126,14 +126,6 @@ def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
         load_query_passage_specs([given])
 
 
-def test_half_a_surrogate_pair_has_a_place(tmp_path: Path) -> None:
-    path = squad_file(tmp_path / "train.json")
-    path.write_text(path.read_text(encoding="utf-8").replace("What is Hanoi?", "What \\ud83d?"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"train.json:1: bad JSON \(source holds half a surrogate pair\)"):
-        load_query_passage_specs([f"en={path}"])
-    assert len(load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]) == 2
-
-
 def test_training_queries() -> None:
     pairs = load_query_passage_specs(["queries=phrasebook?size=6", "de=phrasebook?size=4&seed=5&queries=en,de"])
     assert {name: len(part) for name, part in pairs.items()} == {"en": 6, "de": 8}
