@@ -143,17 +143,15 @@ class _Swaps:
         self.hopeless: set[int] = set()  # texts for which a search has failed
 
     def conflicts(self) -> list[int]:
-        """Slots whose row shares a text with an earlier row of its batch."""
+        """Find the slots whose row shares a text with an earlier row of its batch."""
         keys = self.keys[self.rows]
         slots = np.repeat(np.arange(len(self.rows)), keys.shape[1])
         numbers = np.unique(keys, return_inverse=True)[1].ravel()
-        # One number for batch and text together; the stable sort keeps the slots of each such number in order.
+        # One number for batch and text together, whose first slot keeps the text.
         places = self.owner[slots] * (int(numbers.max(initial=0)) + 1) + numbers
-        order = np.argsort(places, kind="stable")
-        places, slots = places[order], slots[order]
-        begins = np.concatenate([[True], places[1:] != places[:-1]])[: len(places)]
-        first = slots[np.flatnonzero(begins)[np.cumsum(begins) - 1]]
-        return np.unique(slots[slots != first]).tolist()  # a row with two equal texts does not conflict with itself
+        _, first, inverse = np.unique(places, return_index=True, return_inverse=True)
+        others = slots != slots[first][inverse]  # a row with two equal texts does not conflict with itself
+        return np.unique(slots[others]).tolist()
 
     def swap(self, slot: int) -> bool:
         """Swap the row of ``slot`` for one that fits here, from a batch without its texts; false if there is none."""
@@ -185,7 +183,7 @@ class _Swaps:
         return False
 
     def _partner(self, there: int, slot: int, around: Counter[int]) -> int | None:
-        """A slot of ``there`` whose row fits into ``around``; the first one tried is of like length."""
+        """Find a slot of ``there`` whose row fits into ``around``; the first one tried is of like length."""
         start, end = int(self.starts[there]), int(self.starts[there + 1])
         offset = slot - int(self.starts[self.owner[slot]])
         slots = (start + (offset + step) % (end - start) for step in range(end - start))

@@ -9,6 +9,7 @@ from itertools import islice, product
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
+from st_xling.data.pairs import LANGUAGE_COLUMNS
 from st_xling.utils.languages import (
     LANGUAGE_NAMES,
     UNKNOWN,
@@ -40,7 +41,6 @@ PARALLEL_NAMES = (
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
-_LANGUAGE_COLUMNS = ("source_language", "target_language")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 _NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # beside one in a name
 _CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
@@ -146,10 +146,10 @@ def choose_columns(
     order = (requested, named, stated) if columns is None else (requested, stated, named)
     languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
     stated_keys = tuple(
-        name if code is None and name in names else None for name, code in zip(_LANGUAGE_COLUMNS, requested)
+        name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
     )
     layout = Layout(found, languages, stated_keys, nested)
-    ignored = [str(name) for name in names if name not in (*layout.column_names, *_LANGUAGE_COLUMNS)]
+    ignored = [str(name) for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
     if ignored and columns is None and not is_scored_header([str(name) for name in names]):
         read = ", ".join(map(str, layout.keys))
         logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))

@@ -249,25 +249,19 @@ def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
 
 
 def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
-    places: list[dict[str, int]] = []
+    """Return the numbers of the questions that every file has, and count the others."""
+    places = []
     for file in files.values():
-        known: dict[str, int] = {}
-        for number, question in enumerate(file.questions):
-            if not question.identity or question.identity in known:
-                what = "comes twice" if question.identity else "is missing"
-                raise ValueError(
-                    f"{file.path}: the files do not run parallel, so each question needs an id of its own: the id "
-                    f"{question.identity!r} of question {number} {what}; give every question one."
-                )
-            known[question.identity] = number
+        known = {question.identity: number for number, question in enumerate(file.questions)}
+        if len(known) < len(file.questions) or "" in known:
+            raise ValueError(
+                f"{file.path}: the files do not run parallel, so each question needs an id of its own: got "
+                f"{len(known)} ids for {len(file.questions)} questions; give every question one."
+            )
         places.append(known)
     shared = [identity for identity in places[0] if all(identity in known for known in places[1:])]
     if not shared:
-        got = ", ".join(
-            f"{len(file.titles)} articles, {len(file.paragraphs)} paragraphs and {len(file.questions)} questions in "
-            f"{language}"
-            for language, file in files.items()
-        )
+        got = ", ".join(f"{len(known)} ids in {language}" for language, known in zip(files, places))
         raise ValueError(f"expected files that run parallel or share question ids: got {got}, and no shared id.")
     for language, known in zip(files, places):
         if len(known) > len(shared):
