@@ -42,7 +42,7 @@ QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive",
 """The same of queries and the passages that answer them."""
 
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
-_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # beside one in a name
+_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # next to one in a name
 _CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
 
 
@@ -157,7 +157,7 @@ def choose_columns(
 
 
 def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Languages]:
-    """English second, unless the languages that are known say otherwise."""
+    """English second, unless the known languages differ."""
     one, other = (code and canonical_language(code) for code in named)
     codes = ("en", next((code for code in named if code and canonical_language(code) != "eng"), None))
     first = one == "eng" or (other is not None and other != "eng")

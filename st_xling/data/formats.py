@@ -162,7 +162,7 @@ def named_cells(
     Args:
         path: JSON lines if its name ends in ``.jsonl`` or ``.json``, perhaps packed.
         names: Of each column those that it may have, the first for messages.
-        needed: How many of the columns must be there, and stand first where no header names them; of the others the
+        needed: How many of the columns must be there, and come first where no header names them; of the others the
             cell is ``None`` where there is none.
         faults: Where lines without these columns are noted.
         any_header: A first line that ends with the last needed column's name is a header too, however it calls those
@@ -206,7 +206,7 @@ def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (Non
 
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Any]:
-    """Open a ``pyarrow.parquet.ParquetFile``; errors say what is there instead."""
+    """Open a ``pyarrow.parquet.ParquetFile``; errors name what is there instead."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -411,7 +411,7 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
         if has_languages:
             keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
             own = (keyed.get(key) for key in layout.language_keys)
-            codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, languages))
+            codes = tuple(named if isinstance(named, str) and named else code for named, code in zip(own, languages))
         texts = [cells[key] for key in keys]
         if layout.escaped:
             try:

@@ -247,7 +247,7 @@ def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dic
             raise ValueError(
                 f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
             )
-        logger.warning("%s does not say how many rows it has: all data sets get the same share", ", ".join(unknown))
+        logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
     if unknown:
         rows = dict.fromkeys(rows, 1)
     return dict(zip(rows, language_shares([count or 1 for count in rows.values()], alpha=alpha)))

@@ -184,7 +184,7 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
             advice = "nothing is changed: check the file and the languages named for it"
             if found == [pair[1], pair[0]]:
                 turned = "-".join(reversed(pair))
-                advice = f"the sides look swapped; nothing is changed: say {turned}=PATH, or choose by ?columns=1,0"
+                advice = f"the sides look swapped; nothing is changed: write {turned}=PATH, or choose by ?columns=1,0"
             lines.append(f"{name}: {'; '.join(faults)}; {advice}")
             logger.warning("%s", lines[-1], extra={"at_once": True})  # before training begins
     return lines

@@ -84,7 +84,7 @@ def read_xnli(path: str | Path, *, language: str | None = None) -> ClassifiedPai
 
 
 def read_pawsx(path: str | Path, *, language: str | None = None) -> ClassifiedPairs:
-    """Read pairs of sentences of one language: does the second say the same as the first?
+    """Read pairs of sentences of one language: does the second mean the same as the first?
 
     Reads what is published (``test_2k.tsv``, ``translated_train.tsv``: columns ``id``, ``sentence1``, ``sentence2``,
     ``label``), the same as JSON lines, and lines of ``sentence TAB sentence TAB label``, as XTREME has them; plain or

@@ -197,7 +197,7 @@ def _read_translated(folder: Path, part: str, language: str) -> _Release:
 
 
 def _find(folder: Path, *names: str) -> Path | None:
-    """The first of some files that is there, perhaps packed."""
+    """Find the first of some files that is there, perhaps packed."""
     return next(filter(Path.is_file, (plain_or_packed(folder / name) for name in names)), None)
 
 

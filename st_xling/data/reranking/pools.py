@@ -218,7 +218,7 @@ def read_retrieval(
     Args:
         folder: In a layout of :func:`~st_xling.data.retrieval.read_retrieval_set`: BEIR's, with ``queries.xx.jsonl``
             for each language of the queries, Mr.TyDi's or MIRACL's. A passage's title is put before its text.
-        language: Of the passages, which the files do not say.
+        language: Language of the passages, which the files do not name.
         split: Of queries and qrels.
         query_languages: To read; by default all that are there, in the order of their names.
         max_candidates: Draw so many passages for each query where there are more; the relevant ones always stay. The

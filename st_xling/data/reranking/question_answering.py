@@ -142,8 +142,8 @@ class QuestionAnswering:
 def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:
     """Read the same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
 
-    Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that says
-    otherwise) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
+    Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that contradicts
+    this) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
     a file repeats is one paragraph. Relevant is the paragraph that the question belongs to, which must hold the answer;
     another that happens to hold the same words ("three") is not, though the paper's wording would allow it. Questions
     without an answer, or whose answer is not in their paragraph in some language, are skipped and counted.
@@ -187,7 +187,7 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
 
 
 def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Row, int]], Counter[str]]:
-    """Paragraphs that say the same, questions that do with the place of the paragraphs that answer them, and faults.
+    """Align paragraphs, and questions with the place of the paragraphs that answer them, and count faults.
 
     Questions are aligned by place where the files run parallel, else by id. Where they disagree on which paragraphs
     belong together, the most questions win, and the others are skipped and counted.
@@ -209,7 +209,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
         tuple(own[file.questions[number].paragraph] for own, file, number in zip(first_places, files.values(), row))
         for row in questions
     ]
-    # Rows of paragraphs that might belong together, each with the questions that say so.
+    # Rows of paragraphs that might belong together, each with the number of questions in them.
     votes = Counter({tuple(own[number] for own, number in zip(first_places, row)): 0 for row in paragraphs})
     votes.update(answers)
     # The rows of most votes in which no paragraph comes twice; of equal votes the first stays first.

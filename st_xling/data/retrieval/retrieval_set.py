@@ -81,7 +81,7 @@ def read_retrieval_set(
 
     Args:
         folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub.
-        language: Of the passages, which the files do not say.
+        language: Language of the passages, which the files do not name.
         split: Of queries and qrels.
         corpus: Another folder or file with the passages.
         query_languages: To read, where queries are there in several languages; by default all of them. On the Hub the
