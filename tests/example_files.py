@@ -20,8 +20,7 @@ from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
-from tests.data.reranking.aligned_sentences import question, squad
-from tests.data.reranking.insurance_files import write_translation, write_v2
+from tests.data.reranking.aligned_sentences import question, squad, write_translation, write_v2
 from tests.retrieval_files import beir, json_lines, lines
 from tests.training.transfer.sets import LABELS, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r

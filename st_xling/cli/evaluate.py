@@ -158,7 +158,7 @@ def precision(
           --center-text 'zh-vi=phrasebook?size=2000'
     """
     from st_xling.data import load_data_specs
-    from st_xling.data.phrasebook_spec import phrasebook_name
+    from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
     candidates = numbers("--at", at) or [1, 5]
@@ -374,13 +374,13 @@ def reranking(
       st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh
       st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en,zh --max-candidates 100
 
-    Data are files in SQuAD's form, labeled pairs, the folders of InsuranceQA v2 (?pool=500) and of its translation,
+    Data are files in SQuAD's form, labeled pairs, the folders of InsuranceQA v2 and of its translation,
     or one folder in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign.
     ?size=500&seed=0 is a sample of the queries, the same in each language. The phrasebook needs no files:
     xx=phrasebook?split=test&size=300; its test split is read unless --split or ?split= names another.
     """
-    from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.reranking.specs import load_pool_specs
+    from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation import EvaluationResult, RerankingEvaluator
 
     check_keep(context)
@@ -467,8 +467,8 @@ def retrieval(
     files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy; its test split is read unless --split or ?split=
     names another. Needs the extra: pip install "st-xling\\[retrieval]".
     """
-    from st_xling.data.phrasebook_spec import phrasebook_name
     from st_xling.data.retrieval import load_retrieval_specs
+    from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 

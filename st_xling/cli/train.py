@@ -357,7 +357,7 @@ def _train_encoder(arguments: SimpleNamespace) -> Any:
 def _encoder_options(arguments: SimpleNamespace) -> tuple[dict[str, Any], TrainingPicture]:
     """Read the data, and return the arguments of :func:`st_xling.training.train` and the picture to draw."""
     from st_xling.data import load_evaluation_specs
-    from st_xling.data.retrieval.training_text import read_all_others
+    from st_xling.data.language_texts import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
@@ -420,8 +420,8 @@ def _train_adapter(arguments: SimpleNamespace) -> str:
 def _train_retriever(arguments: SimpleNamespace) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.columns import negative_columns
+    from st_xling.data.language_texts import read_all_others
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
-    from st_xling.data.retrieval.training_text import read_all_others
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
@@ -463,7 +463,6 @@ def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
             dev=dev or None,
             size=recipe.sentences.size,
             negatives_per_positive=recipe.negatives.per_positive,
-            mono_positives=recipe.sentences.mono_positives,  # type: ignore[arg-type]
             skip_bad_lines=arguments.skip_bad_lines,
         )
         options["stages"] = [pairs.train]
@@ -474,7 +473,6 @@ def _train_cross_encoder(arguments: SimpleNamespace) -> Any:
             arguments.data,
             dev=dev or None,
             negatives_per_positive=recipe.negatives.per_positive,
-            hard_negatives=recipe.negatives.hard,
             # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
             **({"dev_share": 0.0} if dev == [] else {})
             | {key: share for key, share in shares.items() if share is not None},

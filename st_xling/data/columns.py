@@ -9,6 +9,7 @@ from itertools import islice, product
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
+from st_xling.data.pairs import LANGUAGE_COLUMNS
 from st_xling.utils.languages import (
     LANGUAGE_NAMES,
     UNKNOWN,
@@ -40,9 +41,8 @@ PARALLEL_NAMES = (
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
-_LANGUAGE_COLUMNS = ("source_language", "target_language")
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
-_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # beside one in a name
+_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # next to one in a name
 _CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
 
 
@@ -146,10 +146,10 @@ def choose_columns(
     order = (requested, named, stated) if columns is None else (requested, stated, named)
     languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
     stated_keys = tuple(
-        name if code is None and name in names else None for name, code in zip(_LANGUAGE_COLUMNS, requested)
+        name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
     )
     layout = Layout(found, languages, stated_keys, nested)
-    ignored = [str(name) for name in names if name not in (*layout.column_names, *_LANGUAGE_COLUMNS)]
+    ignored = [str(name) for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
     if ignored and columns is None and not is_scored_header([str(name) for name in names]):
         read = ", ".join(map(str, layout.keys))
         logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))
@@ -157,7 +157,7 @@ def choose_columns(
 
 
 def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Languages]:
-    """English second, unless the languages that are known say otherwise."""
+    """English second, unless the known languages differ."""
     one, other = (code and canonical_language(code) for code in named)
     codes = ("en", next((code for code in named if code and canonical_language(code) != "eng"), None))
     first = one == "eng" or (other is not None and other != "eng")
@@ -216,18 +216,6 @@ def _code(name: str) -> str:
     return _code_of_name(name) or str(name).strip()
 
 
-def check_columns(columns: Columns | None, where: str, *, by_name: bool = False) -> None:
-    """Raise ``ValueError`` for anything but two or more different names or positions."""
-    if columns is None:
-        return
-    named = all(isinstance(column, str) for column in columns)
-    numbered = not by_name and all(isinstance(column, int) and column >= 0 for column in columns)
-    if len(columns) < 2 or len(set(columns)) != len(columns) or not (named or numbered):
-        what = "names, got {!r}; pass e.g. ('de', 'en')"
-        what = what if by_name else "positions counted from 0, or names of a header, got {!r}; pass e.g. (0, 1)"
-        raise ValueError(f"columns of {where} must be two different {what.format(columns)}")
-
-
 def find_layout(
     rows: Iterator[Row],
     where: str,
@@ -253,10 +241,8 @@ def find_layout(
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
     _, first = next(rows, (0, None))
     if isinstance(first, Mapping):
-        check_columns(columns, where, by_name=True)
         others = (row for _, row in rows if isinstance(row, Mapping))
         return layout_of_names(((list(row), row) for row in (first, *others)), where, columns, options)
-    check_columns(columns, where)
     following = [row for _, row in islice(rows, 3) if isinstance(row, list)]
     return _delimited_layout(first or [], following, where, columns, options, says_header)
 

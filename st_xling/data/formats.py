@@ -19,6 +19,7 @@ from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
 from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
+from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_json, read_squad
 from st_xling.utils.languages import (
     canonical_language,
@@ -101,12 +102,9 @@ def split_csv(line: str, separator: str = ",") -> list[str] | None:
         return None
 
 
-def json_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read the objects of JSON lines."""
-    return json_objects(path, faults)
-
-
-def json_objects(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_objects(
+    path: str | Path, faults: FaultLog, languages: Languages = (None, None)
+) -> Iterator[tuple[int, Mapping[str, Any]]]:
     """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
     if file_ending(unpacked_name(path)) == ".json" and (rows := _json_array(path)) is not None:
         numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
@@ -164,7 +162,7 @@ def named_cells(
     Args:
         path: JSON lines if its name ends in ``.jsonl`` or ``.json``, perhaps packed.
         names: Of each column those that it may have, the first for messages.
-        needed: How many of the columns must be there, and stand first where no header names them; of the others the
+        needed: How many of the columns must be there, and come first where no header names them; of the others the
             cell is ``None`` where there is none.
         faults: Where lines without these columns are noted.
         any_header: A first line that ends with the last needed column's name is a header too, however it calls those
@@ -208,7 +206,7 @@ def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (Non
 
 @contextmanager
 def open_parquet(path: str | Path) -> Iterator[Any]:
-    """Open a ``pyarrow.parquet.ParquetFile``; errors say what is there instead."""
+    """Open a ``pyarrow.parquet.ParquetFile``; errors name what is there instead."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -258,15 +256,7 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
                 found = [code and match_language(code, texts) for code in wanted]
                 if all(found) and found[0] != found[1]:
                     source, target = map(str, found)
-                    yield (
-                        number,
-                        {
-                            "source": texts[source],
-                            "target": texts[target],
-                            "source_language": wanted[0],
-                            "target_language": wanted[1],
-                        },
-                    )
+                    yield number, dict(zip(COLUMNS, (texts[source], texts[target], *wanted)))
         except ElementTree.ParseError as error:
             raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
 
@@ -308,8 +298,8 @@ def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
-    ".jsonl": json_rows,
-    ".json": json_rows,
+    ".jsonl": json_objects,
+    ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
     "|||": bar_rows,
@@ -421,7 +411,7 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
         if has_languages:
             keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
             own = (keyed.get(key) for key in layout.language_keys)
-            codes = tuple(said if isinstance(said, str) and said else code for said, code in zip(own, languages))
+            codes = tuple(named if isinstance(named, str) and named else code for named, code in zip(own, languages))
         texts = [cells[key] for key in keys]
         if layout.escaped:
             try:

@@ -1,4 +1,4 @@
-"""Hard near-translations: sentences with one place changed, so that they say something else (xsim++)."""
+"""Hard near-translations: sentences with one place changed, so that they mean something else (xsim++)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from st_xling.utils.languages import canonical_language
 HARD_CATEGORIES = ("causality", "entity", "number")
 
 _CATEGORY = {kind: "causality" for kind in ("negation", "antonym", "cause")} | {"number": "number", "date": "number"}
-# Rows of a lexicon that are no swaps, but say where swaps may be.
+# Rows of a lexicon that are no swaps, but tell where swaps may be.
 _LISTS = {"keep", "negatives", "not_before", "not_after", "elided"}
 _LISTS |= {"titles", "surname", "places", "articles", "not_names"}
-# Their words are spelled as they are in running text, wherever they stand.
+# Their words are spelled as they are in running text, at any place.
 _EXACT = ("date", "country", "nationality", "city", "organisation", "given", "person")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d+(?:[.,]\d{3})*(?:[.,]\d+)?(?![\w/:]|[.,-]\d)", re.ASCII)
@@ -61,8 +61,8 @@ class _Lexicon:
 
     Attributes:
         spaced: Whether spaces divide words.
-        swaps: Lower-cased words → what replaces them: (words as they must stand, replacement, kind).
-        lists: Words that say where a swap may be, by the row's name.
+        swaps: Lower-cased words → what replaces them: (words as they must be spelled, replacement, kind).
+        lists: Words that tell where a swap may be, by the row's name.
         rewrites: Regular expressions, their replacements, their kinds.
         groups: Words of each kind that replace each other.
         pattern: Finds the keys of ``swaps`` and what is to be kept, longest first.
@@ -226,7 +226,7 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
 
 
 def _changed(text: str, edit: _Edit, lexicon: _Lexicon) -> str | None:
-    """The text with an edit; ``None`` where an article before it would no longer fit."""
+    """Return the text with an edit; ``None`` where an article before it would no longer fit."""
     before, old, after = text[: edit.start], text[edit.start : edit.end], text[edit.end :]
     new = edit.new
     if old[:1].isupper() and _OPENING.search(before):
@@ -246,7 +246,7 @@ def _capitalised(text: str) -> str:
 
 
 def _other_number(digits: str, lot: random.Random) -> str:
-    """A number of as many digits, written alike; years stay near, days and hours small, one is left alone."""
+    """Draw a number of as many digits, written alike; years stay near, days and hours small, one is left alone."""
     value = int(digits) if digits.isdecimal() and len(digits) < 19 else None
     if value is not None and len(digits) == 4 and 1000 <= value < 2100:
         return str(lot.choice([year for year in range(value - 40, value + 16) if year != value]))

@@ -55,9 +55,9 @@ def hold_out(
 def hold_out_streams(
     data: Mapping[str, IterableDataset], *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, rows: int = HEAD_ROWS
 ) -> tuple[dict[str, IterableDataset], dict[str, Dataset]]:
-    """The same for streams: development pairs come from the first ``rows`` rows of each.
+    """Do the same for streams: development pairs come from the first ``rows`` rows of each.
 
-    Their target texts are then passed over wherever they come in any stream, so that none is trained on.
+    Their target texts are then skipped wherever they come in any stream, so that none is trained on.
     """
     _, dev = hold_out({name: head(stream, rows) for name, stream in data.items()}, pairs=pairs, share=share)
     held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset["target"])

@@ -16,17 +16,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.columns import Layout, Row
 from st_xling.data.formats import json_objects, titled_text
-from st_xling.data.pairs import pair_dataset, stream_rows
-from st_xling.data.phrasebook_spec import read_phrase_sentences
+from st_xling.data.pairs import pair_dataset
+from st_xling.data.phrasebook import phrase_sentences
 from st_xling.data.read import Part, Source, load_data_specs
-from st_xling.data.spec import parse_spec, split_spec
+from st_xling.data.spec import parse_spec, phrase_sample, split_spec, unique_name
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
+
+if TYPE_CHECKING:
+    from datasets import Dataset
 
 Texts = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""
@@ -37,15 +40,11 @@ class LanguageTexts:
     """One source of text; reading starts again with every loop over it.
 
     Attributes:
-        name: Name of the language or languages, for tables.
         languages: Languages that are known beforehand; empty if only the rows name them.
-        rows: Number of rows, if it is known or can be estimated.
         source: Data set or stream with the columns of parallel text; both sides are the same in text of one language.
     """
 
-    name: str
     languages: tuple[str, ...]
-    rows: int | None
     source: Any
 
     def __iter__(self) -> Iterator[Texts]:
@@ -55,7 +54,7 @@ class LanguageTexts:
 
 
 def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
-    """Return the sources that specs name; only what tells their languages and size is read.
+    """Return the sources that specs name; only their first row is read.
 
     Args:
         specs: See the top of this file.
@@ -67,8 +66,7 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
     found = []
     for spec in specs:
         if len(languages := split_spec(spec).languages) == 1:
-            texts = load_texts(spec, skip_bad_lines=skip_bad_lines, stream=True)
-            found.append(LanguageTexts(languages[0], languages, _rows(texts), texts))
+            found.append(LanguageTexts(languages, load_texts(spec, skip_bad_lines=skip_bad_lines, stream=True)))
             continue
         for name, pairs in load_data_specs([spec], skip_bad_lines=skip_bad_lines, stream=True).items():
             first = next(iter(pairs))
@@ -76,28 +74,45 @@ def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> lis
             if UNKNOWN in codes:
                 raise ValueError(f"the languages of {spec!r} are not known; put them before it, as in de-en={spec}")
             # Only where the name was made from them are they the languages of every row.
-            known = codes if name.startswith("-".join(codes)) else ()
-            found.append(LanguageTexts(name, known, _rows(pairs), pairs))
+            found.append(LanguageTexts(codes if name.startswith("-".join(codes)) else (), pairs))
     return found
 
 
-def _rows(texts: Any) -> int | None:
-    return len(texts) if hasattr(texts, "__len__") else stream_rows(texts)
+def read_all_others(
+    specs: Iterable[str], *, option: str = "--mono", skip_bad_lines: bool = False
+) -> dict[str, Dataset]:
+    """Load each of several ``XX=PATH``, under a name of its own; see :func:`load_texts`.
+
+    Raises:
+        ValueError: For a spec of another form, which ``option`` was given; as :func:`load_texts`.
+    """
+    datasets: dict[str, Dataset] = {}
+    for spec in specs:
+        parts = split_spec(spec)
+        if len(parts.languages) != 1 or not parts.location:
+            raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
+        name = unique_name(f"{parts.languages[0]}:{Path(parts.location).name}", datasets)
+        datasets[name] = load_texts(spec, skip_bad_lines=skip_bad_lines)
+    return datasets
 
 
 def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False) -> Any:
     """Load the texts of ``LANGUAGE=LOCATION``, with the columns of parallel text, whose source and target are alike.
 
     Args:
-        spec: A file that :func:`text_rows` reads, or the phrasebook, whose seed is 1 unless the spec names one: other
-            meanings than parallel text.
+        spec: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
+            are skipped; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
+            ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
         stream: Return a stream of a file.
+    Raises:
+        FileNotFoundError, ParallelTextError: If there is no such file, or it has faulty lines or no text.
+        ValueError: For an unknown language or option.
     """
     parsed = parse_spec(spec, {}, languages=1, forms="xx=PATH, xx the language of the text")
     (language,) = parsed.languages
     if parsed.is_phrasebook:
-        book = read_phrase_sentences(parsed, language, split="train", seed=1)
+        book = phrase_sentences(language, **phrase_sample(parsed, split="train", seed=1))
         return pair_dataset((text, text, language, language) for text in book)
     if not parsed.path.is_file():
         raise FileNotFoundError(describe_missing(parsed.path))

@@ -5,13 +5,21 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from st_xling._version import __version__
+from st_xling.data.check import FaultLog
+from st_xling.data.language_texts import text_rows
+from st_xling.data.read import load_data_specs
+from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
+from st_xling.data.spec import parse_spec, split_spec, unique_name
+from st_xling.data.test_sets import read_bucc, read_tatoeba
 from st_xling.utils.console import progress_bar
 from st_xling.utils.tables import format_table
+from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -25,6 +33,7 @@ _Found: TypeAlias = "dict[str, dict[int, tuple[int, str]]]"
 """Training set → hash that an evaluation set has, too → the first row that holds it, from 1, and its text there."""
 
 BATCH_ROWS = 10_000
+KEPT_EXAMPLES = 3
 SHOWN_EXAMPLES = 5
 _SIDES = {1: ("text",), 2: ("source", "target")}
 
@@ -90,15 +99,11 @@ class LeakReport:
 
     @property
     def leaking(self) -> list[str]:
-        """The evaluation sets of which the training data hold anything."""
+        """Names of the evaluation sets of which the training data hold anything."""
         return [name for name, sides in self.sets.items() if any(side.leaked for side in sides.values())]
 
-    def as_dropped(self) -> LeakReport:
-        """The same, of training data that have been rid of the leaked rows."""
-        return replace(self, dropped=True)
-
     def as_dict(self) -> dict[str, Any]:
-        """Everything but the list of rows, for JSON."""
+        """Return everything but the list of rows, for JSON."""
         sets = {
             name: {kind: {**asdict(side), "share": round(side.share, 6)} for kind, side in sides.items()}
             for name, sides in self.sets.items()
@@ -107,7 +112,7 @@ class LeakReport:
         return {"sets": sets, "train": train, "dropped": self.dropped, "signature": self.signature}
 
     def table(self) -> str:
-        """One line for each evaluation set that leaks, examples, and what it means for the training rows."""
+        """Return one line for each evaluation set that leaks, examples, and what it means for the training rows."""
         leaking = self.leaking
         lines = [f"text in both training and evaluation data: {len(leaking)} of {len(self.sets)} evaluation sets"]
         if leaking:
@@ -134,10 +139,8 @@ class LeakError(ValueError):
         self.report = report
 
 
-def leaks(
-    train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, examples: int = 3, progress: bool = False
-) -> LeakReport:
-    """Which sentences of the evaluation sets occur, on either side, in the training sets.
+def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progress: bool = False) -> LeakReport:
+    """Find the sentences of the evaluation sets that occur, on either side, in the training sets.
 
     Two texts are the same if their :func:`~st_xling.data.text_columns.leak_key` is: NFKC, case folded, letters, marks
     and numbers only. Near duplicates are not found. The evaluation sets' 64-bit hashes are held in memory, the training
@@ -146,14 +149,13 @@ def leaks(
     Args:
         train: Name → pairs or sentences.
         evaluation: Name → pairs or sentences. A pair counts as leaked when one training row has both its sides.
-        examples: Shared texts kept for each side.
         progress: Show a bar on stderr, once it has taken two seconds.
 
     Returns:
         How much is shared, the signature of the check, and the training rows in question.
 
     Raises:
-        ValueError: No training or evaluation set, an empty one, or one that is neither pairs nor sentences.
+        ValueError: If there is no training or evaluation set, or an empty one.
 
     Example:
         >>> report = leaks({"de-en": (["Hallo!"], ["Hello!"])}, {"dev": ["HELLO", "Bye"]})
@@ -171,23 +173,22 @@ def leaks(
         )
     # Hashes of every side of the evaluation sets.
     hashed: dict[str, dict[str, Hashes]] = {}
-    digest = hashlib.sha256()
+    data_digest = hashlib.sha256()
     for name, texts in evaluation.items():
-        batches = [[text_hashes(column) for column in batch] for batch in _batches(name, texts)]
+        batches = [[text_hashes(column) for column in batch] for batch in _batches(texts)]
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
         whole = [np.concatenate(parts) for parts in zip(*batches)]
         for hashes in whole:
-            digest.update(hashes.astype("<u8").tobytes())
+            data_digest.update(hashes.astype("<u8").tobytes())
         hashed[name] = dict(zip(_SIDES[len(whole)], whole))
         if len(whole) == 2:
             hashed[name]["pair"] = pair_hashes(*whole)
-    data_sha8 = digest.hexdigest()[:8]
     listed: list[list[Hashes]] = [[np.empty(0, np.uint64)], [np.empty(0, np.uint64)]]
     for sides in hashed.values():
         for side, hashes in sides.items():
             listed[side == "pair"].append(hashes)
-    sentences, pairs = (np.unique(np.concatenate(each)) for each in listed)
+    wanted = [np.unique(np.concatenate(each)) for each in listed]  # of sentences and of pairs
 
     # The training text, read once.
     digest = hashlib.sha256()
@@ -197,20 +198,20 @@ def leaks(
     with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
             rows, leaked = 0, []
-            of_sentences, of_pairs = (kind.setdefault(name, {}) for kind in found)
-            for batch in _batches(name, texts):
+            firsts = [kind.setdefault(name, {}) for kind in found]
+            for batch in _batches(texts):
                 columns = [text_hashes(column) for column in batch]
+                for values in columns:
+                    digest.update(values.astype("<u8").tobytes())
+                kinds = [0] * len(columns)
+                if len(columns) == 2:
+                    kinds, columns = [0, 0, 1], [*columns, pair_hashes(*columns)]
                 hit = np.zeros(len(batch[0]), bool)
-                for column, values in zip(batch, columns):
-                    known = find_sorted(sentences, values)[1]
+                for kind, values, cells in zip(kinds, columns, [*batch, batch[0]]):
+                    known = find_sorted(wanted[kind], values)[1]
                     hit |= known
                     for row in np.flatnonzero(known).tolist():
-                        of_sentences.setdefault(int(values[row]), (rows + row + 1, column[row]))
-                    digest.update(values.astype("<u8").tobytes())
-                if len(columns) == 2:
-                    values = pair_hashes(*columns)
-                    for row in np.flatnonzero(find_sorted(pairs, values)[1]).tolist():
-                        of_pairs.setdefault(int(values[row]), (rows + row + 1, batch[0][row]))
+                        firsts[kind].setdefault(int(values[row]), (rows + row + 1, cells[row]))
                 leaked.append(np.flatnonzero(hit) + rows)
                 rows += len(batch[0])
                 bar.update(len(batch[0]))
@@ -219,25 +220,25 @@ def leaks(
             train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
 
     sets = {
-        name: {kind: _side(found[kind == "pair"], side, examples) for kind, side in sides.items()}
+        name: {kind: _side(found[kind == "pair"], side) for kind, side in sides.items()}
         for name, sides in hashed.items()
     }
     signature = (
         f"leak|key:{NORMALISATION}|match:exact|train:{_names(train)}@{digest.hexdigest()[:8]}"
-        f"|data:{_names(evaluation)}@{data_sha8}|st-xling:{__version__}"
+        f"|data:{_names(evaluation)}@{data_digest.hexdigest()[:8]}|st-xling:{__version__}"
     )
     return LeakReport(sets, train_rows, leaked_rows, signature)
 
 
 def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
-    """The training data sets without the rows in question.
+    """Drop the rows in question from the training data sets.
 
     Args:
         train: What the report was made of: name → ``Dataset`` or ``IterableDataset``.
         report: From :func:`leaks`.
 
     Raises:
-        ValueError: Nothing of a data set would be left.
+        ValueError: If nothing of a data set would be left.
     """
     result = {}
     for name, part in train.items():
@@ -266,13 +267,13 @@ def refuse_leaks(report: LeakReport) -> None:
         )
 
 
-def _side(found: _Found, hashes: Hashes, examples: int) -> SideLeak:
+def _side(found: _Found, hashes: Hashes) -> SideLeak:
     import numpy as np
 
     by_train = {name: np.isin(hashes, np.fromiter(rows, np.uint64, len(rows))) for name, rows in found.items()}
     leaked = np.any([np.zeros(len(hashes), bool), *by_train.values()], axis=0)
     shown = []
-    for key in list(dict.fromkeys(hashes[leaked].tolist()))[:examples]:
+    for key in list(dict.fromkeys(hashes[leaked].tolist()))[:KEPT_EXAMPLES]:
         train = next(name for name, rows in found.items() if key in rows)
         row, text = found[train][key]
         shown.append(LeakExample(text, train, row))
@@ -280,22 +281,15 @@ def _side(found: _Found, hashes: Hashes, examples: int) -> SideLeak:
     return SideLeak(len(hashes), int(leaked.sum()), counts, tuple(shown))
 
 
-def _batches(name: str, texts: Any) -> Iterator[list[list[str]]]:
-    """Batches of one column of sentences, or of two aligned ones."""
-    if isinstance(texts, str):
-        raise ValueError(f"{name!r} must hold sentences: got one text; pass a list.")
+def _batches(texts: Any) -> Iterator[list[list[str]]]:
+    """Yield batches of one column of sentences, or of two aligned ones."""
     if hasattr(texts, "select_columns"):
-        known = texts.column_names
-        if known is not None and not {"source", "target"} <= set(known):
-            raise ValueError(f"{name!r} has columns {', '.join(known)}; name them source and target.")
         for batch in texts.select_columns(["source", "target"]).iter(batch_size=BATCH_ROWS):
             yield [batch["source"], batch["target"]]
         return
     two = isinstance(texts, (tuple, list)) and len(texts) == 2 and not any(isinstance(side, str) for side in texts)
     columns = [iter(side) for side in texts] if two else [iter(texts)]
     while any(batch := [list(islice(column, BATCH_ROWS)) for column in columns]):
-        if len(batch[0]) != len(batch[-1]):
-            raise ValueError(f"{name!r} has sides of unequal length; align them line by line.")
         yield batch
 
 
@@ -313,3 +307,67 @@ def _cells(name: str, sides: dict[str, SideLeak]) -> list[Any]:
     shown = [sides.get(kind) for kind in ("source", "target", "pair")]
     shown[0] = sides.get("text", shown[0])
     return [name, next(iter(sides.values())).rows, *shown, listed]
+
+
+def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
+    """Load the texts of all evaluation sets that the specs name.
+
+    Args:
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files; a prefix of BUCC files (``zh-en.test``, next to
+            ``zh-en.test.gold``), or a folder of such; ``xx=DIR`` or ``xx=phrasebook``, a retrieval set, of which the
+            queries are read; a ``.txt`` file (also packed), one sentence a line, or ``xx=FILE``, text of one language;
+            or what ``--data`` takes. Of a phrasebook the test split is read where the spec names none.
+        skip_bad_lines: Drop faulty lines of pair files, with a warning, instead of raising.
+    Returns:
+        Name → pairs, or sentences of one language. Each side of a BUCC set is one of its own, as are its gold pairs.
+    Raises:
+        ValueError: For a malformed spec, or faulty lines; as ``load_data_specs``, ``read_tatoeba`` and ``read_bucc``.
+        FileNotFoundError: If nothing is there.
+    """
+    loaded: dict[str, Texts] = {}
+    for spec in specs:
+        parts = split_spec(spec)
+        path, is_named = home_path(parts.location), len(parts.languages) == 1
+        found: dict[str, Any]
+        if path.is_dir() and any(path.glob("tatoeba.*-eng.*")):
+            found = {f"tatoeba {code}": pairs for code, pairs in read_tatoeba(path).items()}
+        elif golds := _gold_files(path):
+            found = {name: texts for gold in golds for name, texts in _bucc(gold).items()}
+        elif is_named and (parts.is_phrasebook or path.is_dir()):
+            (retrieval,) = load_retrieval_specs([spec])
+            found = {
+                f"{retrieval.language}, queries {code}": list(queries.values())
+                for code, queries in retrieval.queries.items()
+            }
+        elif path.is_file() and not parts.languages[1:] and (is_named or file_ending(unpacked_name(path)) == ".txt"):
+            faults = FaultLog(can_skip=False, what="text")
+            sentences = [text for _, row in text_rows(path, faults) for text in row]
+            faults.finalize()
+            places = parse_spec(spec, {}).sample.places(len(sentences), spec)
+            found = {Path(unpacked_name(path)).stem: [sentences[place] for place in places]}
+        else:
+            found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
+        for name, texts in found.items():
+            loaded[unique_name(name, loaded)] = texts
+    return loaded
+
+
+def _gold_files(path: Path) -> list[Path]:
+    """Return the gold files of a folder, or the one of a prefix."""
+    if path.is_dir():
+        return sorted(gold for gold in path.rglob("*-*.gold*") if unpacked_name(gold).endswith(".gold"))
+    gold = plain_or_packed(path.with_name(f"{path.name}.gold"))
+    return [gold] if gold.is_file() else []
+
+
+def _bucc(gold: Path) -> dict[str, Texts]:
+    prefix = unpacked_name(gold).removesuffix(".gold")
+    corpus = read_bucc(gold.with_name(prefix))
+    texts: dict[str, Texts] = {
+        f"{prefix} {corpus.source_language}": corpus.source,
+        f"{prefix} {corpus.target_language}": corpus.target,
+    }
+    if corpus.gold:
+        source, target = dict(zip(corpus.source_ids, corpus.source)), dict(zip(corpus.target_ids, corpus.target))
+        texts[f"{prefix} gold"] = ([source[one] for one, _ in corpus.gold], [target[other] for _, other in corpus.gold])
+    return texts

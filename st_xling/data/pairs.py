@@ -1,18 +1,26 @@
-"""Data sets of sentence pairs, in memory or as a stream."""
+"""Data sets of sentence pairs, in memory or as a stream: their columns, their languages, and samples of their rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import logging
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.text import ParallelTextError
 
 if TYPE_CHECKING:
+    import numpy as np
     from datasets import Dataset, IterableDataset
+
+logger = logging.getLogger(__name__)
 
 COLUMNS = ("source", "target", "source_language", "target_language")
 """The columns of every parallel dataset, all strings, in this order."""
+
+LANGUAGE_COLUMNS = ("source_language", "target_language")
 
 PairRow = tuple[str, ...]
 """The cells of :data:`COLUMNS`, and those of hard negatives where there are any."""
@@ -79,3 +87,101 @@ def require_rows(dataset: Dataset, where: str) -> Dataset:
 def no_rows(where: str) -> ParallelTextError:
     """Return the error for a place without sentence pairs."""
     return ParallelTextError(f"expected at least one sentence pair in {where}, got none; check that it is the file")
+
+
+class Sample(NamedTuple):
+    """Number of rows to draw, and the seed of the draw.
+
+    Attributes:
+        size: Rows; ``None`` for all.
+        seed: Seed of the draw.
+    """
+
+    size: int | None = None
+    seed: int = 0
+
+    def places(self, total: int, where: str) -> list[int]:
+        """Return the sorted numbers of the rows drawn: all of them, with a warning, if there are fewer than ``size``.
+
+        Samples of one seed are nested: the 1,000 rows are among the 2,000, so that curves over the amount of data add
+        rows and exchange none.
+        """
+        import numpy as np
+
+        if self.size is None or self.size >= total:
+            if self.size is not None and self.size > total:
+                sizes = (f"{rows:,} row{'s'[: rows != 1]}" for rows in (self.size, total))
+                logger.warning("%s: a sample of %s was asked for, all %s are taken", where, *sizes)
+            return list(range(total))
+        return np.sort(np.random.default_rng(self.seed).permutation(total)[: self.size]).tolist()
+
+
+def sample_rows(dataset: Dataset, size: int | None, *, seed: int = 0, where: str = "data") -> Dataset:
+    """Draw a seeded sample of a data set's rows, in their order.
+
+    Args:
+        dataset: In memory or on disk. Streams of files are sampled where they are read, with ``?size=N`` in their spec:
+            see :func:`~st_xling.data.load_pairs`.
+        size: Rows to draw; ``None`` for all. If there are fewer, all are taken, with a warning.
+        seed: Seed of the draw; samples of one seed are nested, see :meth:`Sample.places`.
+        where: What is sampled, for messages.
+    Example:
+        >>> from datasets import Dataset
+        >>> sample_rows(Dataset.from_dict({"source": list("abcdef")}), 3)["source"][:]
+        ['c', 'd', 'f']
+    """
+    if size is None:
+        return dataset
+    places = Sample(size, seed).places(len(dataset), where)
+    return dataset if len(places) == len(dataset) else dataset.select(places)
+
+
+def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
+    """Return the row numbers of each pair of languages, in the order in which the pairs first come.
+
+    Raises:
+        ValueError: The data set lacks a language column, or a row its language.
+    """
+    import numpy as np
+
+    numbers: dict[tuple[str, str], int] = {}
+    groups = np.concatenate([np.zeros(0, np.int64), *_pair_numbers(dataset, numbers)])
+    return {pair: np.flatnonzero(groups == number) for pair, number in numbers.items()}
+
+
+def count_pairs(dataset: Any) -> dict[tuple[str, str], int]:
+    """Return the number of rows of each pair of languages; order and errors as of :func:`pair_rows`."""
+    import numpy as np
+
+    numbers: dict[tuple[str, str], int] = {}
+    counts: Counter[int] = Counter()
+    for places in _pair_numbers(dataset, numbers):
+        counts.update(dict(enumerate(np.bincount(places).tolist())))
+    return {pair: counts[number] for pair, number in numbers.items()}
+
+
+def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator[np.ndarray]:
+    """Yield the number of each row's pair of languages, batch by batch; new pairs are added to ``numbers``."""
+    import numpy as np
+    import pyarrow.compute as pc
+
+    missing = [name for name in LANGUAGE_COLUMNS if name not in dataset.column_names]
+    if missing:
+        raise ValueError(
+            f"balancing languages and batches of one pair need the columns {' and '.join(LANGUAGE_COLUMNS)}: the data "
+            f"set has {', '.join(dataset.column_names)}; add them, or leave these options out."
+        )
+    first = 0
+    for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):
+        # One text for both, which Arrow numbers at once; no language code holds a tab.
+        joined = pc.binary_join_element_wise(*(batch[name] for name in LANGUAGE_COLUMNS), "\t").combine_chunks()
+        if joined.null_count:
+            row = first + pc.index(joined.is_null(), True).as_py()
+            raise ValueError(
+                f"row {row} of the data set has no language: name it, or {UNKNOWN!r} where it is not known."
+            )
+        first += len(joined)
+        encoded = joined.dictionary_encode()
+        pairs = [text.partition("\t")[::2] for text in encoded.dictionary.to_pylist()]
+        places = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
+        yield places[encoded.indices.to_numpy()]

@@ -7,7 +7,6 @@ import hashlib
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,6 @@ from st_xling.data.columns import (
     Languages,
     Layout,
     Row,
-    check_columns,
     find_layout,
     layout_of_names,
 )
@@ -37,12 +35,11 @@ from st_xling.data.formats import (
     paragraph_rows,
     zipped_moses,
 )
-from st_xling.data.hub_test_sets import HUB_TEST_SETS, hub_pairs
-from st_xling.data.orient import check_languages, language_pairs
-from st_xling.data.pairs import COLUMNS, head, no_rows, pair_columns, require_rows, text_features
-from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
-from st_xling.data.sample import Sample, no_length, sample_rows
-from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
+from st_xling.data.pairs import COLUMNS, Sample, head, no_rows, pair_columns, require_rows, sample_rows, text_features
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.sides import check_languages, check_sides, language_pairs
+from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
+from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.failures import first_line
 from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
 from st_xling.utils.text import (
@@ -51,7 +48,6 @@ from st_xling.utils.text import (
     estimate_lines,
     file_ending,
     home_path,
-    open_bytes,
     unpacked_name,
 )
 
@@ -131,8 +127,8 @@ def load_data_specs(
         found: list[Any]
         if spec.is_phrasebook:
             pairs = [spec.languages] if spec.languages else [(language, "en") for language in paired_languages(spec)]
-            parallel = [read_phrase_pairs(spec, *pair, split=split).select_columns(list(COLUMNS)) for pair in pairs]
-            found = [require_rows(dataset, spec.text) for dataset in parallel]
+            sample = phrase_sample(spec, split=split)
+            found = [parallel_phrases(*pair, **sample).select_columns(list(COLUMNS)) for pair in pairs]
         else:
             languages: Any = spec.languages or (None, None)
             source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
@@ -141,8 +137,6 @@ def load_data_specs(
         for dataset in found:
             loaded[name := unique_name(_name(dataset, spec), loaded)] = dataset
             if identify and not spec.is_phrasebook:
-                from st_xling.data.sides import check_sides
-
                 check_sides({name: dataset})
     return loaded
 
@@ -251,7 +245,7 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
             )
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
         if set(COLUMNS) - set(part.column_names):
-            source = _from_table(part, name, pair_languages(name))
+            source = _from_table(part, name, _Request(pair_languages(name)))
             part = source.read(False) if hasattr(part, "__len__") else source.stream(False)
         found[name] = part
     return found
@@ -305,8 +299,7 @@ class Source:
 
         builder = self._builder(skip_bad_lines, is_stream=False)
         try:
-            with _naming_cache():
-                builder.download_and_prepare()
+            builder.download_and_prepare()
         except DatasetGenerationError as error:
             raise error.__cause__ or error from None
         if builder.info.description:
@@ -320,7 +313,11 @@ class Source:
         from datasets import SplitDict, SplitInfo
 
         if not self.files and sample.size is not None:
-            raise no_length(self.where, sample.size)
+            # The first rows are no sample of a sorted corpus, and a stream may never end.
+            raise ValueError(
+                f"{self.where}: a sample of size={sample.size} needs the number of rows, which a stream of the Hub "
+                "does not have; read it whole (without --stream), or leave out ?size and bound the run by --max-steps"
+            )
         if not self.files:
             # With the shards of the table; faults raise, or warn, a thousand rows at a time.
             return self.table.select_columns(self.parts[0].layout.column_names).map(
@@ -349,19 +346,31 @@ class Source:
         layouts = [(part.layout, part.where) for part in self.parts]
         key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
-        with _naming_cache():
-            return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
+        return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
 
     def _size(self) -> int:
         """Estimate the number of rows."""
         if self.files[0].suffix == ".parquet":
             with open_parquet(self.files[0]) as file:
                 return int(file.metadata.num_rows)
-        counted = self.files if len(self.parts) > 1 else self.files[:1]
-        for path in set(self.files) - set(counted):
-            with open_bytes(path):  # it is there
-                pass
-        return sum(map(estimate_lines, counted))
+        return sum(map(estimate_lines, self.files if len(self.parts) > 1 else self.files[:1]))
+
+
+class _Request(NamedTuple):
+    """Options of a location: arguments of :func:`find_source`."""
+
+    languages: Languages = (None, None)
+    columns: Columns | None = None
+    name: str | None = None
+    split: str | None = None
+    stream: bool = False
+    known: Iterable[tuple[str, str]] = PARALLEL_NAMES
+
+    def check_unused(self, what: str, *options: str) -> None:
+        """Raise ``ValueError`` if one of these options is given, which ``what`` does not have."""
+        given = [f"{name}={value!r}" for name in options if (value := getattr(self, name)) is not None]
+        if given:
+            raise ValueError(f"{what} takes no {' and '.join(given)}; leave it out")
 
 
 def find_source(
@@ -375,7 +384,7 @@ def find_source(
     known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
     other: str | None = None,
 ) -> Source:
-    """Find what a location names, without reading further than its columns; arguments as :func:`load_pairs`.
+    """Find the text that a location names, without reading further than its columns.
 
     Args:
         location, languages, columns, name, split: As :func:`load_pairs`.
@@ -383,29 +392,26 @@ def find_source(
         known: Names of columns, see :func:`~st_xling.data.columns.choose_columns`.
         other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
     """
-    languages = (languages[0], languages[1])
+    request = _Request((languages[0], languages[1]), columns, name, split, stream, known)
     if isinstance(location, (tuple, list)):
-        if len(location) != 2:
-            raise ValueError(f"expected two paths of a Moses pair, got {len(location)}; pass (source, target)")
-        _refuse("a Moses pair", columns=columns, name=name, split=split)
-        return _open_moses((location[0], location[1]), languages)
+        request.check_unused("a Moses pair", "columns", "name", "split")
+        return _open_moses((location[0], location[1]), request.languages)
     path = home_path(location)
     if path.is_dir():
-        return _open_folder(path, languages, columns, name, split, known, stream=stream)
+        return _open_folder(path, request)
     kind = file_ending(unpacked_name(path))
     if kind in FORMATS or kind == ".zip":
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))
-        _refuse(f"the file {path}", name=name, split=split)
+        request.check_unused(f"the file {path}", "name", "split", *["columns"][: kind == ".zip"])
         if kind == ".zip":
-            _refuse(f"the archive {path}", columns=columns)
-            return _open_moses(zipped_moses(path, *languages), languages)
-        return _open_files([path], kind, languages, columns, known)
+            return _open_moses(zipped_moses(path, *languages), request.languages)
+        return _open_files([path], kind, request)
     if moses := find_moses(path, *languages):
-        _refuse(f"the Moses pair {path}", columns=columns, name=name, split=split)
-        return _open_moses(moses, languages)
+        request.check_unused(f"the Moses pair {path}", "columns", "name", "split")
+        return _open_moses(moses, request.languages)
     if path.is_file():
-        _refuse(f"the file {path}", name=name, split=split)
+        request.check_unused(f"the file {path}", "name", "split")
         kind = "|||" if looks_like_bars(path) else other or ""
         if not kind:
             raise ValueError(
@@ -413,25 +419,27 @@ def find_source(
                 f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
                 f"corpus.en), got {path}; rename it, or pass both paths of a pair"
             )
-        return _open_files([path], kind, languages, columns, known)
+        return _open_files([path], kind, request)
     if str(location) in HUB_TEST_SETS:
-        _refuse(f"the test set {location}", columns=columns, name=name, split=split)
+        request.check_unused(f"the test set {location}", "columns", "name", "split")
         table = hub_pairs(str(location), *languages)
-        return _from_table(table.to_iterable_dataset() if stream else table, str(location), languages)
+        return _from_table(table.to_iterable_dataset() if stream else table, str(location), request)
     if not HUB_ID.fullmatch(str(location)):
         raise FileNotFoundError(describe_missing(path))
-    return _open_hub(str(location), languages, columns, name, split, known, stream=stream)
+    return _open_hub(str(location), request)
 
 
-def _open_files(
-    paths: Sequence[Path], kind: str, languages: Languages, columns: Columns | None, known: Iterable[tuple[str, str]]
-) -> Source:
+def _open_files(paths: Sequence[Path], kind: str, request: _Request) -> Source:
     parts = []
     for path in paths:
-        reader = partial(_format_rows, str(path), kind, languages)
-        rows = reader(FaultLog(skip_bad_lines=True))
+        reader = partial(_format_rows, str(path), kind, request.languages)
         layout = find_layout(
-            *(rows, str(path)), requested=languages, columns=columns, known=known, says_header=kind == ".tsv"
+            reader(FaultLog(skip_bad_lines=True)),
+            str(path),
+            requested=request.languages,
+            columns=request.columns,
+            known=request.known,
+            says_header=kind == ".tsv",
         )
         parts.append(Part(reader, layout, (str(path), str(path))))
     return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
@@ -454,46 +462,34 @@ def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> S
             raise FileNotFoundError(describe_missing(path))
     named = endings if any(endings) else pair_in_name(source_path)  # wmt19.en-de.src
     codes = (languages[0] or named[0] or UNKNOWN, languages[1] or named[1] or UNKNOWN)
-    squad = all(file_ending(unpacked_name(path)) == ".json" for path in (source_path, target_path))
+    squad = _kinds([source_path, target_path]) == {".json"}
     where = (str(source_path), str(target_path))
     reader = partial(paragraph_rows if squad else moses_rows, *where)
-    layout = Layout((0, 1), codes, width=2)
-    return Source((Part(reader, layout, where),), " and ".join(where), (source_path, target_path))
+    return Source(
+        (Part(reader, Layout((0, 1), codes, width=2), where),), " and ".join(where), (source_path, target_path)
+    )
 
 
-def _open_folder(
-    folder: Path,
-    languages: Languages,
-    columns: Columns | None,
-    name: str | None,
-    split: str | None,
-    known: Iterable[tuple[str, str]],
-    *,
-    stream: bool,
-) -> Source:
+def _open_folder(folder: Path, request: _Request) -> Source:
     if any(folder.glob("tatoeba.*-eng.*")):
         raise ValueError(f"{folder} holds Tatoeba test sets; read them with read_tatoeba, or one by tatoeba.deu-eng")
-    if flores := flores_pair(folder, languages):
-        _refuse(f"the FLORES folder {folder}", columns=columns, name=name, split=split)
-        return _open_moses(flores, languages)
-    files = _text_files(folder, name, split)
+    if flores := flores_pair(folder, request.languages):
+        request.check_unused(f"the FLORES folder {folder}", "columns", "name", "split")
+        return _open_moses(flores, request.languages)
+    files = _text_files(folder, request.name, request.split)
     kinds = _kinds(files)
     others = [path for path in sorted(folder.iterdir()) if _kinds([path]) & FORMATS.keys() - kinds]
-    if not (split or _is_saved(folder) or kinds & FORMATS.keys()) and len(_kinds(others)) == 1:
+    if not (request.split or _is_saved(folder) or kinds & FORMATS.keys()) and len(_kinds(others)) == 1:
         # `datasets` reads no TMX, and prefers a license's text to one table.
         files, kinds, others = others, _kinds(others), []
     if kinds == {".csv", ".tsv"}:
         raise ValueError(f"{folder} holds both .csv and .tsv files; name one file, or part them into two folders")
     if kinds and others:
-        logger.warning(
-            "%s: read are the files ending in %s, and not %s",
-            folder,
-            ", ".join(sorted(kinds)),
-            ", ".join(map(str, others)),
-        )
+        read, left = ", ".join(sorted(kinds)), ", ".join(map(str, others))
+        logger.warning("%s: read are the files ending in %s, and not %s", folder, read, left)
     if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
-        return _open_files(files, kinds.pop(), languages, columns, known)
-    return _open_hub(folder, languages, columns, name, split, known, stream=stream)
+        return _open_files(files, kinds.pop(), request)
+    return _open_hub(folder, request)
 
 
 def _kinds(files: Iterable[Path]) -> set[str]:
@@ -528,36 +524,21 @@ def _only_split(splits: Iterable[str], where: str) -> str:
     return "train" if "train" in splits else splits[0]
 
 
-def _open_hub(
-    dataset_id: str | Path,
-    languages: Languages,
-    columns: Columns | None,
-    name: str | None,
-    split: str | None,
-    known: Iterable[tuple[str, str]],
-    *,
-    stream: bool = False,
-) -> Source:
-    where = f"{dataset_id}{f'/{name}' if name else ''}"
-    table = _load_table(dataset_id, name, split, where, stream=stream)
-    check_columns(columns, where, by_name=True)
-    return _from_table(table, where, languages, columns, pair_in_name(name or ""), known)
+def _open_hub(dataset_id: str | Path, request: _Request) -> Source:
+    where = f"{dataset_id}{f'/{request.name}' if request.name else ''}"
+    table = _load_table(dataset_id, where, request)
+    return _from_table(table, where, request)
 
 
-def _from_table(
-    table: Any,
-    where: str,
-    languages: Languages,
-    columns: Columns | None = None,
-    pair: Languages = (None, None),
-    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
-) -> Source:
+def _from_table(table: Any, where: str, request: _Request) -> Source:
+    languages, pair = request.languages, pair_in_name(request.name or "")
     if pair[0] != pair[1] and pair[0] and (languages[0] == pair[1] or languages[1] == pair[0]):
         pair = (pair[1], pair[0])  # the columns are chosen by language, so that either direction can be read
     feature = table.features.get("translation")
     keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
-    options = {"requested": languages, "named": (languages[0] or pair[0], languages[1] or pair[1]), "known": known}
-    layout = layout_of_names([(table.column_names, {"translation": keys})], where, columns, options)
+    named = (languages[0] or pair[0], languages[1] or pair[1])
+    options = {"requested": languages, "named": named, "known": request.known}
+    layout = layout_of_names([(table.column_names, {"translation": keys})], where, request.columns, options)
     part = Part(partial(_table_rows, table, layout.column_names), layout, (where, where))
     return Source((part,), where, table=table)
 
@@ -580,11 +561,11 @@ def _check_batch(
     return {name: [text for table in tables for text in table[name]] for name in names}
 
 
-def _load_table(dataset_id: str | Path, name: str | None, split: str | None, where: str, *, stream: bool) -> Any:
+def _load_table(dataset_id: str | Path, where: str, request: _Request) -> Any:
     """Load one split of a data set of the Hub or of a folder."""
     import datasets
 
-    folder = Path(dataset_id)
+    folder, name, split = Path(dataset_id), request.name, request.split
     try:
         if _is_saved(folder):
             loaded = datasets.load_from_disk(str(folder))
@@ -595,7 +576,7 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
             # In a TSV file a quote is text; by default it would swallow lines up to the next one.
             is_tsv = builder.name == "csv" and getattr(builder.config, "sep", "") == "\t"
             options = {"quoting": csv.QUOTE_NONE} if is_tsv else {}
-            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream, **options)
+            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=request.stream, **options)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(
@@ -606,7 +587,7 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
         ) from error
     if not isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
         loaded = loaded[_only_split(loaded, where)]
-    if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
+    if request.stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
         loaded = loaded.to_iterable_dataset()
     return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
 
@@ -614,22 +595,3 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, whe
 def _on_disk(path: Path) -> Path:
     """Return the absolute path of the file itself, or of the archive that a path leads into."""
     return next((folder for folder in (path, *path.parents) if folder.is_file()), path).resolve()
-
-
-@contextmanager
-def _naming_cache() -> Iterator[None]:
-    """Name the cache of ``datasets`` in errors of writing there."""
-    import datasets
-
-    try:
-        yield
-    except OSError as error:
-        folder = datasets.config.HF_DATASETS_CACHE
-        message = f"cannot write the cache {folder}: {error.strerror}; set HF_DATASETS_CACHE to another folder"
-        raise OSError(error.errno, message) from error
-
-
-def _refuse(what: str, **options: object) -> None:
-    named = [f"{option}={value!r}" for option, value in options.items() if value is not None]
-    if named:
-        raise ValueError(f"{what} takes no {' and '.join(named)}; leave it out")

@@ -1,10 +1,10 @@
-"""Batch samplers whose every epoch is a function of the seed and the epoch alone, so that a resumed run agrees."""
+"""Batches whose order is a function of the seed and the epoch alone, so that a resumed run agrees; of streams too."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,11 +12,17 @@ from sentence_transformers.base.sampler import DefaultBatchSampler
 from sentence_transformers.util.distributed import get_world_size
 from torch.utils.data import SequentialSampler
 
-from st_xling.data.balance import apportion, check_balance, draw, language_shares, pair_rows
-from st_xling.data.batches import arrange
-from st_xling.data.text_columns import row_keys, text_lengths
+from st_xling.data.batches import WINDOW_BATCHES, apportion, arrange, draw, language_shares, shuffled
+from st_xling.data.pairs import COLUMNS, pair_rows, stream_rows
+from st_xling.data.text_columns import exact_keys, row_keys, text_lengths
+
+if TYPE_CHECKING:
+    from datasets import IterableDataset
 
 logger = logging.getLogger(__name__)
+
+BUFFER_ROWS = 50_000
+CHUNK_ROWS = 16
 
 
 class ShuffledBatchSampler(DefaultBatchSampler):
@@ -37,7 +43,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         seed: Of the shuffling.
         alpha: Balance languages, see :func:`language_shares`. An epoch is as long as the data set all the same: small
             languages are repeated in it, large ones come in part, another part each time.
-        temperature: The same, as 1 / ``alpha``.
         one_pair: Every batch holds a single pair of languages. A pair with fewer rows than a batch has one short batch.
         keep_duplicates_apart: No two rows of a batch share a text. See :func:`keep_apart`.
         processes: Processes that share a step; ``None``: as in ``torch.distributed``.
@@ -58,7 +63,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         seed: int = 0,
         *,
         alpha: float | None = None,
-        temperature: float | None = None,
         one_pair: bool = False,
         keep_duplicates_apart: bool = True,
         processes: int | None = None,
@@ -74,14 +78,19 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         self.rows = len(dataset)
         self.one_pair = one_pair
         self.processes = get_world_size() if processes is None else processes
-        self.balanced = check_balance(alpha, temperature) != 1
+        self.balanced = alpha not in (None, 1)
         self.keys = row_keys(dataset, without=valid_label_columns or ()) if keep_duplicates_apart else None
         self.pairs = pair_rows(dataset) if self.rows and (one_pair or self.balanced) else {}
         counts = [len(rows) for rows in self.pairs.values()]
-        shares = language_shares(counts, alpha=alpha, temperature=temperature) if counts else []
+        shares = language_shares(counts, alpha=alpha)
         self.quotas = apportion(self.rows, shares) if self.balanced else counts
         self.warned = False
-        self._check_pairs()
+        small = [f"{'-'.join(pair)} ({n})" for pair, n in zip(self.pairs, self.quotas) if 0 < n < self.processes]
+        if one_pair and small:
+            raise ValueError(
+                f"batches of one pair need a row of it for each of {self.processes} processes: got {', '.join(small)}; "
+                "mix the batches, or leave these out."
+            )
 
     def __iter__(self) -> Iterator[list[int]]:
         generator = torch.Generator().manual_seed((self.seed or 0) + self.epoch)
@@ -114,7 +123,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         return self.batch_size * self.processes
 
     def _sections(self, generator: torch.Generator) -> list[np.ndarray]:
-        """The rows of the epoch, shuffled, in as many parts as must not be mixed."""
+        """Return the rows of the epoch, shuffled, in as many parts as must not be mixed."""
         if not self.balanced and not self.one_pair:
             return [torch.randperm(self.rows, generator=generator).numpy()]
         drawn = [
@@ -131,7 +140,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         return self.drop_last and not (self.one_pair and rows < self.step_rows)
 
     def _shares(self, batch: np.ndarray) -> list[list[int]]:
-        """The batches of the processes, one after the other, as accelerate deals them out; all of one size."""
+        """Return the batches of the processes, one after the other, as accelerate deals them out; all of one size."""
         rows = len(batch) // self.processes
         return [batch[start : start + rows].tolist() for start in range(0, rows * self.processes, rows or 1)]
 
@@ -145,19 +154,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
                 f"{left_out:,}",
                 f"{self.rows:,}",
             )
-
-    def _check_pairs(self) -> None:
-        quotas = zip(self.pairs, self.quotas)
-        small = [f"{'-'.join(pair)} ({quota})" for pair, quota in quotas if 0 < quota < self.processes]
-        if self.one_pair and small:
-            raise ValueError(
-                f"batches of one pair need a row of it for each of {self.processes} processes: got {', '.join(small)}; "
-                "mix the batches, or leave these out."
-            )
-        if not self.quotas or min(self.quotas) > 0:
-            return
-        none = ["-".join(pair) for pair, quota in zip(self.pairs, self.quotas) if not quota]
-        logger.warning("%s: too few rows to come up in an epoch of %d", ", ".join(none), self.rows)
 
 
 class LengthGroupedBatchSampler(ShuffledBatchSampler):
@@ -174,3 +170,141 @@ class LengthGroupedBatchSampler(ShuffledBatchSampler):
     def __init__(self, dataset: Any, *args: Any, **options: Any) -> None:
         super().__init__(dataset, *args, **options)
         self.lengths = np.asarray(text_lengths(dataset))
+
+
+def mix_streams(
+    data: Mapping[str, IterableDataset],
+    *,
+    batch_rows: int,
+    seed: int = 0,
+    alpha: float | None = None,
+    one_pair: bool = False,
+    keep_duplicates_apart: bool = True,
+    group_by_length: bool = True,
+    buffer_rows: int = BUFFER_ROWS,
+    more: Sequence[str] = (),
+) -> IterableDataset:
+    """Mix streams into one without an end; every ``batch_rows`` rows of it are a training batch.
+
+    Streams are repeated and interleaved by ``datasets``. A buffer of rows is filled, shuffled and cut into batches,
+    then filled again. The result depends on the data and the options only, so a resumed run that skips the batches it
+    has seen continues where it stopped.
+
+    Args:
+        data: Name → stream with the columns of a parallel data set. Each data set counts as one language.
+        batch_rows: Rows of a batch, over all processes.
+        seed: Seed of drawing and shuffling.
+        alpha: Balance languages by the rows that the streams report; see :func:`language_shares`.
+        one_pair: Take each batch from a single data set.
+        keep_duplicates_apart: Let no two rows of a batch share a text; see :func:`keep_apart`.
+        group_by_length: Batch sentences of similar length.
+        buffer_rows: Rows in the buffer (with ``one_pair``, in that of each data set); at least 32 batches.
+        more: Further text columns of every data set, such as hard negatives, which are kept apart too.
+    Raises:
+        ValueError: If an option is out of range, a data set is empty or its size unknown where balancing needs it; when
+            reading, if a buffer holds too few distinct texts for a batch.
+    """
+    from datasets import Features, IterableDataset, Value, interleave_datasets
+
+    columns = list(dict.fromkeys([*COLUMNS, *more]))
+    for name, stream in data.items():
+        if not list(stream.take(1)):
+            raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
+    shares = list(stream_shares(data, alpha=alpha).values())
+    sizes = [stream_rows(stream) for stream in data.values()]
+    # A buffer larger than the data would hold some rows twice.
+    known = None if None in sizes else sum(size or 0 for size in sizes)
+    options = {
+        "size": batch_rows,
+        "window": max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
+        "texts": ("source", "target", *more),
+        "group_by_length": group_by_length,
+        "keep_duplicates_apart": keep_duplicates_apart,
+    }
+    features = Features({name: Value("string") for name in columns})
+    lists = Features({name: [Value("string")] for name in columns})
+    # In small groups: interleaving row by row is several times slower.
+    chunks = [stream.select_columns(columns).repeat(None).batch(CHUNK_ROWS) for stream in data.values()]
+
+    def arranged(part: IterableDataset, name: str, number: int) -> IterableDataset:
+        given = {"chunks": part, "name": name, "seed": [seed, number], **options}
+        return IterableDataset.from_generator(_batches, features=lists, gen_kwargs=given)
+
+    if one_pair:
+        parts = [arranged(part, name, number) for number, (name, part) in enumerate(zip(data, chunks))]
+        batches = interleave_datasets(parts, probabilities=shares, seed=seed)
+    else:
+        batches = arranged(interleave_datasets(chunks, probabilities=shares, seed=seed), ", ".join(data), 0)
+    return IterableDataset.from_generator(_rows, features=features, gen_kwargs={"batches": batches})
+
+
+def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dict[str, float]:
+    """Return the share of each stream in the batches; all the same if a size is unknown and none is asked for."""
+    rows = {name: stream_rows(stream) for name, stream in data.items()}
+    unknown = [name for name, count in rows.items() if count is None]
+    if unknown and len(rows) > 1 and alpha != 0:
+        if alpha is not None:
+            raise ValueError(
+                f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
+            )
+        logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
+    if unknown:
+        rows = dict.fromkeys(rows, 1)
+    return dict(zip(rows, language_shares([count or 1 for count in rows.values()], alpha=alpha)))
+
+
+def _batches(
+    chunks: IterableDataset,
+    *,
+    name: str,
+    seed: Sequence[int],
+    size: int,
+    window: int,
+    texts: Sequence[str],
+    group_by_length: bool,
+    keep_duplicates_apart: bool,
+) -> Iterator[dict[str, list[str]]]:
+    """Yield the batches of one buffer of ``window`` rows after the other."""
+    rows: dict[str, list[str]] = {}
+    number = 0
+    for chunk in chunks:
+        for column, values in chunk.items():
+            rows.setdefault(column, []).extend(values)
+        while len(rows["source"]) >= window:
+            buffer = {column: values[:window] for column, values in rows.items()}
+            rows = {column: values[window:] for column, values in rows.items()}
+            lengths = keys = None
+            if group_by_length:
+                lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[text] for text in texts))])
+            if keep_duplicates_apart:
+                keys = np.column_stack([exact_keys(buffer[text]) for text in texts])
+            whole = _whole_batches(shuffled(window, [*seed, number]), size, lengths, keys)
+            if not whole:
+                raise ValueError(
+                    f"{name}: {window:,} rows in a row hold too few distinct texts for a batch of {size}; lower "
+                    "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
+                )
+            for place in shuffled(len(whole), [*seed, number, 1]):
+                yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
+            number += 1
+
+
+def _whole_batches(
+    order: np.ndarray, size: int, lengths: np.ndarray | None, keys: np.ndarray | None
+) -> list[np.ndarray]:
+    """Cut into batches of exactly ``size`` rows: a shorter one would shift all that follow."""
+    whole: list[np.ndarray] = []
+    while len(order) >= size:
+        batches, _ = arrange(order, size, lengths=lengths, keys=keys, drop_last=True)
+        full = [batch for batch in batches if len(batch) == size]
+        if not full:
+            break
+        whole += full
+        # Rows of batches that repeated texts left short are cut again.
+        order = np.concatenate([order[:0], *(batch for batch in batches if len(batch) < size)])
+    return whole
+
+
+def _rows(batches: IterableDataset) -> Iterator[dict[str, str]]:
+    for batch in batches:
+        yield from (dict(zip(batch, values)) for values in zip(*batch.values()))

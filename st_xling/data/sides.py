@@ -1,31 +1,163 @@
-"""Are the sides of parallel text in the languages that they are said to be in?"""
+"""Sides of parallel text: the pivot language last, and a check that both are in the languages named for them."""
 
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import numpy as np
-
-from st_xling.data.orient import HEAD_ROWS
-from st_xling.data.pairs import head
+from st_xling.data.columns import negative_columns
+from st_xling.data.pairs import COLUMNS, count_pairs, head
+from st_xling.data.spec import unique_name
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, likeliest_language
-from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
 
 logger = logging.getLogger(__name__)
+
+HEAD_ROWS = 1000
+"""Rows of a stream that are looked at for its languages."""
 
 DRAWN_ROWS = 400
 LOOKED_AT = 100
 LEAST_ROWS = 10
-"""Fewer rows of two languages say nothing of them."""
+"""Fewer rows of two languages are not identified."""
 LEAST_CHARS = 15
 """Shorter texts are names and interjections, which are identified by chance."""
 
+_SWAPPED = {
+    "source": "target",
+    "target": "source",
+    "source_language": "target_language",
+    "target_language": "source_language",
+}
+
+
+@dataclass(frozen=True)
+class OrientedData:
+    """Data sets whose pivot side is the target.
+
+    Attributes:
+        data: Name → data set or stream, in the order given. A data set that was named by its two languages is named by
+            them in their new order.
+        turned: New name → rows whose sides were exchanged, of the data sets that had any; of a stream, among the first
+            :data:`HEAD_ROWS`.
+        target_languages: Languages of the target sides, as the rows spell them, in their order; ``und``, the unknown
+            language, included.
+        pivot: The language that was put last; ``None`` if nothing was to be turned.
+    """
+
+    data: dict[str, Any]
+    turned: dict[str, int]
+    target_languages: tuple[str, ...]
+    pivot: str | None = "en"
+
+    def messages(self) -> list[str]:
+        """Return a line for each data set that was turned, and one if the target side has several languages."""
+        lines = [
+            f"{name}: {rows:,} rows turned, so that {self.pivot} is the target" for name, rows in self.turned.items()
+        ]
+        if len(set(map(canonical_language, self.target_languages))) > 1:
+            lines.append(f"the target side holds several languages: {', '.join(self.target_languages)}")
+        return lines
+
+
+def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData:
+    """Exchange the sides of every row whose source is the pivot and whose target is not.
+
+    Objectives that rebuild or rank the target side (DAP, section 5.1: non-English → English) need it to be one
+    language, while corpora name their pairs by the alphabet: ``de-en``, but ``en-fr``. Rows without the pivot stay as
+    they are. Hard negatives are of the target side: a data set that is turned loses them, with a warning.
+
+    Args:
+        data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text. Only the first rows of a
+            stream are read; later ones are turned one by one as they come.
+        pivot: Language to put last, in any spelling (``en``, ``eng``, ``en-GB``); ``None`` to leave all as it is.
+    Returns:
+        The data sets, what was turned, and the languages of the target side.
+    Raises:
+        ValueError: If rows have one known language on both sides, such as ``en-en`` (of a stream, also when such a row
+            is reached).
+    Source:
+        Li et al. 2023 (DAP), section 5.1 and table 5: the target that switches between languages costs.
+    """
+    oriented: dict[str, Any] = {}
+    turned: dict[str, int] = {}
+    targets: dict[str, None] = {}
+    for name, dataset in data.items():
+        names = dataset.column_names or COLUMNS
+        is_stream = not hasattr(dataset, "__len__")
+        pairs = language_pairs(dataset)
+        check_languages(pairs, name)
+        swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
+        if swap and (negatives := negative_columns(names)):
+            logger.warning("%s: leaves out %s, which no source has once sides are turned", name, ", ".join(negatives))
+            dataset = dataset.remove_columns(negatives)
+        targets |= {pair[pair not in swap]: None for pair in pairs}
+        if not is_stream and len(swap) == len(pairs) > 0:
+            dataset = dataset.rename_columns(_SWAPPED).select_columns(dataset.column_names)
+        elif pivot is not None and (is_stream or swap):
+            turn = partial(_turn_rows, name=name, pivot=pivot)
+            dataset = dataset.map(turn, batched=True, features=dataset.features)
+        new = _new_name(name, *next(iter(swap))) if len(swap) == len(pairs) == 1 else name
+        new = unique_name(new, oriented)
+        oriented[new] = dataset
+        if swap:
+            turned[new] = sum(pairs[pair] for pair in swap)
+    return OrientedData(oriented, turned, tuple(targets), pivot)
+
+
+def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
+    """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is where it comes from."""
+    for source, target in pairs:
+        if source != UNKNOWN and canonical_code(source) == canonical_code(target):
+            raise ValueError(
+                f"{name}: expected two languages, got {source}-{target}; name them right, as in de-en=PATH, or leave "
+                "such rows out"
+            )
+
+
+def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
+    """Return the rows of each source and target language, of a stream among its first :data:`HEAD_ROWS` rows."""
+    return count_pairs(head(dataset, HEAD_ROWS))
+
+
+def _is_backward(source: str, target: str, pivot: str | None) -> bool:
+    """Return whether the source is the pivot, in any spelling and region, and the target is not."""
+    if pivot is None:
+        return False
+    one, other, last = map(base_language, (source, target, pivot))
+    return one == last != other
+
+
+def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, list[Any]]:
+    """Return a batch of rows with the pivot last."""
+    pairs = list(zip(batch["source_language"], batch["target_language"]))
+    check_languages(set(pairs), name)
+    backward = [_is_backward(*pair, pivot) for pair in pairs]
+    if any(backward) and negative_columns(list(batch)):  # of a stream, whose first rows were all forward
+        raise ValueError(
+            f"{name}: a row begins with {pivot}, and its negatives would be of the other language once it is turned; "
+            "turn such rows, leave out the negatives (?columns=), or take --pivot none."
+        )
+    turned = {
+        column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
+        for column, other in _SWAPPED.items()
+    }
+    return {**batch, **turned}
+
+
+def _new_name(name: str, source: str, target: str) -> str:
+    """Return ``de-en`` for ``en-de`` and ``en-de-2``; other names stay."""
+    own = rf"{re.escape(source)}-{re.escape(target)}(-\d+)?"
+    return f"{target}-{source}" if re.fullmatch(own, name) else name
+
 
 def check_sides(data: Mapping[str, Any]) -> list[str]:
-    """Warn of data sets whose sides look swapped, or are in another language than they say; nothing is changed.
+    """Warn of data sets whose sides look swapped, or are in another language than named; nothing is changed.
 
     Of each data set the longest 100 out of 400 rows that a fixed seed draws are looked at (of a stream, out of its
     first thousand). A side is reported where more than half of its texts are in one other language. Languages that
@@ -39,27 +171,29 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
     lines = []
     for name, dataset in data.items():
         for pair, rows in _samples(dataset).items():
-            seen = [_languages(texts, pair) for texts in zip(*rows)]
+            seen = [_count_languages(texts, pair) for texts in zip(*rows)]
+            found = [_other(counts, code) for counts, code in zip(seen, pair)]
             faults = [
-                f"{side} looks like {found} ({counts[found]} of {counts.total()}), expected {code}: "
+                f"{side} looks like {other} ({counts[other]} of {counts.total()}), expected {code}: "
                 f"{counts[code]} look like it"
-                for side, code, counts in zip(("source", "target"), pair, seen)
-                if (found := _other(counts, code))
+                for side, code, counts, other in zip(("source", "target"), pair, seen, found)
+                if other
             ]
             if not faults:
                 continue
-            swapped = [_other(counts, code) for counts, code in zip(seen, pair)] == [pair[1], pair[0]]
             advice = "nothing is changed: check the file and the languages named for it"
-            if swapped:
+            if found == [pair[1], pair[0]]:
                 turned = "-".join(reversed(pair))
-                advice = f"the sides look swapped; nothing is changed: say {turned}=PATH, or choose by ?columns=1,0"
+                advice = f"the sides look swapped; nothing is changed: write {turned}=PATH, or choose by ?columns=1,0"
             lines.append(f"{name}: {'; '.join(faults)}; {advice}")
             logger.warning("%s", lines[-1], extra={"at_once": True})  # before training begins
     return lines
 
 
 def _samples(dataset: Any) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Languages → the longest of some rows."""
+    """Return the longest of some rows of each pair of languages that can be identified."""
+    import numpy as np
+
     dataset = head(dataset, HEAD_ROWS)
     drawn = np.sort(np.random.default_rng(0).permutation(len(dataset))[:DRAWN_ROWS])
     found: dict[tuple[str, str], list[tuple[str, str]]] = {}
@@ -81,14 +215,14 @@ def _is_known(language: str) -> bool:
         return False
 
 
-def _languages(texts: tuple[str, ...], pair: tuple[str, str]) -> Counter[str]:
-    """Count the texts of each language; those of the pair go by its spelling."""
+def _count_languages(texts: tuple[str, ...], pair: tuple[str, str]) -> Counter[str]:
+    """Count the texts of each language; those of the pair are counted under its spelling."""
     names = {label: code for code in pair for label in expected_labels(code)}
     labels = map(likeliest_language, texts)
     return Counter(names.get(label, label) for label in labels if label != NO_LANGUAGE)
 
 
 def _other(counts: Counter[str], expected: str) -> str | None:
-    """The language of more than half of the texts, where it is not the expected one."""
+    """Return the language of more than half of the texts, if it is not the expected one."""
     most, rows = counts.most_common(1)[0] if counts else (expected, 0)
     return most if most != expected and 2 * rows > counts.total() >= LEAST_ROWS else None

@@ -1,4 +1,4 @@
-"""Data specs: ``[NAME=]LOCATION[?OPTION=VALUE&…]``, one grammar for all commands, parsed here.
+"""Data specs: ``[NAME=]LOCATION[?OPTION=VALUE&…]``, one grammar for all commands, parsed here; no file is read.
 
 ``NAME`` is one language (``de``), or two joined by a hyphen (``de-en``); ``queries`` means ``en``. Codes may have
 a script and a region: ``zh_Hant``, ``deu_Latn``, ``en-GB``, ``pt_BR``, ``zh-Hans-CN``. After a hyphen a region is in
@@ -22,7 +22,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.data.sample import Sample
+from st_xling.data.pairs import Sample
+from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
 from st_xling.utils.languages import is_strict_code, split_pair
 from st_xling.utils.text import home_path
 
@@ -57,15 +58,10 @@ def integer_at_least(least: int) -> Callable[[str], int]:
     return read
 
 
-def one_of(*words: str) -> SpecOption:
-    """Return an option that takes one of several words."""
-
-    def read(value: str) -> str:
-        if value not in words:
-            raise ValueError(value)
-        return value
-
-    return SpecOption(read, f"{', '.join(words[:-1])} or {words[-1]}")
+def _split(value: str) -> str:
+    if value not in SPLITS:
+        raise ValueError(value)
+    return value
 
 
 def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
@@ -75,14 +71,10 @@ def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
     return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
 
 
-def _phrasebook_languages(codes: Iterable[str]) -> list[str]:
-    from st_xling.data.phrasebook import check_language
-
-    codes = list(codes)
+def _phrasebook_languages(value: str) -> list[str]:
+    codes = value.split(",")
     for code in codes:
         check_language(code)
-    if len(set(codes)) < len(codes):
-        raise ValueError(f"expected each language once: got {','.join(codes)}; leave the repeats out.")
     return codes
 
 
@@ -95,18 +87,15 @@ OPTIONS = {
     "corpus": SpecOption(str, "corpus.jsonl, the passages of a retrieval set"),
     "queries": SpecOption(lambda value: value.split(","), "de,en, the languages of the queries"),
     "negatives": SpecOption(integer_at_least(0), "4, the negative passages a query of Mr.TyDi"),
-    "pool": SpecOption(integer_at_least(1), "500, the candidates a question of InsuranceQA"),
 }
 """Options of files, folders and data sets; each reader takes ``size``, ``seed`` and some of the others."""
 
 PHRASEBOOK_OPTIONS = {
     "size": OPTIONS["size"],
     "seed": OPTIONS["seed"],
-    "split": one_of("train", "dev", "test"),
+    "split": SpecOption(_split, "train, dev or test"),
     "gold": SpecOption(integer_at_least(1), "100, a number above 0"),
-    "queries": SpecOption(
-        lambda value: _phrasebook_languages(value.split(",")), "de,en, out of en, de, fr, es, vi and zh"
-    ),
+    "queries": SpecOption(_phrasebook_languages, "de,en, out of en, de, fr, es, vi and zh"),
 }
 """Options of the phrasebook; ``gold`` for mining, ``queries`` for retrieval."""
 
@@ -197,9 +186,7 @@ def split_spec(text: str) -> SpecParts:
         )
     else:
         rest = text
-    location, _, query = rest.partition("?")
-    parts = SpecParts(languages, location, query)
-    return parts if parts.is_phrasebook else SpecParts(languages, *split_options(rest))
+    return SpecParts(languages, *split_options(rest))
 
 
 def split_options(text: str) -> tuple[str, str]:
@@ -255,16 +242,10 @@ def parse_spec(
         return DataSpec(text, parts.location, parts.languages, options=values)
     _, colon, names = parts.location.partition(":")
     listed = names.split(",") if colon else []
-    if not all(listed):
-        raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, got {text!r}; list languages by code")
-    if listed and parts.languages:
-        raise ValueError(
-            f"expected de=phrasebook or de-en=phrasebook, one language a spec, got {text!r}; list no other"
-        )
-    try:
-        listed = _phrasebook_languages(listed)
-    except ValueError as error:
-        raise ValueError(f"{text}: {error}") from error
+    if not all(listed) or (listed and parts.languages):
+        raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, one language a spec, got {text!r}")
+    for code in listed:
+        check_language(code)
     values = read_options(parts.query, {name: PHRASEBOOK_OPTIONS[name] for name in phrasebook}, spec=text)
     return DataSpec(text, "phrasebook", parts.languages, tuple(listed), values)
 
@@ -306,3 +287,39 @@ def unique_name(name: str, taken: Container[str]) -> str:
         number += 1
         free = f"{name}-{number}"
     return free
+
+
+def paired_languages(spec: DataSpec) -> tuple[str, ...]:
+    """Return the languages of a phrasebook that are each paired with English: those listed, or all."""
+    return spec.listed or tuple(code for code in LANGUAGES if code != "en")
+
+
+def phrase_sample(spec: DataSpec, *, split: str, passages: bool = False, seed: int = 0) -> dict[str, Any]:
+    """Return ``split``, ``size`` and ``seed`` of a spec of the phrasebook.
+
+    Args:
+        spec: The spec.
+        split: Split of a spec that names none.
+        passages: Use the size of sets of passages where the spec names none, not that of sentences.
+        seed: Seed of a spec that names none.
+    """
+    chosen = spec.options.get("split", split)
+    train_size, held_out_size = (2000, 300) if passages else (4000, 1000)
+    sample = {"split": chosen, "size": train_size if chosen == "train" else held_out_size, "seed": seed}
+    return sample | {name: value for name, value in spec.options.items() if name in sample}
+
+
+def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
+    """Return the name of the data for a signature, such as ``phrasebook-test``.
+
+    Args:
+        specs: Data specs.
+        split: Split of specs that name none.
+    Returns:
+        ``None`` unless all specs name the phrasebook.
+    """
+    specs = list(specs)
+    if not specs or not all(split_spec(spec).is_phrasebook for spec in specs):
+        return None
+    splits = {parse_spec(spec, {}, phrasebook=PHRASEBOOK_OPTIONS).options.get("split", split) for spec in specs}
+    return "-".join(["phrasebook", *sorted(splits)])

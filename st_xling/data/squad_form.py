@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ class SquadFile:
 
 
 def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
-    """Reads a file like XQuAD's, MLQA's or BiPaR's: ``data`` → ``paragraphs`` → ``context`` and ``qas``.
+    """Read a file like XQuAD's, MLQA's or BiPaR's: ``data`` → ``paragraphs`` → ``context`` and ``qas``.
 
     A question is known to be answered by its paragraph if the text of one of its ``answers`` occurs there; SQuAD 2's
     ``is_impossible`` and empty ``answers`` are no fault of the file, but noted as such on the question.
@@ -75,15 +75,26 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
     for place, article in _items(content, "data", "", faults):
         read.titles.append(str(article.get("title") or ""))
         for where, paragraph in _items(article, "paragraphs", place, faults):
-            read.paragraphs.append(_text(paragraph, "context", where, faults))
+            context = _text(paragraph, "context", where, faults)
+            read.paragraphs.append(context)
             read.paragraph_articles.append(len(read.titles) - 1)
-            if sentences:
-                read.sentences.append(_sentences(paragraph, where, read.paragraphs[-1], faults))
-            for spot, question in _items(paragraph, "qas", where, faults):
-                found = _question(question, spot, len(read.paragraphs) - 1, read.paragraphs[-1], faults)
-                if sentences and not found.fault:
-                    found = replace(found, sentence=_sentence(question, spot, read.sentences[-1], faults))
-                read.questions.append(found)
+            spans = _sentences(paragraph, where, context, faults) if sentences else []
+            read.sentences.append(spans)
+            for spot, entry in _items(paragraph, "qas", where, faults):
+                text, answers = _text(entry, "question", spot, faults), list(_items(entry, "answers", spot, faults))
+                texts = [answer.get("text") for _, answer in answers]
+                fault, sentence = "", None
+                if not texts or entry.get("is_impossible"):
+                    fault = NO_ANSWER
+                elif not any(isinstance(each, str) and each.strip() and each in context for each in texts):
+                    fault = NOT_IN_PARAGRAPH
+                elif spans:
+                    start = answers[0][1].get("answer_start")
+                    sentence = next((number for number, (a, b) in enumerate(spans) if start in range(a, b)), None)
+                    if sentence is None:
+                        faults.append(f"{spot}.answers[0].answer_start: expected a place in a sentence, got {start!r}")
+                identity = "" if entry.get("id") is None else str(entry["id"])
+                read.questions.append(Question(identity, text, len(read.paragraphs) - 1, fault, sentence))
     if not faults and not read.questions:
         faults.append("no question")
     if faults:
@@ -94,7 +105,7 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
 
 
 def read_json(path: str | Path) -> Any:
-    """The content of a JSON file, plain or packed; a ``ValueError`` where it is none."""
+    """Return the content of a JSON file, plain or packed."""
     try:
         return json.loads(read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -103,51 +114,29 @@ def read_json(path: str | Path) -> Any:
         raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
 
 
-def _question(entry: dict[str, Any], place: str, paragraph: int, context: str, faults: list[str]) -> Question:
-    text = _text(entry, "question", place, faults)
-    answers = entry.get("answers") or []
-    if not isinstance(answers, list) or not all(isinstance(answer, dict) for answer in answers):
-        faults.append(f"{place}.answers: expected a list of objects")
-        answers = []
-    spans = [answer.get("text") for answer in answers]
-    fault = ""
-    if not spans or entry.get("is_impossible"):
-        fault = NO_ANSWER
-    elif not any(isinstance(span, str) and span.strip() and span in context for span in spans):
-        fault = NOT_IN_PARAGRAPH
-    identity = entry.get("id")
-    return Question("" if identity is None else str(identity), text, paragraph, fault)
-
-
 def _sentences(paragraph: dict[str, Any], place: str, context: str, faults: list[str]) -> list[tuple[int, int]]:
-    breaks: Any = paragraph.get("sentence_breaks")
-    found: list[tuple[int, int]] = []
-    pair: Any
-    for pair in breaks if isinstance(breaks, list) else [None]:
-        last = found[-1][1] if found else 0
-        whole = isinstance(pair, list) and len(pair) == 2 and all(isinstance(end, int) for end in pair)
-        if not whole or not last <= pair[0] < pair[1] <= len(context) or not context[slice(*pair)].strip():
-            faults.append(
-                f"{place}.sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
-                f"got {breaks if pair is None else pair!r}"
-            )
-            return []
-        found.append((pair[0], pair[1]))
+    """Return first character and end of each sentence of a paragraph, from XQuAD-R's ``sentence_breaks``."""
+    last, found = 0, []
+    try:
+        for start, end in paragraph["sentence_breaks"]:
+            if not last <= start < end <= len(context) or not context[start:end].strip():
+                raise ValueError(f"[{start}, {end}]")
+            last = end
+            found.append((start, end))
+    except (KeyError, TypeError, ValueError) as error:
+        faults.append(
+            f"{place}.sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
+            f"got {error}"
+        )
+        return []
     return found
 
 
-def _sentence(entry: dict[str, Any], place: str, sentences: list[tuple[int, int]], faults: list[str]) -> int | None:
-    start = entry["answers"][0].get("answer_start")
-    for number, (begin, end) in enumerate(sentences):
-        if isinstance(start, int) and begin <= start < end:
-            return number
-    if sentences:
-        faults.append(f"{place}.answers[0].answer_start: expected a place in one of the sentences, got {start!r}")
-    return None
-
-
 def _items(parent: Any, key: str, place: str, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield place and content of the objects in a list; its absence is a fault, but for answers."""
     items = parent.get(key) if isinstance(parent, dict) else None
+    if items is None and key == "answers":
+        return
     where = f"{place}.{key}" if place else key
     if not isinstance(items, list):
         faults.append(f"{where}: expected a list, got {'nothing' if items is None else type(items).__name__}")

@@ -1,21 +1,24 @@
-"""Test sets of similarity search and bitext mining in their published layouts: Tatoeba as in LASER, and BUCC."""
+"""Test sets in their published layouts (Tatoeba as in LASER, BUCC) and those that are read from the Hub by name.
+
+``--data de-en=ntrex``, ``--data tatoeba`` and ``--data sw=miracl`` name mteb's copies, at fixed commits, kept in the
+cache of ``datasets``.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import Layout
 from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
-from st_xling.data.hub_test_sets import where_to_get
 from st_xling.data.pairs import COLUMNS, require_rows
-from st_xling.data.sample import Sample
-from st_xling.data.spec import parse_spec
-from st_xling.utils.languages import pair_languages
+from st_xling.utils.failures import first_line
+from st_xling.utils.languages import canonical_language, match_language, pair_languages
 from st_xling.utils.text import describe_missing, is_blank, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
@@ -39,6 +42,9 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
             There is no skipping: a test set without some lines is another test set.
         ValueError: If ``languages`` holds one that is not there.
     """
+    import pyarrow as pa
+    from datasets import Dataset
+
     folder = Path(folder)
     if not folder.is_dir():
         raise FileNotFoundError(f"expected a folder of tatoeba.xxx-eng.xxx files, but {folder} is none; check the path")
@@ -49,12 +55,10 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
             found.setdefault(match[1], {}).setdefault(match[2], path)
     if not found:
         raise FileNotFoundError(f"expected tatoeba.xxx-eng.xxx files in {folder}, got none; check the path")
-    languages = [languages] if isinstance(languages, str) else languages
-    wanted = list(found) if languages is None else list(dict.fromkeys(languages))
-    absent = [code for code in wanted if code not in found]
-    if absent or not wanted:
+    wanted = list(found) if languages is None else languages
+    if absent := [code for code in wanted if code not in found]:
         raise ValueError(
-            f"expected three-letter codes out of {', '.join(found)}, got {', '.join(absent) or 'none'}; "
+            f"expected three-letter codes out of {', '.join(found)}, got {', '.join(absent)}; "
             f"add the files to {folder} or leave these out"
         )
 
@@ -70,14 +74,11 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
             layout = Layout((0, 1), (code, "eng"), width=2)
             tables[code] = list(pair_tables(moses_rows(*files, faults), layout, files, faults, COLUMNS))
     faults.finalize()
-    return {code: require_rows(_dataset(parts), f"{found[code][code]}") for code, parts in tables.items()}
-
-
-def _dataset(tables: Sequence[Any]) -> Dataset:
-    import pyarrow as pa
-    from datasets import Dataset
-
-    return Dataset(pa.concat_tables(tables).drop_columns(["line"])) if tables else Dataset.from_dict({})
+    sets = {
+        code: Dataset(pa.concat_tables(parts).drop_columns(["line"])) if parts else Dataset.from_dict({})
+        for code, parts in tables.items()
+    }
+    return {code: require_rows(dataset, f"{found[code][code]}") for code, dataset in sets.items()}
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class BuccCorpus:
 
 
 def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "training") -> BuccCorpus:
-    """Reads ``{pair}.{split}.{xx}``, ``.{yy}`` and, if there, ``.gold``; plain or packed.
+    """Read ``{pair}.{split}.{xx}``, ``.{yy}`` and, if there, ``.gold``; plain or packed.
 
     Args:
         folder_or_prefix: The folder of the three files, or one above with a folder ``{pair}``; or the files' common
@@ -154,64 +155,17 @@ def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
     """Find the language pairs in a folder of BUCC's layout that have gold for a split.
 
     Args:
-        folder: Of the files, or of folders of them; options behind it, as ``?size=5000``, are ignored.
+        folder: Folder of the files, or of folders of them.
         split: As in the file names.
     Returns:
         Pair → common beginning of its file names, as :func:`read_bucc` takes it.
     """
-    golds = sorted(Path(str(folder).partition("?")[0]).rglob(f"*-*.{split}.gold*"))
+    golds = sorted(Path(folder).rglob(f"*-*.{split}.gold*"))
     return {pair: gold.with_name(f"{pair}.{split}") for gold in golds for pair in [gold.name.partition(".")[0]]}
 
 
-def read_bucc_spec(spec: str, pair: str, split: str) -> BuccCorpus:
-    """Read a folder as :func:`read_bucc`, or with ``?size=5000&seed=0`` a sample of it, see :func:`sample_bucc`."""
-    parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=5000&seed=0")
-    corpus = read_bucc(parsed.location, pair, split)
-    return corpus if parsed.sample.size is None else sample_bucc(corpus, parsed.sample.size, seed=parsed.sample.seed)
-
-
-def sample_bucc(corpus: BuccCorpus, size: int, *, seed: int = 0) -> BuccCorpus:
-    """A smaller mining set, in which translations are as rare as in the whole.
-
-    Source sentences are drawn at random. Target sentences are reduced by the same share: the translations of those
-    source sentences stay, and others are drawn at random. Two independent draws would lose most gold pairs.
-
-    Args:
-        corpus: With gold.
-        size: Source sentences to keep; all, with a warning, where there are no more.
-        seed: Of the draw.
-    Raises:
-        ValueError: A size below 1, no gold, or none of the drawn sentences in it.
-    """
-    if size < 1 or corpus.gold is None:
-        raise ValueError(f"a sample of a mining set needs gold and a size of 1 or more: got size={size}.")
-    where = f"{corpus.source_language}-{corpus.target_language}.{corpus.split}"
-    rows = Sample(size, seed).places(len(corpus.source), where)
-    if len(rows) == len(corpus.source):
-        return corpus
-    drawn_ids = {corpus.source_ids[row] for row in rows}
-    gold = [pair for pair in corpus.gold if pair[0] in drawn_ids]
-    if not gold:
-        raise ValueError(f"{where}: of {len(rows)} sentences drawn, none has a translation in the gold; take more.")
-    translations, in_any = {target for _, target in gold}, {target for _, target in corpus.gold}
-    others = [row for row, name in enumerate(corpus.target_ids) if name not in in_any]
-    # A target whose source was not drawn leaves with it; it must not come back as a distractor of a source that stays.
-    share = len(rows) / len(corpus.source)
-    drawn = Sample(max(1, round(share * len(others))), seed).places(len(others), where) if others else []
-    wanted = {others[place] for place in drawn}
-    columns = [row for row, name in enumerate(corpus.target_ids) if row in wanted or name in translations]
-    return replace(
-        corpus,
-        source_ids=[corpus.source_ids[row] for row in rows],
-        source=[corpus.source[row] for row in rows],
-        target_ids=[corpus.target_ids[row] for row in columns],
-        target=[corpus.target[row] for row in columns],
-        gold=gold,
-    )
-
-
 def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
-    """Sentences by id; faulty lines keep their id, so that the gold is not blamed for them too."""
+    """Read the sentences by id; faulty lines keep their id, so that the gold is not blamed for them too."""
     sentences: dict[str, str] = {}
     for number, (identifier, sentence) in fixed_columns(path, 2, faults):
         if identifier in sentences:
@@ -240,3 +194,100 @@ def _read_gold(path: Path, source: dict[str, str], target: dict[str, str], fault
     if not gold and not faults.faults:
         faults.add_beyond_repair(path, "no rows", "expected pairs of ids; without gold, remove the file")
     return list(gold)
+
+
+class HubTestSet(NamedTuple):
+    """Test set on the Hub.
+
+    Attributes:
+        dataset: Its id.
+        revision: Commit.
+        license: License of the text.
+        split: The split that is read, of test sets of translations.
+    """
+
+    dataset: str
+    revision: str
+    license: str
+    split: str = "test"
+
+
+HUB_TEST_SETS = {
+    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282", "CC BY 2.0"),
+    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c", "CC BY-SA 4.0"),
+    "flores": HubTestSet(
+        "mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", "CC BY-SA 4.0", split="devtest"
+    ),
+}
+"""Name → test set of translations. NTREX and FLORES have a column for each language, Tatoeba rows for each language
+with English."""
+
+HUB_RETRIEVAL_SETS = {
+    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481", "CC BY-SA 4.0"),
+    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6", "CC BY-SA 3.0"),
+    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
+}
+"""Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
+
+_ELSEWHERE = {
+    "bucc": "BUCC's corpora with distractors are not on the Hub: download and unpack them from "
+    "https://comparable.limsi.fr/bucc2018/bucc2018-task.html, and name the folder",
+    "xquadr": "XQuAD-R's answer sentences are not on the Hub: download xquad-r/xx.json from "
+    "https://github.com/google-research-datasets/lareqa, and name the file as xx=xx.json",
+}
+
+
+def where_to_get(name: str) -> str:
+    """Return where to download a test set that is not on the Hub, as a sentence; an empty text for other names."""
+    name = re.sub(r"[^a-z]", "", name.lower())
+    return f" {_ELSEWHERE[name]}." if name in _ELSEWHERE else ""
+
+
+def hub_languages(name: str) -> list[str]:
+    """Return the languages of a test set, as it spells them; those of Tatoeba without English."""
+    table = _table(name)
+    if name != "tatoeba":
+        return list(table.column_names)
+    return [pair.removesuffix("-eng") for pair in table.unique("lang")]
+
+
+def hub_pairs(name: str, source_language: str | None, target_language: str | None) -> Any:
+    """Return the sentences of two languages as a ``Dataset`` with two columns, named by the codes that are given.
+
+    Raises:
+        ValueError: If the data set cannot be loaded, or does not have the languages.
+    """
+    wanted = [code for code in (source_language, target_language) if code]
+    if len(wanted) != 2:
+        raise ValueError(f"name the two languages, such as de-en={name}: got {' and '.join(wanted) or 'none'}.")
+    table, known = _table(name), hub_languages(name)
+    if name == "tatoeba":
+        others = [code for code in wanted if canonical_language(code) != "eng"]
+        found = match_language(others[0], known) if len(others) == 1 else None
+        if found is not None:
+            table = table.select([row for row, pair in enumerate(table["lang"]) if pair == f"{found}-eng"])
+            english = next(code for code in wanted if code != others[0])
+            return table.select_columns(["sentence1", "sentence2"]).rename_columns(
+                {"sentence1": others[0], "sentence2": english}
+            )
+    else:
+        columns = [match_language(code, known) for code in wanted]
+        if all(columns) and columns[0] != columns[1]:
+            return table.select_columns(columns).rename_columns(dict(zip(columns, wanted)))
+    expected = "one language with English" if name == "tatoeba" else "two languages"
+    raise ValueError(f"{name} has no pair {'-'.join(wanted)}: expected {expected} out of {', '.join(sorted(known))}.")
+
+
+@cache
+def _table(name: str) -> Any:
+    from datasets import load_dataset
+
+    chosen = HUB_TEST_SETS[name]
+    try:
+        return load_dataset(chosen.dataset, revision=chosen.revision, split=chosen.split)
+    except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        raise ValueError(
+            f"{name} is the data set {chosen.dataset} on the Hub, which could not be read: {type(error).__name__}: "
+            f"{first_line(error)}. Connect once to fetch it (without HF_HUB_OFFLINE), or name a local folder or "
+            f"file instead of {name}."
+        ) from error

@@ -25,13 +25,13 @@ def text_columns(dataset: Any, *, without: Iterable[str] = ()) -> list[str]:
 
 
 def column_batches(dataset: Any, column: str, *, rows: int = BATCH_ROWS) -> Iterator[list[str]]:
-    """The cells of one column in order, at most ``rows`` at a time; of a ``Dataset`` or an ``IterableDataset``."""
+    """Yield the cells of one column in order, at most ``rows`` at a time; of a data set or a stream."""
     for batch in dataset.select_columns([column]).with_format(None).iter(batch_size=rows):
         yield batch[column]
 
 
 def column_texts(dataset: Any, *columns: str) -> Iterator[str]:
-    """The cells of one column after the other, a batch in memory at a time."""
+    """Yield the cells of one column after the other, a batch in memory at a time."""
     for column in columns:
         for batch in column_batches(dataset, column):
             yield from batch
@@ -57,7 +57,7 @@ def digests(texts: Iterable[str | None]) -> bytes:
 
 
 def exact_keys(texts: Iterable[str | None]) -> np.ndarray:
-    """The digest of each text as a number. *Shape:* ``(texts,)``, uint64"""
+    """Return the digest of each text as a number. *Shape:* ``(texts,)``, uint64"""
     return np.frombuffer(digests(texts), dtype=">u8").astype(np.uint64)
 
 
@@ -95,7 +95,7 @@ _KEPT = _KeptCharacters()
 
 
 def leak_key(text: str) -> str:
-    """The text under NFKC and full case folding, with nothing but its letters, marks and numbers (Unicode L, M, N).
+    """Return the text under NFKC and full case folding, its letters, marks and numbers alone (Unicode L, M, N).
 
     Spelling, accents and word order count; case, width, punctuation, symbols and white space do not. A text of symbols
     alone is its own key, without the white space around it.

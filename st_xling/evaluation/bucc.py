@@ -122,8 +122,7 @@ class BuccEvaluator(SignedEvaluator):
         """Evaluator over files in the BUCC layout, see :func:`~st_xling.data.read_bucc`.
 
         Args:
-            folder: Holds the files, or a folder for each pair; ``?size=5000&seed=0`` behind it: a seeded sample, see
-                :func:`~st_xling.data.test_sets.sample_bucc`.
+            folder: Holds the files, or a folder for each pair.
             pairs: Language pairs as in the file names; by default all that have gold for the split.
             split: The part that is evaluated.
             train_split: Gives the thresholds; unused when ``threshold`` is among the options.
@@ -131,8 +130,7 @@ class BuccEvaluator(SignedEvaluator):
         Raises:
             ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
         """
-        from st_xling.data.hub_test_sets import where_to_get
-        from st_xling.data.test_sets import find_bucc, read_bucc_spec
+        from st_xling.data.test_sets import find_bucc, read_bucc, where_to_get
 
         wanted = list(find_bucc(folder, split) if pairs is None else pairs)
         if not wanted:
@@ -140,9 +138,9 @@ class BuccEvaluator(SignedEvaluator):
                 f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {folder} has none."
                 f"{where_to_get(Path(folder).name)}"
             )
-        test = {pair: read_bucc_spec(str(folder), pair, split) for pair in wanted}
+        test = {pair: read_bucc(folder, pair, split) for pair in wanted}
         if train_split is not None and options.get("threshold") is None:
-            options["train"] = {pair: read_bucc_spec(str(folder), pair, train_split) for pair in wanted}
+            options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
             if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
                 raise ValueError(
                     f"thresholds must come from text other than the test text: of {', '.join(same)}, split {split!r} "
@@ -174,8 +172,7 @@ class BuccEvaluator(SignedEvaluator):
             ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
         """
         from st_xling.data.phrasebook import mining_phrases
-        from st_xling.data.phrasebook_spec import paired_languages
-        from st_xling.data.spec import parse_spec
+        from st_xling.data.spec import paired_languages, parse_spec
 
         book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
         if book.listed and pairs is not None:

@@ -12,10 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from st_xling.data.phrasebook_spec import phrasebook_name
+from st_xling.data.pairs import sample_rows
 from st_xling.data.read import labeled_pairs
-from st_xling.data.sample import sample_rows
-from st_xling.data.spec import parse_spec, split_spec
+from st_xling.data.spec import parse_spec, phrasebook_name, split_spec
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes
 from st_xling.utils.text import home_path
 
@@ -186,7 +185,7 @@ def _is_tatoeba(spec: str) -> bool:
 def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
     """The test sets of a folder or of the Hub; ``?size=500&seed=0`` behind it: a sample of each language's pairs."""
     from st_xling.data import load_pairs, read_tatoeba
-    from st_xling.data.hub_test_sets import hub_languages
+    from st_xling.data.test_sets import hub_languages
 
     parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=500&seed=0")
     size, seed = parsed.sample

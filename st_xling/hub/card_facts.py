@@ -14,8 +14,7 @@ from typing import Any, Literal
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
-from st_xling.data.phrasebook_spec import paired_languages
-from st_xling.data.spec import parse_spec, split_spec
+from st_xling.data.spec import paired_languages, parse_spec, split_spec
 from st_xling.evaluation.results import RESULTS_FILE, SavedResults, read_saved_results
 from st_xling.hub.markdown import one_line
 from st_xling.mining.thresholds import PublishedThreshold, load_published_thresholds

@@ -14,8 +14,8 @@ from torch import nn
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.orient import orient
 from st_xling.data.read import labeled_pairs
+from st_xling.data.sides import orient
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import (
     CachedLoss,

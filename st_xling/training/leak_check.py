@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
@@ -52,7 +53,7 @@ def check_leaks(
     report = leaks(data, texts, progress=True)
     # Rows go from the training data alone: what evaluates the model stays as it is.
     if on_leak == "drop" and report.leaking:
-        data, report = drop_leaks(data, report), report.as_dropped()
+        data, report = drop_leaks(data, report), dataclasses.replace(report, dropped=True)
     logger.log(logging.WARNING if report.leaking and on_leak == "report" else logging.INFO, "%s", report.table())
     if on_leak == "fail":
         refuse_leaks(report)

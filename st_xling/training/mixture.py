@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from tokenizers import Tokenizer
 
-from st_xling.data.balance import apportion, language_shares, pair_rows
+from st_xling.data.batches import apportion, language_shares
 from st_xling.data.columns import negative_columns
-from st_xling.data.pairs import head, stream_rows
-from st_xling.data.stream_mixture import mix_streams, stream_shares
+from st_xling.data.pairs import head, pair_rows, stream_rows
+from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
 from st_xling.utils.console import progress_bar
@@ -145,7 +145,7 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
 
     Args:
         mixture: Of data sets, no stream.
-        mono: Name → text of one language, in order, in the column ``source``; as ``read_others`` reads it.
+        mono: Name → text of one language, in order, in the column ``source``; as ``load_texts`` loads it.
         seed: Of the order in which its sentence pairs are added: each once before any comes again.
     Raises:
         ValueError: A stream; text of a single sentence.

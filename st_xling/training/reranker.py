@@ -65,11 +65,9 @@ class NegativeOptions:
 
     Attributes:
         per_positive: For each positive pair; ``None``: 1, or none where the data label negatives.
-        hard: So many of these out of the same group, e.g. paragraphs of the same article.
     """
 
     per_positive: int | None = None
-    hard: int = 0
 
 
 @dataclass(frozen=True)
@@ -78,11 +76,9 @@ class SentenceOptions:
 
     Attributes:
         size: Rows drawn of all parallel text; ``None``: all. The paper's: 100,000.
-        mono_positives: Two sentences of one language that mean the same: ``"identical"`` or ``"word_dropout"``.
     """
 
     size: int | None = None
-    mono_positives: str = "identical"
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.stream_mixture import mix_streams
+from st_xling.data.samplers import mix_streams
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt

@@ -1,12 +1,76 @@
-"""No two rows of a batch share a text; rows and sizes of batches stay, as far as that can be."""
+"""Shares by definition, epochs that keep to them, and batches in which no two rows share a text."""
 
 from __future__ import annotations
 
+import math
+from collections import Counter
+
 import numpy as np
+import pytest
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.batches import arrange, keep_apart
+from st_xling.data.batches import apportion, arrange, draw, keep_apart, language_shares
+from st_xling.data.pairs import count_pairs, pair_rows
+
+SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=8)
+
+
+@given(SIZES, st.floats(0, 1))
+def test_shares_are_those_of_the_formula(rows: list[int], alpha: float) -> None:
+    total = sum(count**alpha for count in rows)
+    assert language_shares(rows, alpha=alpha) == pytest.approx([count**alpha / total for count in rows], rel=1e-9)
+    assert language_shares(rows) == language_shares(rows, alpha=1)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 5, math.nan])
+def test_bad_balance(alpha: float) -> None:
+    with pytest.raises(ValueError, match=f"alpha must be in .*got {alpha}"):
+        language_shares([3, 4], alpha=alpha)
+
+
+@given(SIZES, st.integers(0, 10**5), st.floats(0, 1))
+def test_apportioned_numbers_add_up_and_are_near(rows: list[int], total: int, alpha: float) -> None:
+    shares = language_shares(rows, alpha=alpha)
+    counts = apportion(total, shares)
+    assert sum(counts) == total
+    assert all(abs(count - total * share) < 1 + 1e-6 for count, share in zip(counts, shares))
+
+
+@given(st.integers(1, 30), st.integers(0, 70), st.integers(1, 6))
+def test_no_row_comes_twice_more_than_another(size: int, count: int, epochs: int) -> None:
+    """Small languages are repeated evenly; of large ones, every row comes before one comes again."""
+    rows = np.arange(100, 100 + size)
+    drawn = Counter(row for epoch in range(epochs) for row in draw(rows, count, epoch=epoch, seed=[3, 1]).tolist())
+    times = [drawn[row] for row in rows.tolist()]
+    assert sum(times) == count * epochs and max(times) - min(times) <= 1 + (count % size != 0)
+    assert set(drawn) <= set(rows.tolist())
+
+
+def test_epochs_seeds_and_languages_differ() -> None:
+    rows = np.arange(50)
+    made = {tuple(draw(rows, 20, epoch=epoch, seed=[seed, place])) for epoch, seed, place in np.ndindex(3, 2, 2)}
+    assert len(made) == 12
+    assert list(draw(rows, 20, epoch=7, seed=[0, 1])) == list(draw(rows, 20, epoch=7, seed=[0, 1]))
+
+
+def test_pairs_are_told_apart_by_both_languages() -> None:
+    data = Dataset.from_dict({
+        "source": list("abcd"),
+        "source_language": ["de", "en", "de", "zh"],
+        "target_language": ["en", "de", "en", "vi"],
+    })  # fmt: skip
+    found = {pair: rows.tolist() for pair, rows in pair_rows(data).items()}
+    assert found == {("de", "en"): [0, 2], ("en", "de"): [1], ("zh", "vi"): [3]}
+    with pytest.raises(
+        ValueError, match="need the columns source_language and target_language: the data set has source"
+    ):
+        pair_rows(data.select_columns(["source"]))
+    assert count_pairs(data) == {pair: len(rows) for pair, rows in found.items()}
+    nameless = Dataset.from_dict({"source_language": ["de", None], "target_language": ["en", "en"]})
+    with pytest.raises(ValueError, match="row 1 of the data set has no language"):
+        pair_rows(nameless)
 
 
 def shared(batch: np.ndarray, keys: np.ndarray) -> bool:
@@ -59,12 +123,6 @@ def test_a_text_more_frequent_than_batches_is_left_out() -> None:
     assert left_out == 6 and not any(shared(batch, keys) for batch in made)
     kept = np.concatenate(made).tolist()
     assert len(kept) == len(set(kept)) == 34 and set(range(10, 40)) <= set(kept)
-
-
-def test_too_few_texts_make_short_batches() -> None:
-    keys = np.tile(np.arange(3, dtype=np.uint64)[:, None], (4, 1))
-    made, left_out = keep_apart(np.split(np.arange(12), 2), keys)
-    assert [len(batch) for batch in made] == [3, 3] and left_out == 6
 
 
 def test_text_that_is_nearly_all_alike_ends_in_time() -> None:

@@ -16,7 +16,6 @@ from st_xling.data.holdout import hold_out
 from st_xling.data.pairs import stream_rows
 from st_xling.data.read import parse_data_spec
 from st_xling.data.samplers import LengthGroupedBatchSampler
-from st_xling.data.sides import check_sides
 from tests.data.test_read import cells, codes, stream_pairs
 from tests.retrieval_files import json_lines, lines
 
@@ -128,14 +127,6 @@ class TestZip:
         assert len(list(small)) == 5
         assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
-    def test_members_of_a_region_and_in_the_current_folder(self, tmp_path: Path) -> None:
-        path = self.archive(tmp_path, {"./x.en-zh_CN.en": "dog\n", "./x.en-zh_CN.zh_CN": "狗\n"})
-        assert cells(load_pairs(path, source_language="zh", target_language="en")) == [("狗", "dog")]
-
-    def test_an_estimate_of_many_rows(self, tmp_path: Path) -> None:
-        path = self.archive(tmp_path, {f"x.de-en.{code}": "Satz über einen Hund\n" * 120_000 for code in ("de", "en")})
-        assert stream_rows(load_pairs(path, stream=True)) == pytest.approx(120_000, rel=0.01)
-
     def test_faults(self, tmp_path: Path) -> None:
         path = self.archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
         with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
@@ -152,59 +143,6 @@ class TestZip:
             load_pairs(tmp_path / "no.zip")
         with pytest.raises(ValueError, match="takes no columns"):
             load_pairs(path, columns=(0, 1))
-
-
-GERMAN = [
-    "Wir haben gestern lange über das Wetter gesprochen.",
-    "Die Kinder spielen jeden Tag im großen Garten.",
-]
-ENGLISH = [
-    "We talked about the weather for a long time yesterday.",
-    "The children play in the large garden every day.",
-]
-DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
-
-
-class TestSides:
-    def spec(self, folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
-        path = folder / "c.tsv"
-        path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
-        return f"de-en={path}"
-
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_a_swap_is_reported_and_nothing_changed(
-        self, tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        spec = self.spec(tmp_path, ENGLISH, GERMAN)
-        (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
-        assert cells(loaded)[0] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
-        (said,) = (record.message for record in caplog.records)
-        for fact in ("source looks like en (40 of 40), expected de", "target looks like de (40 of 40)", "en-de=PATH"):
-            assert fact in said
-
-    def test_another_language_is_reported(self, tmp_path: Path) -> None:
-        loaded = load_data_specs([self.spec(tmp_path, DUTCH, ENGLISH)])
-        (said,) = check_sides(loaded)
-        assert "de-en: source looks like nl (40 of 40), expected de: 0" in said and "swapped" not in said
-
-    def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
-        assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []
-        assert check_sides(load_data_specs([self.spec(tmp_path, ENGLISH, GERMAN, rows=4)])) == []
-        short = load_data_specs([self.spec(tmp_path, ["Taxi!", "Tom"], ["Taxi!", "Tom"])])
-        assert check_sides(short) == []
-        unknown = {"x": load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
-        assert check_sides(unknown) == []
-        (tmp_path / "e.tsv").write_text("a\tb\n", encoding="utf-8")
-        assert check_sides({"x": load_pairs(tmp_path / "e.tsv").select([])}) == []
-
-    def test_real_text(self, real_data: Path) -> None:
-        for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:
-            loaded = load_data_specs([str(path)])
-            assert check_sides(loaded) == []
-            swapped = {
-                name: data.rename_columns({"source": "target", "target": "source"}) for name, data in loaded.items()
-            }
-            assert "swapped" in check_sides(swapped)[0]
 
 
 CHINESE = [("狗", "dog"), ("猫", "cat")]

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import re
-import tracemalloc
 import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset, IterableDataset
+from datasets import Dataset
 
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
-from st_xling.data.leak import BATCH_ROWS
 from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
 
 
@@ -137,26 +136,6 @@ def test_equal_to_the_definition_on_random_text() -> None:
         assert report.as_dict() == reports[0].as_dict()
 
 
-def test_the_memory_is_that_of_the_evaluation_side() -> None:
-    """Three times the training text, read as a stream, takes no more."""
-
-    def rows(count: int) -> Any:
-        for number in range(count):
-            yield {"source": f"Satz Nummer {number}, lang genug", "target": f"Sentence number {number}, long enough"}
-
-    def peak(count: int) -> int:
-        stream = IterableDataset.from_generator(rows, gen_kwargs={"count": count})
-        tracemalloc.start()
-        report = leaks({"t": stream}, {"e": ["Sentence number 5, long enough"]})
-        assert report.train_rows == {"t": count} and report.sets["e"]["text"].leaked == 1
-        _, most = tracemalloc.get_traced_memory()
-        tracemalloc.stop()
-        return most
-
-    peak(10)
-    assert peak(3 * BATCH_ROWS) < 1.5 * peak(BATCH_ROWS)
-
-
 def test_report() -> None:
     report = leaks({"de-en": GERMAN}, {"dev deu": pairs(("Ich weiß!", "I know!"), ("a", "b")), "q": ["c"]})
     lines = report.table().splitlines()
@@ -166,7 +145,7 @@ def test_report() -> None:
     assert lines[3] == "  e.g. de-en row 2: Ich weiß."
     assert lines[4] == "de-en: 1 of 4 training rows in question"
     assert lines[5] == report.signature and len(lines) == 6
-    assert "training rows dropped" in report.as_dropped().table()
+    assert "training rows dropped" in dataclasses.replace(report, dropped=True).table()
     written = json.loads(json.dumps(report.as_dict()))
     assert written["sets"]["dev deu"]["pair"] == {
         "rows": 2,
@@ -214,9 +193,6 @@ def test_only_what_leaks_is_dropped(stream: bool) -> None:
         ({"t": GERMAN}, {}, "got 1 and 0"),
         ({"t": GERMAN}, {"e": []}, "evaluation set 'e' has no sentences"),
         ({"t": GERMAN.select([])}, {"e": ["a"]}, "training set 't' has no sentences"),
-        ({"t": GERMAN}, {"e": "text"}, "'e' must hold sentences: got one text"),
-        ({"t": GERMAN}, {"e": (["a", "b"], ["c"])}, "'e' has sides of unequal length"),
-        ({"t": GERMAN.rename_column("target", "tgt")}, {"e": ["a"]}, "'t' has columns source, tgt; name them"),
     ],
 )
 def test_what_cannot_be_checked(train: dict[str, Any], evaluation: dict[str, Any], message: str) -> None:
@@ -233,7 +209,6 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
         "bucc/de-en.test.gold": "d1\te1\n",
         "queries.txt": "Wo?\n\nWann?\n",
         "dev.de-en.tsv": "Hund\tdog\n",
-        "empty.txt": "\n",
     }
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -254,5 +229,3 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
     assert report.sets["de-en.test gold"]["pair"].leaked == 1
     with pytest.raises(FileNotFoundError):
         load_evaluation_specs([str(tmp_path / "absent.txt")])
-    with pytest.raises(ValueError, match="has no sentences"):
-        load_evaluation_specs([str(tmp_path / "empty.txt")])

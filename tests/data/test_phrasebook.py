@@ -163,24 +163,19 @@ def test_passages_of_a_prefix_a_seed_and_a_choice_of_languages() -> None:
 
 
 @pytest.mark.parametrize(
-    ("call", "message"),
+    ("call", "facts"),
     [
-        (lambda: parallel_phrases("xx", "en"), "language must be one of en, de, fr, es, vi, zh: got 'xx'"),
         (lambda: parallel_phrases("de", "english"), "got 'english'; did you mean 'en'"),
-        (lambda: parallel_phrases("de", "de"), "source and target must differ: got 'de' for both"),
-        (lambda: parallel_phrases("de", "en", split="valid"), "split must be one of train, dev, test: got 'valid'"),
-        (lambda: parallel_phrases("de", "en", size=0), "size must be at least 1: got size=0"),
-        (lambda: phrase_sentences("en", size=15_001), "at most 15000, .* sentences in the train split .*size=15001"),
-        (lambda: phrase_sentences("pt"), "language must be one of"),
-        (lambda: mining_phrases(size=10, gold=11), "gold must lie between 0 and size: got gold=11 for size=10"),
-        (lambda: mining_phrases(size=10, gold=-1), "gold must lie between 0 and size: got gold=-1"),
-        (lambda: mining_phrases(size=2000, gold=100), "size=2000 with gold=100 need 3900 .* test split .* 3000"),
-        (lambda: mining_phrases(split="all"), "split must be one of train, dev, test: got 'all'"),
-        (lambda: phrase_passages(["de"], split="all"), "split must be one of train, dev, test: got 'all'"),
-        (lambda: phrase_passages(["de"], split="dev", size=601), "at most 600, .* questions in the dev split"),
-        (lambda: phrase_passages(["ru"]), "language must be one of en, de, fr, es, vi, zh: got 'ru'"),
+        (lambda: phrase_sentences("pt"), "got 'pt'"),
+        (lambda: mining_phrases("ru"), "got 'ru'"),
+        (lambda: phrase_passages(["ru"]), "got 'ru'"),
+        (lambda: parallel_phrases("de", "en", split="valid"), "train, dev, test: got 'valid'"),
+        (lambda: phrase_sentences("en", size=15_001), "train .* 15000 .*size=15001"),
+        (lambda: mining_phrases(size=10, gold=11), "gold=11 for size=10"),
+        (lambda: mining_phrases(size=2000, gold=100), "test .* 3000 .*size=3900"),
+        (lambda: phrase_passages(["de"], split="dev", size=601), "dev .* 600 .*size=601"),
     ],
 )
-def test_errors_say_what_to_do(call, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_errors_name_what_came(call, facts: str) -> None:
+    with pytest.raises(ValueError, match=facts):
         call()

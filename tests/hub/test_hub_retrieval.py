@@ -11,8 +11,8 @@ import datasets
 import pytest
 from datasets import Dataset
 
-from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
+from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
 from st_xling.utils.text import ParallelTextError
 from tests.hub.hub_server import Hub
 

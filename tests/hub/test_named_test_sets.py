@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from st_xling.data import hub_test_sets
-from st_xling.data.hub_test_sets import HUB_TEST_SETS, hub_pairs
+from st_xling.data import test_sets
 from st_xling.data.phrasebook import parallel_phrases
+from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from tests.hub.hub_server import Hub
 
 pytest_plugins = ["tests.hub.publishing"]
@@ -92,7 +92,7 @@ def test_languages_of_a_set(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     table = Dataset.from_dict({"tatoeba": tatoeba, "ntrex": ntrex}[name](texts))
-    monkeypatch.setattr(hub_test_sets, "_table", lambda name: table)
+    monkeypatch.setattr(test_sets, "_table", lambda name: table)
     if isinstance(columns, str):
         with pytest.raises(ValueError, match=columns):
             hub_pairs(name, source, target)

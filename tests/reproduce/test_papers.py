@@ -16,7 +16,7 @@ from st_xling.models import tiny_encoder
 from st_xling.reproduce import load_paper, paper_names, reproduce
 from st_xling.reproduce.paper import SCALES, Paper
 from tests.commands import parse
-from tests.data.reranking.insurance_files import CHINESE, ENGLISH, write_translation, write_v2
+from tests.data.reranking.aligned_sentences import CHINESE, ENGLISH, write_translation, write_v2
 
 #: As the papers number them, without pictures of states; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {

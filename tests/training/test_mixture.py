@@ -12,8 +12,8 @@ import pytest
 from datasets import Dataset, IterableDataset
 
 from st_xling.cli import main
+from st_xling.data.language_texts import read_all_others
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.retrieval.training_text import read_all_others
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.models import tiny_encoder
 from st_xling.training import TrainingOptions, load_recipe, mixture, train

@@ -11,8 +11,7 @@ from datasets import Dataset
 from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder.losses import MultipleNegativesRankingLoss
 
-from st_xling.data.reranking.negatives import with_negatives
-from st_xling.data.reranking.pairs import labeled_dataset
+from st_xling.data.reranking.pairs import labeled_dataset, with_negatives
 from st_xling.data.reranking.strategies import merged
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.models.cross_encoder import tiny_cross_encoder

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.stream_mixture import mix_streams
+from st_xling.data.samplers import mix_streams
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.training import CrossLingualTrainer, load_recipe, mixture, train
 from tests.training.children import Death, Outcome, st_xling

@@ -19,12 +19,9 @@ from st_xling.utils.text import plain_or_packed
 PARTS = {"train": "train", "dev": "valid", "test": "test"}
 """Our name of a split → that of its file."""
 
-POOL = 500
-"""Candidates of a question in the paper's sets."""
-
 _ANSWERS = "InsuranceQA.label2answer.token.encoded"
 _JSON_ANSWERS = ("pool/answers.json", "answers.json")
-_POOLS = "InsuranceQA.question.anslabel.token.{pool}.pool.solr.{part}.encoded"
+_POOLS = "InsuranceQA.question.anslabel.token.500.pool.solr.{part}.encoded"  # pools of 500 answers, as in the paper
 
 
 @dataclass(frozen=True)
@@ -47,16 +44,11 @@ class PooledQuestions:
     query_ids: Sequence[str]
     passage_ids: Sequence[str]
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes, in the order of ``queries``."""
-        return tuple(self.queries)
-
     def __len__(self) -> int:
         return len(self.query_ids)
 
     def select(self, rows: Iterable[int]) -> PooledQuestions:
-        """The questions of these numbers, in this order, with their pools."""
+        """Return the questions of these numbers, in this order, with their pools."""
         chosen = [int(row) for row in rows]
         return replace(
             self,
@@ -66,17 +58,14 @@ class PooledQuestions:
             query_ids=[self.query_ids[row] for row in chosen],
         )
 
-    def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
-        """Pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
+    def aligned_pairs(self, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
+        """Make pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
 
         Questions whose pool has no ground truth are skipped, as the paper does.
 
         Args:
             negatives_per_positive: Drawn from the question's own pool for each relevant answer, as far as it reaches.
-            hard_negatives: Of no effect: all of a pool were retrieved for their likeness to the question.
-            seed: Of the draw.
-        Raises:
-            ValueError: No pool holds a ground truth.
+            seed: Seed of the draw.
         """
         rng = np.random.default_rng(seed)
         rows: list[tuple[int, int, int]] = []
@@ -85,13 +74,11 @@ class PooledQuestions:
             others = [number for number in pool if number not in set(truths)]
             drawn = rng.permutation(len(others))[: negatives_per_positive * len(right)]
             rows += [(row, number, 1) for number in right] + [(row, others[place], 0) for place in drawn.tolist()]
-        if not rows:
-            raise ValueError(f"expected pools with ground truths to train on: got none in {len(self):,} questions.")
         questions, answers, labels = map(list, zip(*rows))
         return AlignedPairs(pick(self.queries, questions), pick(self.passages, answers), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
-        """Pools to test on; options as of :meth:`QuestionAnswering.pools`."""
+        """Make pools to test on; options as of :meth:`QuestionAnswering.pools`."""
         return candidate_pools(
             self.queries,
             self.passages,
@@ -112,8 +99,8 @@ def is_insurance_qa(folder: Path) -> bool:
     return folder.is_dir() and _find(folder, _ANSWERS, *_JSON_ANSWERS) is not None
 
 
-def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool: int | None = None) -> PooledQuestions:
-    """The questions of one split, each with its pool of answers.
+def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> PooledQuestions:
+    """Read the questions of one split, each with its pool of 500 answers.
 
     Two layouts are known by their files. InsuranceQA v2 (English): ``vocabulary``,
     ``InsuranceQA.label2answer.token.encoded`` and ``InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded``,
@@ -127,20 +114,17 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
     Args:
         folders: Language → folder.
         split: ``train``, ``dev`` or ``test``.
-        pool: Size of v2's pools: 100, 500, 1000 or 1500; by default 500, as in the paper.
     Raises:
-        FileNotFoundError: A file is missing.
-        ValueError: Faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
-            folders that differ in their questions' ground truths; ``pool`` without a folder in v2's layout.
+        FileNotFoundError: If a file is missing.
+        ValueError: For faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
+            and folders that differ in their questions' ground truths.
     Source:
         Feng et al. 2015 (InsuranceQA); Chen et al. 2020 (XPR), section V-A-2.
     """
     encoded = {code: folder for code, folder in folders.items() if _find(folder, _ANSWERS) is not None}
-    if pool is not None and not encoded:
-        raise ValueError(f"pool={pool} chooses one of InsuranceQA v2's pools: the translation has one; leave it out.")
     part = PARTS[split]
     read = {
-        code: _read_encoded(folder, part, pool or POOL) if code in encoded else _read_translated(folder, part, code)
+        code: _read_encoded(folder, part) if code in encoded else _read_translated(folder, part, code)
         for code, folder in folders.items()
     }
     # The pools are those of v2 where it is there: the translation lists negatives that no search has ranked.
@@ -156,12 +140,8 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
     labels = dict.fromkeys(label for place in (2, 1) for question in first for label in question[place])
     numbers = {label: number for number, label in enumerate(labels)}
     for code, (answers, _) in read.items():
-        lacking = [label for label in labels if label not in answers]
-        if lacking:
-            raise ValueError(
-                f"{folders[code]}: expected an answer for every label, got none for {len(lacking):,}, such as "
-                f"{lacking[0]}; is it of another version?"
-            )
+        if lacking := [label for label in labels if label not in answers]:
+            raise ValueError(f"{folders[code]} has no answer for {len(lacking):,} labels, such as {lacking[0]}.")
     truths, pools = ([[numbers[label] for label in dict.fromkeys(row[place])] for row in first] for place in (1, 2))
     return PooledQuestions(
         {code: [text for text, _, _ in questions] for code, (_, questions) in read.items()},
@@ -173,15 +153,14 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train", pool
     )
 
 
-def _read_encoded(folder: Path, part: str, pool: int) -> _Release:
+def _read_encoded(folder: Path, part: str) -> _Release:
     faults = FaultLog(can_skip=False, what="InsuranceQA")
     vocabulary: dict[str, str] = {index: word for _, _, (index, word) in _cells(folder, "vocabulary", 2, faults)}
 
     def decoded(path: Path, number: int, text: str) -> str:
         words = text.split()
-        unknown = [word for word in words if word not in vocabulary]
-        if unknown or not words:
-            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary" if unknown else "no words")
+        if unknown := [word for word in words if word not in vocabulary]:
+            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary")
         return " ".join(vocabulary.get(word, "") for word in words)
 
     answers = {
@@ -189,9 +168,7 @@ def _read_encoded(folder: Path, part: str, pool: int) -> _Release:
     }
     questions = [
         (decoded(path, number, question), truths.split(), listed.split())
-        for number, path, (_, question, truths, listed) in _cells(
-            folder, _POOLS.format(pool=pool, part=part), 4, faults
-        )
+        for number, path, (_, question, truths, listed) in _cells(folder, _POOLS.format(part=part), 4, faults)
     ]
     faults.finalize()
     return answers, questions
@@ -220,7 +197,7 @@ def _read_translated(folder: Path, part: str, language: str) -> _Release:
 
 
 def _find(folder: Path, *names: str) -> Path | None:
-    """The first of some files that is there, perhaps packed."""
+    """Find the first of some files that is there, perhaps packed."""
     return next(filter(Path.is_file, (plain_or_packed(folder / name) for name in names)), None)
 
 

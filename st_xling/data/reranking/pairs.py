@@ -1,4 +1,4 @@
-"""The same query-passage pairs in several languages, which of them say the same, and their rows as a data set."""
+"""The same query-passage pairs in several languages, which of them mean the same, and negatives among them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.data.text_columns import text_hashes
+from st_xling.data.text_columns import find_sorted, text_hashes
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -21,6 +21,7 @@ KEY_COLUMNS = ("query_key", "passage_key")
 """Further columns where pairs are aligned: 64 bits that texts of one meaning share, in any language."""
 
 _SHOWN = 5  # faulty rows that an error message lists; the rest are only counted
+_ROUNDS = 50  # of draws, before the rows that still lack items are filled one by one
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,16 @@ class AlignedPairs:
             texts = {language: _as_list(column) for language, column in getattr(self, name).items()}
             object.__setattr__(self, name, texts)
         labels = _as_list(self.labels)
-        if bad := [row for row, label in enumerate(labels) if isinstance(label, str) or label not in (0, 1)]:
+        if bad := [row for row, label in enumerate(labels) if label not in (0, 1)]:
             got = ", ".join(dict.fromkeys(repr(labels[row]) for row in bad[:_SHOWN]))
             raise ValueError(
                 f"labels must be 0 or 1: got {got} in rows {listed_rows(bad)}; make graded labels binary first "
                 "(relevant or not)."
             )
         object.__setattr__(self, "labels", np.asarray(labels, np.int64).tolist())
-        columns = [(code, column) for each in (self.queries, self.passages) for code, column in each.items()]
-        if not columns or self.queries.keys() != self.passages.keys():
+        if not self.queries or self.queries.keys() != self.passages.keys():
             raise ValueError("queries and passages must be in the same languages, one or more.")
-        for code, column in columns:
+        for code, column in [*self.queries.items(), *self.passages.items()]:
             if len(column) != len(labels):
                 raise ValueError(f"{code} has {len(column)} texts for {len(labels)} labels; align them row by row.")
 
@@ -85,13 +85,13 @@ class AlignedPairs:
         return len(self.labels)
 
     def select(self, rows: Iterable[int]) -> AlignedPairs:
-        """The rows of these numbers, in this order."""
+        """Return the rows of these numbers, in this order."""
         numbers = [int(row) for row in rows]
         labels = [self.labels[row] for row in numbers]
         return AlignedPairs(pick(self.queries, numbers), pick(self.passages, numbers), labels)
 
     def in_languages(self, rows: np.ndarray, query_codes: np.ndarray, passage_codes: np.ndarray) -> Dataset:
-        """Labeled rows, query and passage each in the language chosen for it.
+        """Return labeled rows, query and passage each in the language chosen for it.
 
         Args:
             rows: Row of each pair, in the order to give them; a row may come several times. *Shape:* ``(pairs,)``
@@ -113,7 +113,7 @@ class AlignedPairs:
 
 
 def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str, list[str]]:
-    """The texts of these rows, in each language."""
+    """Return the texts of these rows, in each language."""
     return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
@@ -126,7 +126,12 @@ def labeled_dataset(
     *,
     keys: Sequence[np.ndarray] = (),
 ) -> Dataset:
-    """One row a pair, in the order given; ``keys`` are of queries and of passages. *Shape:* ``(pairs,)`` each"""
+    """Make a data set of one row a pair, in the order given; all arguments are row-aligned.
+
+    Args:
+        queries, passages, labels, query_languages, passage_languages: Columns. *Shape:* ``(pairs,)`` each
+        keys: Keys of queries and of passages, see :attr:`AlignedPairs.keys`. *Shape:* ``(pairs,)`` each
+    """
     import pyarrow as pa
     from datasets import Dataset
 
@@ -140,8 +145,8 @@ def labeled_dataset(
 
 
 def known_languages(requested: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    """``requested`` without repetitions; a ``ValueError`` if one is not among those known, or there is none."""
-    languages = tuple(dict.fromkeys([requested] if isinstance(requested, str) else requested))
+    """Return ``requested`` without repetitions; raise ``ValueError`` if one is not among those known, or for none."""
+    languages = tuple(dict.fromkeys(requested))
     unknown = [language for language in languages if language not in known]
     if unknown or not languages:
         raise ValueError(f"expected languages out of {', '.join(known)}: got {', '.join(unknown) or 'none'}.")
@@ -149,12 +154,12 @@ def known_languages(requested: Iterable[str], known: Sequence[str]) -> tuple[str
 
 
 def listed_rows(rows: Sequence[int]) -> str:
-    """The first few numbers, and how many more there are."""
+    """Return the first few numbers, and how many more there are."""
     return ", ".join(map(str, rows[:_SHOWN])) + (f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else "")
 
 
 def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
-    """A number for each row, shared by rows whose texts have the same leak key in any one column, and so on from these.
+    """Number the rows; those share a number whose texts have the same leak key in any one column, and so on from these.
 
     Args:
         columns: One aligned column of texts for each language. *Shape:* ``(rows,)`` each
@@ -168,7 +173,7 @@ def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
 
 
 def joined_classes(columns: Sequence[np.ndarray]) -> np.ndarray:
-    """The same of numbers: rows that share a number in any one column are of one class. *Shape:* ``(rows,)`` each"""
+    """Do the same with numbers: rows that share one in any column are of one class. *Shape:* ``(rows,)`` each"""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -189,8 +194,9 @@ def joined_classes(columns: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _class_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """A key for each class of rows, which other data with the same texts give too: the hash of the leak key of the
-    class's first text in the first language, uint64. *Shape:* ``(rows,)``
+    """Return a key for each class of rows, which other data with the same texts have too. *Shape:* ``(rows,)``, uint64
+
+    It is the hash of the leak key of the class's first text in the first language.
     """
     hashes = []
     for column in columns:
@@ -203,3 +209,127 @@ def _class_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
 
 def _as_list(column: Any) -> list[Any]:
     return column if isinstance(column, list) else list(column[:])
+
+
+def draw_negatives(
+    pairs: AlignedPairs, *, negatives_per_positive: int = 1, symmetric: bool = False, seed: int = 0
+) -> np.ndarray:
+    """Draw, for each positive pair, rows whose passages are not relevant to its query.
+
+    A row never serves whose passage is, under the leak key and in *any* language, the positive's own, another relevant
+    one of the same query (the same in any language), or the query itself. The negatives of a positive differ from each
+    other in the same sense. Each distinct passage is as likely as any other, however often it occurs.
+
+    Args:
+        pairs: Pairs in any number of languages, labeled negatives among them or not.
+        negatives_per_positive: Drawn for each row of label 1.
+        symmetric: Query and passage are of one kind, as in paraphrase identification: whoever is a paraphrase of a
+            paraphrase, as query or as passage, counts as the same.
+        seed: Of the draw.
+    Returns:
+        Row numbers, in the order of the rows of label 1. *Shape:* ``(positives, negatives_per_positive)``
+    Raises:
+        ValueError: If some positive has too few other passages.
+    """
+    positives = np.flatnonzero(np.asarray(pairs.labels, bool))
+    queries, passages, forbidden = _classes(pairs, positives, symmetric)
+    items, first_rows = np.unique(passages, return_index=True)
+    places, known = find_sorted(items, forbidden[:, 1])
+    met = np.stack([forbidden[known, 0], places[known]], axis=1)
+    return first_rows[draw_apart(queries[positives], met, len(items), each=negatives_per_positive, seed=seed)]
+
+
+def with_negatives(
+    pairs: AlignedPairs, *, negatives_per_positive: int = 1, symmetric: bool = False, seed: int = 0
+) -> AlignedPairs:
+    """Return the pairs, then the negatives that :func:`draw_negatives` finds, positive by positive, with label 0.
+
+    Args, Raises: as :func:`draw_negatives`.
+    """
+    drawn = draw_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=symmetric, seed=seed)
+    positives = np.flatnonzero(np.asarray(pairs.labels, bool))
+    rows = range(len(pairs))
+    return AlignedPairs(
+        pick(pairs.queries, [*rows, *np.repeat(positives, drawn.shape[1]).tolist()]),
+        pick(pairs.passages, [*rows, *drawn.ravel().tolist()]),
+        [*pairs.labels, *[0] * drawn.size],
+    )
+
+
+def _classes(pairs: AlignedPairs, positives: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return a class for each query and each passage, and which query must not meet which passage, in classes."""
+    hashed: dict[int, np.ndarray] = {}  # by identity: queries and passages of parallel text are the same lists
+    for column in (*pairs.queries.values(), *pairs.passages.values()):
+        if id(column) not in hashed:
+            hashed[id(column)] = text_hashes(column)
+    hashes = [(hashed[id(pairs.queries[code])], hashed[id(pairs.passages[code])]) for code in pairs.languages]
+    rows = len(pairs)
+    if symmetric:
+        # Queries above passages, and one more column that joins the two of each positive.
+        partner = np.arange(2 * rows, dtype=np.uint64)
+        partner[rows + positives] = positives
+        both = joined_classes([*(np.concatenate(columns) for columns in hashes), partner])
+        queries, passages = both[:rows], both[rows:]
+        return queries, passages, np.stack([queries, queries], axis=1)
+    queries = joined_classes([query for query, _ in hashes])
+    passages = joined_classes([passage for _, passage in hashes])
+    forbidden = [np.stack([queries[positives], passages[positives]], axis=1)]
+    for query, passage in hashes:  # passages that repeat the query
+        texts, first = np.unique(passage, return_index=True)
+        places, known = find_sorted(texts, query)
+        forbidden.append(np.stack([queries[known], passages[first[places[known]]]], axis=1))
+    return queries, passages, np.concatenate(forbidden)
+
+
+def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, each: int, seed: int = 0) -> np.ndarray:
+    """Draw ``each`` different items for every row, uniformly among those that its asker does not forbid.
+
+    Work and memory grow with rows x each: faulty draws alone are drawn again.
+
+    Args:
+        askers: Who asks in each row, a number from 0. *Shape:* ``(rows,)``
+        forbidden: Asker and item that must not meet. *Shape:* ``(forbidden, 2)``
+        items: How many there are; they are 0, 1, …
+        each: Items a row.
+        seed: Seed of the draw.
+    Returns:
+        Items. *Shape:* ``(rows, each)``
+    Raises:
+        ValueError: If some row has fewer than ``each`` items left.
+    """
+    rng = np.random.default_rng(seed)
+    # An asker and an item as one number; sorted, so that pairs can be looked up.
+    met = np.unique(forbidden[:, 0] * items + forbidden[:, 1])
+    allowed = items - np.bincount(met // items if items else met, minlength=int(askers.max(initial=-1)) + 1)[askers]
+    short = np.flatnonzero(allowed < each)
+    if len(short):
+        raise ValueError(
+            f"cannot draw {each} negatives for each positive: {len(short)} of {len(askers)} have fewer passages that "
+            f"are neither relevant nor a translation or duplicate of a relevant one, the fewest {allowed.min()}; "
+            "lower negatives_per_positive, or add pairs."
+        )
+    drawn = np.full((len(askers), each), -1, np.int64)
+    rows = np.arange(len(askers) if each else 0)
+    for _ in range(_ROUNDS):
+        if not len(rows):
+            return drawn
+        blank = drawn[rows] < 0
+        tried = np.where(blank, rng.integers(items, size=blank.shape), drawn[rows])
+        refused = blank & (find_sorted(met, askers[rows, None] * items + tried)[1] | _repeated(tried, blank))
+        drawn[rows] = np.where(refused, -1, tried)
+        rows = rows[refused.any(1)]
+    # Rows that forbid nearly everything: what is left is listed.
+    for row in rows.tolist():
+        free = ~find_sorted(met, askers[row] * items + np.arange(items))[1] & ~np.isin(np.arange(items), drawn[row])
+        blanks = drawn[row] < 0
+        drawn[row, blanks] = rng.permutation(np.flatnonzero(free))[: blanks.sum()]
+    return drawn
+
+
+def _repeated(values: np.ndarray, blank: np.ndarray) -> np.ndarray:
+    """Return true where a new value is one that the row has already, or has twice now. *Shape:* ``(rows, each)``"""
+    order = np.argsort(values * 2 + blank, axis=1, kind="stable")  # what was drawn before comes before what is new
+    ordered = np.take_along_axis(values, order, 1)
+    again = np.zeros(values.shape, bool)
+    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], 1)
+    return again

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
+from st_xling.data.pairs import Sample
 from st_xling.data.reranking.pairs import AlignedPairs, known_languages, listed_rows, same_text_classes
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
-from st_xling.data.sample import Sample
 
 logger = logging.getLogger(__name__)
 
@@ -68,9 +68,6 @@ class CandidatePools(Sequence[CandidatePool]):
     def __getitem__(self, place: Any) -> Any:
         return self.pools[place]
 
-    def __iter__(self) -> Iterator[CandidatePool]:
-        return iter(self.pools)
-
 
 def candidate_pools(
     queries: Mapping[str, Sequence[str]],
@@ -86,7 +83,7 @@ def candidate_pools(
     without_relevant: WithoutRelevant = "exclude",
     seed: int = 0,
 ) -> CandidatePools:
-    """The paper's test sets: each query in a language that is drawn, its candidates split evenly over the languages.
+    """Make the paper's test sets: each query in a drawn language, its candidates split evenly over the languages.
 
     For two languages exactly half of the candidates are in the one and half in the other, drawn for each query anew; of
     an odd number, or over more languages, every language has floor or ceil of an even share, chosen by a draw. The
@@ -108,13 +105,11 @@ def candidate_pools(
             ``"keep"``, ``"error"``. A warning counts them.
         seed: Of all draws.
     Raises:
-        ValueError: Texts that are not aligned; a number of no passage; unanswered queries, if these are an error.
+        ValueError: If there are unanswered queries and these are an error.
     Source:
         IEEE Access 2020, section V-A-2.
     """
-    if max_candidates is not None and max_candidates < 1:
-        raise ValueError(f"max_candidates must be 1 or more: got {max_candidates}.")
-    n_queries, n_passages = _rows(queries, "queries"), _rows(passages, "passages")
+    n_queries, n_passages = (len(next(iter(columns.values()))) for columns in (queries, passages))
     rng = np.random.default_rng(seed)
     query_codes = known_languages(query_languages or queries, tuple(queries))
     passage_codes = known_languages(passage_languages or passages, tuple(passages))
@@ -174,21 +169,13 @@ def candidate_pools(
     return CandidatePools(tuple(pools), len(empty), len(unanswered), signature)
 
 
-def _rows(columns: Mapping[str, Sequence[str]], name: str) -> int:
-    lengths = {language: len(column) for language, column in columns.items()}
-    if not lengths or len(set(lengths.values())) > 1:
-        got = ", ".join(f"{count} in {language}" for language, count in lengths.items()) or "no language"
-        raise ValueError(f"{name} must be the same in every language, row by row: got {got}; align them first.")
-    return next(iter(lengths.values()))
-
-
 def pools_of_pairs(
     pairs: AlignedPairs,
     *,
     candidates: Literal["own", "all"] = "own",
     **options: Any,
 ) -> CandidatePools:
-    """Pools of labeled pairs, as of InsuranceQA: the rows of one query are its pool.
+    """Make pools of labeled pairs, as of InsuranceQA: the rows of one query are its pool.
 
     Rows belong to one query, and show one passage, if their texts have the same leak key in any language. A passage
     that a query has twice is one candidate, relevant if either row is.
@@ -224,14 +211,14 @@ def read_retrieval(
     sample: Sample = Sample(),  # noqa: B008
     seed: int = 0,
 ) -> CandidatePools:
-    """Every passage a candidate for every query, in every language in which the queries are there.
+    """Make every passage a candidate for every query, in every language in which the queries are there.
 
     No language is drawn: a query that is there in three languages makes three pools.
 
     Args:
         folder: In a layout of :func:`~st_xling.data.retrieval.read_retrieval_set`: BEIR's, with ``queries.xx.jsonl``
             for each language of the queries, Mr.TyDi's or MIRACL's. A passage's title is put before its text.
-        language: Of the passages, which the files do not say.
+        language: Language of the passages, which the files do not name.
         split: Of queries and qrels.
         query_languages: To read; by default all that are there, in the order of their names.
         max_candidates: Draw so many passages for each query where there are more; the relevant ones always stay. The
@@ -270,7 +257,7 @@ def read_retrieval(
 
 
 def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
-    """``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is not named.
+    """Return ``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is missing.
 
     Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """

@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.data.phrasebook_spec import PASSAGES, phrase_sample, read_phrase_passages
-from st_xling.data.reranking.negatives import draw_apart
-from st_xling.data.reranking.pairs import AlignedPairs, pick, same_text_classes
+from st_xling.data.phrasebook import phrase_passages
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, pick, same_text_classes
 from st_xling.data.reranking.pools import CandidatePools, candidate_pools
-from st_xling.data.spec import DataSpec
+from st_xling.data.spec import DataSpec, phrase_sample
 from st_xling.data.squad_form import SquadFile, read_squad
 from st_xling.data.text_columns import text_hashes
 
@@ -40,7 +39,6 @@ class QuestionAnswering:
         question_passages: Number of the paragraph that holds the answer. *Shape:* ``(questions,)``
         passage_ids: Article and number in it, ``Super_Bowl_50/0``. *Shape:* ``(passages,)``
         passage_articles: Number of each paragraph's article. *Shape:* ``(passages,)``
-        articles: Titles; ``article 7`` where there is none.
         faults: Reasons for skipped rows, with counts, as ``"zh: answer not in its paragraph"``.
     """
 
@@ -50,16 +48,10 @@ class QuestionAnswering:
     question_passages: Sequence[int]
     passage_ids: Sequence[str]
     passage_articles: Sequence[int]
-    articles: Sequence[str]
     faults: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Codes, in the order of ``questions``."""
-        return tuple(self.questions)
-
     def split(self, shares: Mapping[str, float], *, seed: int = 0) -> dict[str, QuestionAnswering]:
-        """Cut by article, so that no paragraph, nor its neighbor, is in two parts.
+        """Divide by article, so that no paragraph, nor its neighbor, is in two parts.
 
         Args:
             shares: Name → share of the articles; they sum to 1. Every part gets an article at least. The last parts are
@@ -68,11 +60,12 @@ class QuestionAnswering:
         Raises:
             ValueError: Shares that do not sum to 1; fewer articles than parts.
         """
-        parts = deal(len(self.articles), shares, seed)
-        return {name: self.only_articles(numbers.tolist()) for name, numbers in parts.items()}
+        articles = np.unique(self.passage_articles)
+        parts = deal(len(articles), shares, seed)
+        return {name: self.only_articles(articles[numbers]) for name, numbers in parts.items()}
 
     def only_questions(self, rows: Iterable[int]) -> QuestionAnswering:
-        """Some of the questions, by number; every paragraph stays, as a candidate."""
+        """Return some of the questions, by number; every paragraph stays, as a candidate."""
         chosen = list(rows)
         return replace(
             self,
@@ -81,57 +74,47 @@ class QuestionAnswering:
             question_passages=[self.question_passages[row] for row in chosen],
         )
 
-    def only_articles(self, numbers: Iterable[int]) -> QuestionAnswering:
-        """The questions and paragraphs of some articles; a ``ValueError`` if there is no question among them."""
-        chosen = sorted(set(numbers))
-        articles = {article: place for place, article in enumerate(chosen)}
-        shown = [row for row, article in enumerate(self.passage_articles) if article in articles]
+    def only_articles(self, numbers: np.ndarray) -> QuestionAnswering:
+        """Return the questions and paragraphs of some articles; raise ``ValueError`` if there is no question."""
+        shown = np.flatnonzero(np.isin(self.passage_articles, numbers)).tolist()
         places = {row: place for place, row in enumerate(shown)}
         questions = [row for row, passage in enumerate(self.question_passages) if passage in places]
         if not questions:
-            raise ValueError(f"expected articles with questions: got {len(chosen)} articles without any; take more.")
+            raise ValueError(f"expected articles with questions: got {len(numbers)} articles without any; take more.")
         return replace(
-            self,
-            questions=pick(self.questions, questions),
+            self.only_questions(questions),
             passages=pick(self.passages, shown),
-            question_ids=[self.question_ids[row] for row in questions],
             question_passages=[places[self.question_passages[row]] for row in questions],
             passage_ids=[self.passage_ids[row] for row in shown],
-            passage_articles=[articles[self.passage_articles[row]] for row in shown],
-            articles=[self.articles[number] for number in chosen],
+            passage_articles=[self.passage_articles[row] for row in shown],
         )
 
     def relevant(self) -> list[list[int]]:
-        """The relevant paragraphs of each question: its own, and those of questions that read the same."""
+        """Return the relevant paragraphs of each question: its own, and those of questions that read the same."""
         classes = same_text_classes(list(self.questions.values())).tolist()
         of_class: dict[int, set[int]] = {}
         for number, passage in zip(classes, self.question_passages):
             of_class.setdefault(number, set()).add(passage)
         return [sorted(of_class[number]) for number in classes]
 
-    def aligned_pairs(self, *, negatives_per_positive: int = 1, hard_negatives: int = 0, seed: int = 0) -> AlignedPairs:
-        """Pairs to train on: each question with its own paragraph, label 1, then with drawn ones, label 0.
+    def aligned_pairs(self, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
+        """Make pairs to train on: each question with its own paragraph, label 1, then with drawn ones, label 0.
 
         Args:
             negatives_per_positive: Paragraphs of this set that do not answer the question; also those that no question
                 is about.
-            hard_negatives: How many of them come from the same article, as far as it has so many.
-            seed: Of the draw.
+            seed: Seed of the draw.
         Raises:
-            ValueError: Too few other paragraphs.
+            ValueError: If there are too few other paragraphs.
         """
         # Forbidden are all relevant paragraphs, also those of questions that read the same.
         questions, own = np.arange(len(self.question_ids)), np.asarray(self.question_passages)
-        articles = np.asarray(self.passage_articles)
         forbidden = [(query, passage) for query, passages in enumerate(self.relevant()) for passage in passages]
         drawn = draw_apart(
             questions,
             np.array(forbidden, np.int64).reshape(-1, 2),
             len(self.passage_ids),
             each=negatives_per_positive,
-            hard=hard_negatives,
-            groups=articles,
-            own_groups=articles[own],
             seed=seed,
         )
         queries = [*questions.tolist(), *np.repeat(questions, negatives_per_positive).tolist()]
@@ -140,7 +123,7 @@ class QuestionAnswering:
         return AlignedPairs(pick(self.questions, queries), pick(self.passages, passages), labels)
 
     def pools(self, **options: Any) -> CandidatePools:
-        """Pools to test on: all paragraphs of this set for each question.
+        """Make pools to test on: all paragraphs of this set for each question.
 
         Args:
             **options: Languages, ``max_candidates``, ``without_relevant`` and ``seed`` of
@@ -157,10 +140,10 @@ class QuestionAnswering:
 
 
 def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswering:
-    """The same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
+    """Read the same questions from one file a language: XQuAD, MLQA, BiPaR, all in SQuAD's form.
 
-    Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that says
-    otherwise) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
+    Files that run parallel (the same articles, paragraphs and questions in the same order, and no id that contradicts
+    this) are aligned by place; others by question id, which leaves out what is not in every file. A paragraph that
     a file repeats is one paragraph. Relevant is the paragraph that the question belongs to, which must hold the answer;
     another that happens to hold the same words ("three") is not, though the paper's wording would allow it. Questions
     without an answer, or whose answer is not in their paragraph in some language, are skipped and counted.
@@ -171,8 +154,6 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
         FileNotFoundError: A file is not there.
         ValueError: No file; a file that is not of this form; files that cannot be aligned; no question is left.
     """
-    if not paths:
-        raise ValueError("expected a file for each language: got none; pass e.g. {'en': 'xquad.en.json'}.")
     files = {language: read_squad(path) for language, path in paths.items()}
     passages, questions, faults = _aligned(files)
     if not questions:
@@ -201,13 +182,12 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> QuestionAnswerin
         [passage for _, passage in questions],
         ids,
         articles,
-        list(titles),
         faults,
     )
 
 
 def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Row, int]], Counter[str]]:
-    """Paragraphs that say the same, questions that do with the place of the paragraphs that answer them, and faults.
+    """Align paragraphs, and questions with the place of the paragraphs that answer them, and count faults.
 
     Questions are aligned by place where the files run parallel, else by id. Where they disagree on which paragraphs
     belong together, the most questions win, and the others are skipped and counted.
@@ -229,7 +209,7 @@ def _aligned(files: Mapping[str, SquadFile]) -> tuple[list[_Row], list[tuple[_Ro
         tuple(own[file.questions[number].paragraph] for own, file, number in zip(first_places, files.values(), row))
         for row in questions
     ]
-    # Rows of paragraphs that might belong together, each with the questions that say so.
+    # Rows of paragraphs that might belong together, each with the number of questions in them.
     votes = Counter({tuple(own[number] for own, number in zip(first_places, row)): 0 for row in paragraphs})
     votes.update(answers)
     # The rows of most votes in which no paragraph comes twice; of equal votes the first stays first.
@@ -269,25 +249,19 @@ def _runs_parallel(one: SquadFile, other: SquadFile) -> bool:
 
 
 def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
-    places: list[dict[str, int]] = []
+    """Return the numbers of the questions that every file has, and count the others."""
+    places = []
     for file in files.values():
-        known: dict[str, int] = {}
-        for number, question in enumerate(file.questions):
-            if not question.identity or question.identity in known:
-                what = "comes twice" if question.identity else "is missing"
-                raise ValueError(
-                    f"{file.path}: the files do not run parallel, so each question needs an id of its own: the id "
-                    f"{question.identity!r} of question {number} {what}; give every question one."
-                )
-            known[question.identity] = number
+        known = {question.identity: number for number, question in enumerate(file.questions)}
+        if len(known) < len(file.questions) or "" in known:
+            raise ValueError(
+                f"{file.path}: the files do not run parallel, so each question needs an id of its own: got "
+                f"{len(known)} ids for {len(file.questions)} questions; give every question one."
+            )
         places.append(known)
     shared = [identity for identity in places[0] if all(identity in known for known in places[1:])]
     if not shared:
-        got = ", ".join(
-            f"{len(file.titles)} articles, {len(file.paragraphs)} paragraphs and {len(file.questions)} questions in "
-            f"{language}"
-            for language, file in files.items()
-        )
+        got = ", ".join(f"{len(known)} ids in {language}" for language, known in zip(files, places))
         raise ValueError(f"expected files that run parallel or share question ids: got {got}, and no shared id.")
     for language, known in zip(files, places):
         if len(known) > len(shared):
@@ -296,19 +270,16 @@ def _by_id(files: Mapping[str, SquadFile], faults: Counter[str]) -> list[_Row]:
 
 
 def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
-    """Numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
+    """Divide the numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
 
     Largest remainders round up. The last part is dealt first, so that it stays what it is, but for rounding, however
     the rest is cut.
 
     Raises:
-        ValueError: A share is not above 0, they do not sum to 1, or there are fewer things than parts.
+        ValueError: If there are fewer numbers than parts.
     """
     names = list(shares)[::-1]
     exact = np.array([total * shares[name] for name in names])
-    if not names or min(shares.values()) <= 0 or abs(sum(shares.values()) - 1) > 1e-6:
-        got = ", ".join(f"{share:g}" for share in shares.values())
-        raise ValueError(f"shares must be above 0 and sum to 1: got {got}.")
     if total < len(names):
         raise ValueError(f"cannot cut {total} into {len(names)} parts of at least one; ask for fewer parts.")
     counts = np.maximum(1, (exact + 1e-9).astype(int))
@@ -321,29 +292,21 @@ def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.nda
     return {name: parts[name] for name in shares}
 
 
-def phrase_questions(books: Mapping[str, DataSpec], *, split: str) -> QuestionAnswering:
-    """Read the same questions and passages in every language, each question about one passage.
+def phrase_questions(book: DataSpec, languages: Iterable[str], *, split: str) -> QuestionAnswering:
+    """Load the same questions and passages of the phrasebook in several languages, each question about one passage.
 
     Args:
-        books: Language → spec of the phrasebook, with the same sample in each language.
-        split: Split of specs that name none.
-    Raises:
-        ValueError: If the samples differ, or a language or split is unknown.
+        book: Spec of the phrasebook.
+        languages: Codes.
+        split: Split of a spec that names none.
     """
-    first, *others = books.values()
-    sample = phrase_sample(first, split=split, **PASSAGES)
-    if any(phrase_sample(other, split=split, **PASSAGES) != sample for other in others):
-        got = ", ".join(book.text for book in books.values())
-        raise ValueError(f"the same questions in every language take the same ?size, split and seed: got {got}.")
-    generated = read_phrase_passages(first, books, split=split)
+    generated = phrase_passages(languages, **phrase_sample(book, split=split, passages=True))
     rows = range(len(generated.ids))
-    articles = [row // _PHRASES_PER_ARTICLE for row in rows]
     return QuestionAnswering(
         questions=generated.questions,
         passages=generated.passages,
         question_ids=generated.ids,
         question_passages=list(rows),
         passage_ids=generated.ids,
-        passage_articles=articles,
-        articles=[f"article {number}" for number in range(articles[-1] + 1)],
+        passage_articles=[row // _PHRASES_PER_ARTICLE for row in rows],
     )

@@ -1,4 +1,4 @@
-"""Data specs of re-ranking: what the command line's ``--data`` may say for cross-encoders and their test pools.
+"""Data specs of re-ranking: what ``--data`` takes for cross-encoders and their test pools.
 
 ``xx=QUESTIONS.json``           SQuAD's form, such as XQuAD
 ``xx=PAIRS.jsonl``, ``.tsv``    query, passage and label, aligned by row
@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from st_xling.data.check import FaultLog
-from st_xling.data.evaluation_texts import load_evaluation_specs
 from st_xling.data.formats import named_cells
 from st_xling.data.holdout import hold_out
+from st_xling.data.leak import load_evaluation_specs
 from st_xling.data.read import load_data_specs
 from st_xling.data.reranking.insurance_qa import PooledQuestions, is_insurance_qa, read_insurance_qa
-from st_xling.data.reranking.negatives import with_negatives
-from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, listed_rows, same_text_classes, with_negatives
 from st_xling.data.reranking.pools import CandidatePools, WithoutRelevant, pool_texts, pools_of_pairs, read_retrieval
 from st_xling.data.reranking.question_answering import (
     QuestionAnswering,
@@ -30,13 +29,11 @@ from st_xling.data.reranking.question_answering import (
     phrase_questions,
     read_question_answering,
 )
-from st_xling.data.reranking.xpi import MonoPositives, parallel_pools, xpi_pairs, xpi_pairs_from_parallel
-from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, DataSpec, parse_spec, split_spec
+from st_xling.data.reranking.strategies import parallel_pools, xpi_pairs_from_parallel
+from st_xling.data.spec import PHRASEBOOK_OPTIONS, DataSpec, parse_spec, split_spec
 from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
 
 if TYPE_CHECKING:
-    from datasets import Dataset
-
     from st_xling.data.leak import Texts
 
 FORMS = (
@@ -53,7 +50,7 @@ Split = Literal["train", "dev", "test"]
 _TABLES = (".jsonl", ".tsv")
 _COLUMNS = ("query", "passage", "label")
 _LABELS = {"0": 0, "1": 1, "0.0": 0, "1.0": 1, "False": 0, "True": 1}
-_OPTIONS = {"split": PHRASEBOOK_OPTIONS["split"], "pool": OPTIONS["pool"]}
+_OPTIONS = {"split": PHRASEBOOK_OPTIONS["split"]}
 
 
 def is_pair_spec(spec: str) -> bool:
@@ -66,19 +63,11 @@ class PairData:
     """Pairs read from specs.
 
     Attributes:
-        train: Pairs to train on, negatives included.
+        train: Pairs to train on, negatives included: :class:`AlignedPairs`, or for XPI a data set of labeled pairs.
         dev: Pools to choose the best checkpoint by; ``None`` if none were to be held out.
     """
 
-    train: AlignedPairs
-    dev: CandidatePools | None
-
-
-@dataclass(frozen=True)
-class XpiData:
-    """The same for XPI: labeled pairs of :func:`~st_xling.data.reranking.xpi.xpi_pairs`, and pools."""
-
-    train: Dataset
+    train: Any
     dev: CandidatePools | None
 
 
@@ -89,10 +78,9 @@ def load_pair_specs(
     dev_share: float = 0.1,
     test_share: float = 0.0,
     negatives_per_positive: int | None = None,
-    hard_negatives: int = 0,
     seed: int = 0,
 ) -> PairData:
-    """Reads the aligned pairs that the specs name, and sets pools aside to choose the best checkpoint by.
+    """Load the aligned pairs that the specs name, and set pools aside to choose the best checkpoint by.
 
     Args:
         specs: ``en=xquad.en.json`` and the like, all of one form, one for each language; ``en=phrasebook`` is its
@@ -103,11 +91,10 @@ def load_pair_specs(
         test_share: A share held out of both, which :func:`load_pool_specs` finds with the same shares and seed.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
-        hard_negatives: How many of them come from the same article (SQuAD form).
-        seed: Of shares and negatives.
+        seed: Seed of shares and negatives.
     Raises:
-        FileNotFoundError: A file is not there.
-        ValueError: Malformed specs, faulty files, shares that leave nothing; as the readers of each form.
+        FileNotFoundError: If a file is not there.
+        ValueError: For malformed specs, faulty files, shares that leave nothing; as the readers of each form.
     """
     data = read_pair_specs(parse_pair_specs(specs))
     dev = list(dev or ())
@@ -115,16 +102,10 @@ def load_pair_specs(
     train = parts["train"]
     if negatives_per_positive is None:
         negatives_per_positive = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
-    options: dict[str, Any] = {"negatives_per_positive": negatives_per_positive, "seed": seed}
     if isinstance(train, AlignedPairs):
-        if hard_negatives:
-            raise ValueError(
-                f"hard negatives come from a question's article: got hard_negatives={hard_negatives} for labeled "
-                "files, which have none; leave it out, or label negatives in the files."
-            )
-        pairs = with_negatives(train, **options)
+        pairs = with_negatives(train, negatives_per_positive=negatives_per_positive, seed=seed)
     else:
-        pairs = train.aligned_pairs(hard_negatives=hard_negatives, **options)
+        pairs = train.aligned_pairs(negatives_per_positive=negatives_per_positive, seed=seed)
     if dev:
         return PairData(pairs, load_pool_specs(dev, phrasebook_split="dev", seed=seed))
     return PairData(pairs, pools_of(parts["dev"], seed=seed) if "dev" in parts else None)
@@ -143,7 +124,7 @@ def load_pool_specs(
     without_relevant: WithoutRelevant = "exclude",
     seed: int = 0,
 ) -> CandidatePools:
-    """Test pools of the same specs, or of one ``xx=FOLDER`` with a retrieval set whose passages are in ``xx``.
+    """Load test pools of the same specs, or of one ``xx=FOLDER`` with a retrieval set whose passages are in ``xx``.
 
     Args:
         specs: As :func:`load_pair_specs`, or one folder, see
@@ -169,10 +150,6 @@ def load_pool_specs(
     }
     # One folder that is not InsuranceQA holds a retrieval set.
     if len(parsed) == 1 and not _has_splits(parsed) and (one := next(iter(parsed.values()))).path.is_dir():
-        if one.reader_options.keys() - {"split"}:
-            raise ValueError(
-                f"{one.text}: {', '.join(one.reader_options)} is for folders of InsuranceQA; leave it out."
-            )
         if split or passage_languages:
             raise ValueError(f"{one.path} is a test set: it takes no split and no passage languages.")
         return read_retrieval(
@@ -192,86 +169,40 @@ def load_xpi_specs(
     specs: Iterable[str],
     *,
     dev: Iterable[str] | None = None,
-    dev_share: float = 0.1,
     size: int | None = None,
     negatives_per_positive: int | None = None,
-    mono_positives: MonoPositives = "identical",
     skip_bad_lines: bool = False,
     seed: int = 0,
-) -> XpiData:
-    """Reads the text that the specs name and makes XPI's mixed-language set of it.
+) -> PairData:
+    """Load the parallel text that the specs name and make XPI's mixed-language set of it.
 
     Args:
-        specs: Parallel text, as :func:`~st_xling.data.read.load_data_specs` takes it; or labeled pairs of sentences,
-            ``en=PAIRS.tsv``, once a language (query and passage are the two sentences). ``en=phrasebook`` and
-            ``zh=phrasebook`` are parallel text too, ``zh-en=phrasebook``.
-        dev: Specs of the development set, of the same form; else rows are held out, for parallel text as
-            :func:`~st_xling.data.holdout.hold_out` does.
-        dev_share: Share of the first sentences held out of labeled pairs.
-        size: Rows of parallel text to draw.
-        negatives_per_positive: By default 1; of labeled pairs none where the files label negatives.
-        mono_positives: Of parallel text, see :func:`~st_xling.data.reranking.xpi.xpi_pairs_from_parallel`.
-        skip_bad_lines: Drop faulty lines of parallel text, with a warning.
-        seed: Of all draws.
+        specs: As :func:`~st_xling.data.read.load_data_specs` takes them.
+        dev: Specs of the development set; else rows are held out, as :func:`~st_xling.data.holdout.hold_out` does.
+        size: Rows to draw.
+        negatives_per_positive: By default 1.
+        skip_bad_lines: Drop faulty lines, with a warning.
+        seed: Seed of all draws.
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
-    specs, dev = _parallel_phrases(specs), _parallel_phrases(dev or ())
-    of_pairs = {is_pair_spec(spec) for spec in (*specs, *dev)}
-    if len(of_pairs) > 1:
-        raise ValueError(
-            "expected parallel text (xx-yy=PATH) or labeled pairs (xx=PATH), not both: "
-            f"got {', '.join([*specs, *dev])}."
-        )
-    if of_pairs == {True}:  # labeled paraphrases
-        parsed = [one for spec in (*specs, *dev) for one in parse_pair_specs([spec]).values()]
-        other = [spec.text for spec in parsed if _kind(spec.path) not in _TABLES]
-        if other or size is not None:
-            raise ValueError(
-                f"paraphrases come as {', '.join(_TABLES)}, and whole: got {', '.join(other) or f'size={size}'}; "
-                "questions and their paragraphs are no paraphrases, train xpr-mixed on them."
-            )
-        pairs = load_pair_specs(specs, dev=dev, dev_share=dev_share, negatives_per_positive=0, seed=seed)
-        drawn = int(0 not in pairs.train.labels) if negatives_per_positive is None else negatives_per_positive
-        return XpiData(xpi_pairs(pairs.train, negatives_per_positive=drawn, seed=seed), pairs.dev)
     data = load_data_specs(specs, skip_bad_lines=skip_bad_lines)
     if dev:
         held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
     else:
         data, held_out = hold_out(data)
-    train = xpi_pairs_from_parallel(
-        data,
-        size=size,
-        negatives_per_positive=1 if negatives_per_positive is None else negatives_per_positive,
-        mono_positives=mono_positives,
-        seed=seed,
-    )
-    return XpiData(train, parallel_pools(held_out, seed=seed) if held_out else None)
-
-
-def _parallel_phrases(specs: Iterable[str]) -> list[str]:
-    """The same specs, but the phrasebook in single languages as pairs of each with the first."""
-    specs = list(specs)
-    if len(specs) < 2 or not all(map(is_pair_spec, specs)):
-        return specs
-    parsed = parse_pair_specs(specs)
-    if not _all_phrasebook(parsed):
-        return specs
-    first, *others = parsed
-    if any(parsed[other].options != parsed[first].options for other in others):
-        raise ValueError(
-            f"phrases are the same in every language, so size, split and seed must be, too: got {', '.join(specs)}."
-        )
-    return [f"{other}-{first}={parsed[other].text.partition('=')[2]}" for other in others]
+    each = 1 if negatives_per_positive is None else negatives_per_positive
+    train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each, seed=seed)
+    return PairData(train, parallel_pools(held_out, seed=seed) if held_out else None)
 
 
 def load_judging_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
-    """Queries and relevant passages of test pools, and what an encoder would be tested on.
+    """Load the queries and relevant passages of test pools, and the texts of other evaluation sets.
 
     Args:
         specs: ``zh=xquad.zh.json`` and the like, each read for itself (see
             :func:`load_pool_specs`); or what
-            :func:`~st_xling.data.evaluation_texts.load_evaluation_specs` takes.
+            :func:`~st_xling.data.leak.load_evaluation_specs` takes.
         skip_bad_lines: Drop faulty lines of pair files, with a warning.
     Returns:
         Name → sentences or pairs.
@@ -306,27 +237,16 @@ def parse_pair_specs(specs: Iterable[str]) -> dict[str, DataSpec]:
         parsed[one.languages[0]] = one
     if not parsed:
         raise ValueError(f"expected at least one data spec, got none; pass {FORMS}.")
-    files = [one for one in parsed.values() if not one.is_phrasebook]
-    if any(one.options != files[0].options for one in files):
-        got = ", ".join(one.text for one in files)
-        raise ValueError(f"the same pairs in every language take the same ?size, seed, …: got {got}.")
+    first, *others = parsed.values()
+    if any(other.options != first.options for other in others):
+        got = ", ".join(one.text for one in parsed.values())
+        raise ValueError(f"the same pairs in every language take the same ?size, split and seed: got {got}.")
     return parsed
-
-
-def _all_phrasebook(parsed: Mapping[str, DataSpec]) -> bool:
-    """Return whether all specs name the phrasebook; a ``ValueError`` if only some do."""
-    codes = [language for language, one in parsed.items() if one.is_phrasebook]
-    if codes and len(codes) < len(parsed):
-        raise ValueError(
-            f"expected the phrasebook in every language or in none: got it in {', '.join(codes)} out of "
-            f"{', '.join(parsed)}; its questions are in no file."
-        )
-    return bool(codes)
 
 
 def _has_splits(parsed: Mapping[str, DataSpec]) -> bool:
     """Return whether the data has splits of its own: the phrasebook, InsuranceQA."""
-    return _all_phrasebook(parsed) or any(is_insurance_qa(one.path) for one in parsed.values())
+    return any(one.is_phrasebook or is_insurance_qa(one.path) for one in parsed.values())
 
 
 def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
@@ -336,17 +256,16 @@ def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> 
         parsed: Of :func:`parse_pair_specs`; ``?size=N&seed=S`` draws so many questions, each with all its rows.
         split: Of the phrasebook and InsuranceQA, where the specs name none; files have none.
     """
-    where = ", ".join(spec.text for spec in parsed.values())
-    if _all_phrasebook(parsed):
-        return phrase_questions(parsed, split=split)
-    paths = {language: one.path for language, one in parsed.items()}
     first = next(iter(parsed.values()))
-    sample, options = first.sample, first.reader_options
+    if all(one.is_phrasebook for one in parsed.values()):
+        return phrase_questions(first, parsed, split=split)
+    paths = {language: one.path for language, one in parsed.items()}
+    sample, where = first.sample, ", ".join(spec.text for spec in parsed.values())
     if all(map(is_insurance_qa, paths.values())):
-        pooled = read_insurance_qa(paths, **{"split": split, **options})
+        pooled = read_insurance_qa(paths, split=first.options.get("split", split))
         return pooled.select(sample.places(len(pooled), where))
-    if options:
-        raise ValueError(f"{where}: {', '.join(options)} is for folders of InsuranceQA; leave it out.")
+    if "split" in first.options:
+        raise ValueError(f"{where}: split is for folders of InsuranceQA; leave it out.")
     for path in paths.values():
         if not path.is_file():
             raise FileNotFoundError(describe_missing(path))
@@ -367,7 +286,7 @@ def read_pair_specs(parsed: Mapping[str, DataSpec], *, split: str = "train") -> 
 
 
 def cut_pairs(data: Pairs, dev_share: float, test_share: float, seed: int) -> Mapping[str, Pairs]:
-    """Training, development and test part, by article or by query; those of a share above 0.
+    """Divide into a training, development and test part, by article or by query; those of a share above 0.
 
     Args:
         data: What the files hold.
@@ -391,9 +310,7 @@ def cut_pairs(data: Pairs, dev_share: float, test_share: float, seed: int) -> Ma
 
 
 def pools_of(data: Pairs, **options: Any) -> CandidatePools:
-    """Pools of all that files of any form hold, or of a part of it; options as of
-    :func:`~st_xling.data.reranking.pools.candidate_pools`.
-    """
+    """Make pools of pairs of any form; options as of :func:`~st_xling.data.reranking.pools.candidate_pools`."""
     if not isinstance(data, AlignedPairs):
         return data.pools(**options)
     pools = pools_of_pairs(data, candidates="own", **options)
@@ -404,7 +321,7 @@ def pools_of(data: Pairs, **options: Any) -> CandidatePools:
 
 
 def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
-    """The same pairs from one file a language; line ``i`` of each has the same meaning.
+    """Read the same pairs from one file a language; line ``i`` of each has the same meaning.
 
     JSON lines have the keys ``query``, ``passage`` and ``label``; tab-separated lines these three columns, under a
     header of these names or none, and quotes are text. A label is 0 or 1.
@@ -437,8 +354,8 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     return AlignedPairs(queries, passages, columns[first][2])
 
 
-def _kind(path: Path) -> str:
-    """The ending of a file, whatever it is packed with."""
+def _kind(path: str | Path) -> str:
+    """Return the ending of a file, whatever it is packed with."""
     return file_ending(unpacked_name(path))
 
 

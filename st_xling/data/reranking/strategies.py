@@ -1,13 +1,17 @@
-"""The paper's three ways to train on a set and its translations: merged, cascade, mixed."""
+"""Training data of XPR (merged, cascade, mixed sets of translated pairs) and of XPI (mixed-language sentence pairs)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.reranking.pairs import AlignedPairs, known_languages
+from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
+from st_xling.data.reranking.pools import CandidatePool, CandidatePools, candidate_pools
+from st_xling.data.text_columns import column_texts
+from st_xling.utils.languages import UNKNOWN
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -29,24 +33,20 @@ def merged(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     return [pairs.in_languages(rows[order], codes[order], codes[order])]
 
 
-def cascade(pairs: AlignedPairs, *, order: Sequence[str] | None = None, seed: int = 0) -> list[Dataset]:
+def cascade(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     """One stage a language, M rows each: first :math:`D^{en}`, then :math:`D^{zh}` from the model of the first.
 
     Args:
-        pairs: M aligned pairs in L >= 2 languages, negatives included.
-        order: All languages, the first to train on first; by default as they stand in ``pairs``.
-        seed: Of the order of the rows in each stage.
+        pairs: M aligned pairs in L >= 2 languages, negatives included; the first language is trained on first.
+        seed: Seed of the order of the rows in each stage.
     Raises:
-        ValueError: Fewer than two languages, or no pairs; ``order`` is not all languages, once each.
+        ValueError: If there are fewer than two languages, or no pairs.
     """
     require_languages(pairs, "cascade training")
-    languages = pairs.languages if order is None else known_languages(order, pairs.languages)
-    if len(languages) != len(pairs.languages):
-        raise ValueError(f"cascade's order must name each of {', '.join(pairs.languages)}: got {', '.join(languages)}.")
     rng = np.random.default_rng(seed)
     stages = []
-    for language in languages:
-        code = np.full(len(pairs), pairs.languages.index(language))
+    for place in range(len(pairs.languages)):
+        code = np.full(len(pairs), place)
         stages.append(pairs.in_languages(rng.permutation(len(pairs)), code, code))
     return stages
 
@@ -82,7 +82,7 @@ STRATEGIES: dict[str, Callable[..., list[Dataset]]] = {"merged": merged, "cascad
 
 
 def require_languages(pairs: AlignedPairs, what: str) -> None:
-    """Refuse pairs in fewer languages than ``what`` mixes, or without rows."""
+    """Raise ``ValueError`` for pairs in fewer languages than ``what`` mixes, or without rows."""
     if len(pairs.languages) < 2:
         raise ValueError(
             f"{what} needs aligned pairs in at least 2 languages: got {len(pairs.languages)} "
@@ -93,7 +93,7 @@ def require_languages(pairs: AlignedPairs, what: str) -> None:
 
 
 def even_counts(total: int, parts: int) -> list[int]:
-    """``total`` over ``parts``, as evenly as whole numbers can be; the first parts take the remainder.
+    """Divide ``total`` into ``parts``, as evenly as whole numbers can be; the first parts take the remainder.
 
     Example:
         >>> even_counts(8, 3)
@@ -103,7 +103,7 @@ def even_counts(total: int, parts: int) -> list[int]:
 
 
 def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """A form for each row: form ``f`` exactly ``counts[f]`` times, in like proportion for either label.
+    """Choose a form for each row: form ``f`` exactly ``counts[f]`` times, in like proportion for either label.
 
     Rows are shuffled within their label and meet a sequence in which every form recurs at even distances; so among the
     rows of one label the share of a form is its share overall, but for a row or two where forms are few.
@@ -111,7 +111,7 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
     Args:
         counts: Rows of each form; they sum to the number of rows.
         labels: 0 or 1. *Shape:* ``(rows,)``
-        rng: What shuffles.
+        rng: Generator that shuffles.
     Returns:
         Numbers of forms. *Shape:* ``(rows,)``
     """
@@ -124,3 +124,166 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
     chosen = np.empty(len(labels), np.int64)
     chosen[rows] = forms[np.argsort(due, kind="stable")]
     return chosen
+
+
+def xpi_pairs(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int = 0) -> Dataset:
+    r"""Make the set :math:`S^{mix}` of the paper, from :math:`S^{en}, S^{zh}` or more languages.
+
+    Negatives are drawn first; of the N pairs that there are then, each comes once: for two languages N/4 en-en, N/4
+    zh-zh and N/2 with one text in each language, a coin deciding for each pair which. For L languages N/2 are
+    mono-language, shared evenly by the L languages, and N/2 mix-language, shared evenly by the L(L-1)/2 pairs of
+    languages. Where N or a share does not divide, the mix-language pairs take the odd one, then the first languages or
+    language pairs, in the order of ``pairs``, the remainder. The shares hold for either label, within a pair or two.
+
+    Args:
+        pairs: Pairs of sentences in L >= 2 languages: 1 where they mean the same. Labeled negatives are kept.
+        negatives_per_positive: Other rows' sentences, in the place of ``y``, for each pair of label 1; never one that
+            is known to mean the same, see :func:`~st_xling.data.reranking.pairs.draw_negatives`, ``symmetric``.
+        seed: Of negatives, forms, tosses and order.
+    Returns:
+        Rows of ``query``, ``passage``, ``label``, ``query_language``, ``passage_language``, shuffled.
+    Raises:
+        ValueError: Fewer than two languages; no pair; too few other sentences for the negatives.
+    Source:
+        Section IV-B-2 and table 1. The paper does not say how its negatives come about, nor how many there are.
+    """
+    require_languages(pairs, "cross-lingual paraphrase identification")
+    full = with_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=True, seed=seed)
+    # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
+    rng = np.random.default_rng([seed, 1])
+    first, second = _forms(full, rng)
+    order = rng.permutation(len(full))
+    return full.in_languages(order, first[order], second[order])
+
+
+def xpi_pairs_from_parallel(
+    data: Mapping[str, Dataset], *, size: int | None = None, negatives_per_positive: int = 1, seed: int = 0
+) -> Dataset:
+    """Make the same from parallel text, as the paper makes it from 100,000 rows of the UN corpus.
+
+    A row of parallel text gives one pair that means the same, in two languages; each pair of languages gets the
+    proportions of :func:`xpi_pairs` for itself. So a quarter of the pairs of de-en is German-German: of its positives
+    the paper leaves open where the second German sentence comes from, since a row has only one. By its construction
+    (both texts of a pair are translated, or one of them) it is the sentence itself, and so it is here; it keeps labels
+    and forms balanced, but teaches little. Real paraphrases in several languages are better: pass them to
+    :func:`xpi_pairs`.
+
+    Args:
+        data: Name → parallel text with ``source``, ``target`` and their languages, of any number of language pairs.
+        size: Rows of parallel text to draw from all; by default all.
+        negatives_per_positive: Drawn among the rows of the same pair of languages.
+        seed: Seed of all draws.
+    Returns:
+        As :func:`xpi_pairs`; ``(1 + negatives_per_positive) x size`` rows.
+    Raises:
+        ValueError: If a row's two languages are the same or unknown, ``size`` is beyond the rows that there are, or a
+            language pair has too few rows for the negatives.
+    """
+    import datasets
+
+    parts = []
+    for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
+        texts = dict(zip(codes, columns))
+        pairs = AlignedPairs(texts, texts, [1] * len(columns[0]))
+        full = with_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=True, seed=seed + number)
+        first, second = _forms(full, np.random.default_rng([seed, number, 2]))
+        parts.append(full.in_languages(np.arange(len(full)), first, second))
+    joined = datasets.concatenate_datasets(parts)
+    return joined.select(np.random.default_rng([seed, 3]).permutation(len(joined)))
+
+
+def _forms(pairs: AlignedPairs, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """Choose the languages of queries and passages, as places in ``pairs.languages``. *Shape:* ``(pairs,)`` each"""
+    languages = len(pairs.languages)
+    crossed = list(combinations(range(languages), 2))
+    mono = len(pairs) // 2
+    counts = even_counts(mono, languages) + even_counts(len(pairs) - mono, len(crossed))
+    form = spread(counts, np.asarray(pairs.labels), rng)
+    codes = np.array([*((code, code) for code in range(languages)), *crossed])[form]
+    heads = rng.random(len(pairs)) < 0.5
+    return np.where(heads, codes[:, 0], codes[:, 1]), np.where(heads, codes[:, 1], codes[:, 0])
+
+
+def parallel_pools(
+    data: Mapping[str, Dataset], *, queries: int = 500, candidates: int = 100, seed: int = 0
+) -> CandidatePools:
+    """Make a development set for XPI, so that its best checkpoint can be chosen by acc@1 too.
+
+    A sentence, in a language that a coin decides, is asked for its translation among sentences of the *other*
+    language: itself is never a candidate. Rows that share a text in either language count as one meaning. This is
+    ours; the paper does not say what it tests XPI on.
+
+    Args:
+        data: Name → parallel text, as :func:`by_language_pair` takes it.
+        queries: At most so many, in even shares for each pair of languages.
+        candidates: Sentences to choose from, at most; drawn for each query, with the translation.
+        seed: Of all draws.
+    Raises:
+        ValueError: As :func:`by_language_pair`.
+    """
+    groups = by_language_pair(data)
+    pools: list[CandidatePool] = []
+    for number, (codes, columns) in enumerate(groups.items()):
+        rng = np.random.default_rng([seed, number])
+        rows = np.unique(same_text_classes(columns), return_index=True)[1]
+        chosen = rng.permutation(len(rows))[: max(1, queries // len(groups))]
+        heads = rng.random(len(chosen)) < 0.5
+        texts = {code: [column[row] for row in rows.tolist()] for code, column in zip(codes, columns)}
+        for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
+            pools += candidate_pools(
+                {source: [texts[source][row] for row in queried.tolist()]},
+                {target: texts[target]},
+                [[row] for row in queried.tolist()],
+                query_ids=[f"{source}-{target}/{row}" for row in rows[queried].tolist()],
+                passage_ids=list(map(str, rows.tolist())),
+                max_candidates=candidates,
+                seed=seed,
+            )
+    names = ",".join("-".join(codes) for codes in groups)
+    return CandidatePools(
+        tuple(pools), signature=f"translations:{names}|queries:{len(pools)}|candidates:{candidates}|seed:{seed}"
+    )
+
+
+def by_language_pair(
+    data: Mapping[str, Dataset], *, size: int | None = None, seed: int = 0
+) -> dict[tuple[str, str], tuple[list[str], list[str]]]:
+    """Read the two texts of all rows, for each pair of languages, whichever of the two was the source.
+
+    Args:
+        data: Name → parallel text with ``source``, ``target``, ``source_language`` and ``target_language``.
+        size: Rows to draw from all data sets together; by default all.
+        seed: Seed of this draw.
+    Returns:
+        Languages, in the order of the first row that has them, → their texts, aligned.
+    Raises:
+        ValueError: If a row has the same language twice, or an unknown one, or ``size`` is beyond the rows that there
+            are.
+    """
+    rows = sum(map(len, data.values()))
+    if size is not None and size > rows:
+        raise ValueError(
+            f"expected parallel text of size={size:,} rows or more: got {rows:,}; lower size, or add text."
+        )
+    chosen = np.arange(rows)
+    if size is not None:
+        chosen = np.sort(np.random.default_rng([seed, 4]).choice(rows, size=size, replace=False))
+    by_pair: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
+    start = 0
+    for name, dataset in data.items():
+        here = chosen[(chosen >= start) & (chosen < start + len(dataset))] - start
+        start += len(dataset)
+        part = dataset if len(here) == len(dataset) else dataset.select(here)
+        columns = [column_texts(part, name) for name in ("source_language", "target_language", "source", "target")]
+        for first, second, source, target in zip(*columns):
+            if (second, first) in by_pair:
+                first, second, source, target = second, first, target, source
+            elif first == second or UNKNOWN in (first, second):
+                raise ValueError(
+                    f"{name}: expected parallel text of two known languages, got {first} and {second}; "
+                    "say which they are: xx-yy=PATH."
+                )
+            sources, targets = by_pair.setdefault((first, second), ([], []))
+            sources.append(source)
+            targets.append(target)
+    return by_pair

@@ -1,9 +1,9 @@
 """Retrieval sets: queries, passages, and which passages answer which query.
 
-- ``files``: passages (in Arrow's memory), queries, qrels, and where the layouts
-  of BEIR, Mr.TyDi and MIRACL keep them
-- ``retrieval_set``: the three together, checked against each other, and what ``--data`` may say of them
-- ``training_text``: query-passage pairs to train on, and text without translations
+- ``files``: passages (in Arrow's memory), queries and qrels, of folders in the layouts of BEIR, Mr.TyDi and MIRACL and
+  of the Hub
+- ``retrieval_set``: the three together, checked against each other, and the specs that name them
+- ``training_text``: query-passage pairs to train on
 """
 
 from st_xling.data.retrieval.files import Passages, read_qrels, read_queries
@@ -14,7 +14,7 @@ from st_xling.data.retrieval.retrieval_set import (
     read_xquad_r,
     sample_queries,
 )
-from st_xling.data.retrieval.training_text import load_query_passage_specs, query_passages, read_others
+from st_xling.data.retrieval.training_text import load_query_passage_specs, query_passages
 
 __all__ = [
     "Passages",
@@ -22,7 +22,6 @@ __all__ = [
     "load_query_passage_specs",
     "load_retrieval_specs",
     "query_passages",
-    "read_others",
     "read_qrels",
     "read_queries",
     "read_retrieval_set",

@@ -1,4 +1,4 @@
-"""Files of retrieval sets: passages, queries, qrels, and where the layouts of BEIR, Mr.TyDi and MIRACL keep them."""
+"""Passages, queries and qrels: of files in the layouts of BEIR, Mr.TyDi and MIRACL, and of data sets of the Hub."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
-from st_xling.data.hub_test_sets import where_to_get
+from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
+from st_xling.utils.failures import first_line
+from st_xling.utils.languages import match_language
 from st_xling.utils.text import PACKED, unpacked_name
 
 _IDS = ("_id", "docid", "id")
@@ -134,7 +136,7 @@ _QUERY_TEXTS = ("text", "query")
 
 
 class RetrievalFiles(NamedTuple):
-    """The files of one retrieval set.
+    """Files of one retrieval set.
 
     Attributes:
         corpus: Passages, in one file or several.
@@ -152,18 +154,18 @@ class RetrievalFiles(NamedTuple):
 def find_retrieval_files(
     folder: str | Path, *, language: str, split: str = "test", corpus: str | Path | None = None
 ) -> RetrievalFiles:
-    """The files of a folder.
+    """Find the files of a folder.
 
     Args:
         folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` (BEIR); the same with ``queries.xx.jsonl``
             for each language of the queries; ``collection/docs.jsonl``, ``topic.test.tsv`` and ``qrels.test.txt``, or
             ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), next to its corpus.
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
-        language: Of the passages, and of queries whose file names none.
-        split: Of queries and qrels.
+        language: Language of the passages, and of queries whose file names none.
+        split: Split of queries and qrels.
         corpus: Another folder, or the file itself, that holds the passages.
     Raises:
-        FileNotFoundError: The folder, or one of the three, is missing.
+        FileNotFoundError: If the folder, or one of the three, is missing.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -171,47 +173,39 @@ def find_retrieval_files(
             f"expected a folder with passages, queries and qrels: {folder} is none.{where_to_get(folder.name)}"
         )
     place = folder if corpus is None else Path(corpus)
-    names = {"split": split, "language": language}
-    passages = [place] if place.is_file() else _first(place, CORPORA, names)
-    if not passages:
-        raise _missing("passages", place, CORPORA, names)
-    by_language = {
+
+    def find(what: str, place: Path, *patterns: str, needed: bool = True) -> list[Path]:
+        """Return the files of the first pattern that has any, in the order of the numbers in their names."""
+        names = [pattern.format(split=split, language=language) for pattern in patterns]
+        for name in names:
+            for packing in ("", *PACKED):
+                if paths := sorted(place.glob(name + packing), key=_in_order):
+                    return paths
+        if needed:
+            raise FileNotFoundError(
+                f"expected {what} in {place}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) "
+                "and found none."
+            )
+        return []
+
+    passages = [place] if place.is_file() else find("passages", place, *CORPORA)
+    # Files of one language each come before a file whose language is that of the passages.
+    queries = {
         match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(unpacked_name(path)))
     }
-    # Files of one language each come before a file whose language is that of the passages.
-    queries = _first(folder, QUERIES, names)
-    qrels = _first(folder, QRELS, names)
-    with_passages = [] if by_language or queries else _first(folder, WITH_PASSAGES, names)
-    if not by_language and not queries and not with_passages:
-        raise _missing(f"queries of split {split!r}", folder, ("queries.xx.jsonl", *QUERIES, *WITH_PASSAGES), names)
-    if not qrels and not with_passages:
-        raise _missing(f"qrels of split {split!r}", folder, QRELS, names)
-    by_language = by_language or {language: (queries or with_passages)[0]}
-    return RetrievalFiles(passages, by_language, *(next(iter(paths), None) for paths in (qrels, with_passages)))
-
-
-def _first(folder: Path, patterns: Iterable[str], names: dict[str, str]) -> list[Path]:
-    """The files of the first pattern that has any, in the order of the numbers in their names."""
-    for pattern in patterns:
-        for packing in ("", *PACKED):
-            if paths := sorted(folder.glob(pattern.format(**names) + packing), key=_in_order):
-                return paths
-    return []
+    if queries or find("queries", folder, *QUERIES, needed=False):
+        queries = queries or {language: find("queries", folder, *QUERIES)[0]}
+        return RetrievalFiles(passages, queries, find(f"qrels of split {split!r}", folder, *QRELS)[0])
+    (with_passages, *_) = find(f"queries of split {split!r}", folder, *WITH_PASSAGES, "queries.xx.jsonl", *QUERIES)
+    return RetrievalFiles(passages, {language: with_passages}, None, with_passages)
 
 
 def _in_order(path: Path) -> list[str | int]:
     return [int(part) if part.isdecimal() else part for part in _NUMBERS.split(path.name)]
 
 
-def _missing(what: str, folder: Path, patterns: Iterable[str], names: dict[str, str]) -> FileNotFoundError:
-    looked = ", ".join(pattern.format(**names) for pattern in patterns)
-    return FileNotFoundError(
-        f"expected {what} in {folder}; looked for {looked} (each also packed: {', '.join(PACKED)}) and found none."
-    )
-
-
 def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str, str]:
-    """Queries in the order of their file, by id.
+    """Read the queries of a file, by id, in its order.
 
     Args:
         path: ``id TAB text`` lines where the name holds ``.tsv``, else JSON lines with an id (``_id``, ``query_id`` or
@@ -226,41 +220,60 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
     is_tsv = ".tsv" in Path(path).suffixes
     for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
         identity, text = row if isinstance(row, list) else _query(row)
-        _add(queries, identity, text, path, number, faults)
+        if fault := _fault_of_query(identity, text, queries):
+            faults.add(path, number, *fault)
+        else:
+            queries[identity] = text
     faults.finalize()
     return queries
 
 
 def read_queries_with_passages(
-    path: str | Path, *, key: str = "positive_passages", skip_bad_lines: bool = False
-) -> tuple[dict[str, str], dict[str, list[tuple[str, str]]]]:
-    """Queries with their passages: Mr.TyDi's form for training.
+    path: str | Path, *, negatives: int = 0, skip_bad_lines: bool = False
+) -> tuple[dict[str, str], dict[str, dict[str, str]], dict[str, list[str]]]:
+    """Read queries with their passages: Mr.TyDi's form for training.
 
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 
     Args:
         path: JSON lines, plain or packed.
-        key: Of the passages: ``positive_passages``, or ``negative_passages``.
+        negatives: How many of the ``negative_passages`` to read; each query must have so many.
         skip_bad_lines: As :func:`read_queries`.
     Returns:
-        Queries by id; and by query id the ids and texts of its passages.
+        Queries by id; by query id, its positive passages (id → text), and the texts of the negative ones.
     Raises:
         FileNotFoundError, ParallelTextError: As :func:`read_queries`.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
-    passages: dict[str, list[tuple[str, str]]] = {}
+    passages: dict[str, dict[str, str]] = {}
+    hard: dict[str, list[str]] = {}
     for number, row in json_objects(path, faults):
-        listed = row.get(key)
-        each_one = listed if isinstance(listed, list) else [None]
-        parsed = [parse_passage(each) if isinstance(each, dict) else None for each in each_one]
         identity, text = _query(row)
-        if None in parsed:
-            faults.add(path, number, "no passages", f"expected {key}, each with a docid and a text")
-        elif _add(queries, identity, text, path, number, faults):
-            passages[identity] = [each for each in parsed if each is not None]
+        positive = _listed_passages(row, "positive_passages")
+        negative = _listed_passages(row, "negative_passages") if negatives else []
+        if positive is None or negative is None:
+            faults.add(path, number, "no passages", "expected lists of passages, each with a docid and a text")
+        elif fault := _fault_of_query(identity, text, queries):
+            faults.add(path, number, *fault)
+        elif len(negative) < negatives:
+            fact = f"query {identity} has {len(negative)} negative_passages of {negatives}"
+            faults.add(path, number, "too few negatives", fact)
+        else:
+            queries[identity], passages[identity] = text, dict(positive)
+            hard[identity] = [passage for _, passage in negative[:negatives]]
     faults.finalize()
-    return queries, passages
+    return queries, passages, hard
+
+
+def _listed_passages(row: Mapping[str, Any], key: str) -> list[tuple[str, str]] | None:
+    """Return ids and texts of the passages under a key; ``None`` if they are not there or faulty."""
+    listed = row.get(key)
+    if not isinstance(listed, list):
+        return None
+    parsed = [parse_passage(each) for each in listed if isinstance(each, dict)]
+    found = [each for each in parsed if each is not None]
+    return found if len(found) == len(listed) else None
 
 
 def _query(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -269,19 +282,16 @@ def _query(row: Mapping[str, Any]) -> tuple[str, str]:
     return str(identity), text
 
 
-def _add(queries: dict[str, str], identity: str, text: str, path: str | Path, number: int, faults: FaultLog) -> bool:
+def _fault_of_query(identity: str, text: str, queries: Mapping[str, str]) -> tuple[str, str] | None:
     if not identity.strip() or not text.strip():
-        faults.add(path, number, "no id or text", "expected an id and a text that are not blank")
-    elif queries.get(identity, text) != text:
-        faults.add(path, number, "id twice", f"{identity}, with another text")
-    else:
-        queries[identity] = text
-        return True
-    return False
+        return "no id or text", "expected an id and a text that are not blank"
+    if queries.get(identity, text) != text:
+        return "id twice", f"{identity}, with another text"
+    return None
 
 
 def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip_bad_lines: bool = False) -> Qrels:
-    """Relevant passages of each query.
+    """Read the relevant passages of each query.
 
     Args:
         path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
@@ -329,3 +339,87 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
     except ValueError:
         return None
     return (cells[0].strip(), cells[1].strip(), int(grade)) if grade.is_integer() else None
+
+
+def load_hub_retrieval_set(
+    location: str,
+    *,
+    language: str,
+    query_language: str,
+    name: str | None = None,
+    split: str = "test",
+    skip_bad_lines: bool = False,
+) -> tuple[Passages, dict[str, str], Qrels]:
+    """Load passages, queries and judgments of a data set.
+
+    Args:
+        location: A name of :data:`~st_xling.data.test_sets.HUB_RETRIEVAL_SETS`, or the id of a data set.
+        language: Language of the passages.
+        query_language: Language of the queries.
+        name: What is before ``-corpus``, ``-queries`` and ``-qrels`` in the names of the configurations. By default the
+            language of the passages, or that of the queries and that of the passages (``eng-deu``), if they are there.
+        split: Split of the judgments, and of the rest where it is divided too.
+        skip_bad_lines: Skip faulty rows, with a warning, instead of raising.
+    Returns:
+        Passages; query id → text; query id → passage id → grade above 0.
+    Raises:
+        ValueError: If the data set cannot be loaded, or has no such configuration or split.
+        ParallelTextError: For rows without id or text, and for judgments of unknown passages.
+    """
+    import datasets
+
+    known = HUB_RETRIEVAL_SETS.get(location)
+    repo, revision = (known.dataset, known.revision) if known else (location, None)
+    tables: dict[str, Any] = {}
+    try:
+        configs = datasets.get_dataset_config_names(repo, revision=revision)
+        prefix = _prefix(configs, name, language, query_language)
+        # Sets of one language may have the judgments in the default configuration.
+        qrels = next((one for one in (f"{prefix}qrels", "default") if one in configs), "qrels")
+        for part, config in (("corpus", f"{prefix}corpus"), ("queries", f"{prefix}queries"), ("qrels", qrels)):
+            splits = datasets.get_dataset_split_names(repo, config, revision=revision)
+            tables[part] = datasets.load_dataset(
+                repo, config, split=splits[0] if len(splits) == 1 else split, revision=revision
+            )
+    except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
+        raise ValueError(
+            f"{location} is no folder, and as a data set of the Hub, with configurations corpus, queries and qrels, it "
+            f"could not be read: {type(error).__name__}: {first_line(error)}. Check the spelling, ?name= and "
+            "?split=, and the network (HF_HUB_OFFLINE)."
+        ) from error
+    faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
+
+    def records(part: str) -> Iterator[tuple[str, str]]:
+        for number, row in enumerate(tables[part], 1):
+            if parsed := parse_passage(row):
+                yield parsed
+            else:
+                faults.add(f"{location}/{part}", number, "no id or text", "expected _id and text")
+
+    passages, queries = Passages(records("corpus")), dict(records("queries"))
+    relevant: Qrels = {}
+    for number, row in enumerate(tables["qrels"], 1):
+        if (passage := str(row["corpus-id"])) not in passages.ids:
+            faults.add(f"{location}/qrels", number, "unknown passage", passage)
+        elif row["score"] > 0:
+            relevant.setdefault(str(row["query-id"]), {})[passage] = int(row["score"])
+    faults.finalize()
+    return passages, queries, relevant
+
+
+def _prefix(configs: Iterable[str], name: str | None, language: str, query_language: str) -> str:
+    """Return what is before ``corpus`` in the names of the configurations of some languages."""
+    known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
+    if name is None and not known:
+        return ""
+    if name is None:
+        pairs = [one.split("-") for one in known if one.count("-") == 1]
+        wanted = [
+            "-".join(pair)
+            for pair in pairs
+            if match_language(query_language, pair[:1]) and match_language(language, pair[1:])
+        ]
+        name = match_language(language, known) or (wanted[0] if len(wanted) == 1 else None)
+    if name not in known:
+        raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")
+    return f"{name}-"

@@ -9,22 +9,22 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.check import FaultLog
-from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
-from st_xling.data.phrasebook_spec import read_phrase_passages
+from st_xling.data.pairs import Sample
+from st_xling.data.phrasebook import phrase_passages
 from st_xling.data.read import HUB_ID
 from st_xling.data.retrieval.files import (
     Passages,
     Qrels,
     find_retrieval_files,
+    load_hub_retrieval_set,
     read_passages,
     read_qrels,
     read_queries,
     read_queries_with_passages,
 )
-from st_xling.data.retrieval.hub import load_hub_retrieval_set
-from st_xling.data.sample import Sample
-from st_xling.data.spec import OPTIONS, DataSpec, parse_spec
+from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, phrase_sample
 from st_xling.data.squad_form import read_squad
+from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
 from st_xling.utils.text import file_ending, home_path, unpacked_name
 
 FORM = (
@@ -77,11 +77,11 @@ def read_retrieval_set(
     skip_bad_lines: bool = False,
     keep_unanswered: bool = False,
 ) -> RetrievalSet:
-    """A folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
+    """Read a folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
 
     Args:
-        folder: Where they are; or what :func:`~st_xling.data.retrieval.hub.load_hub_retrieval_set` reads from the Hub.
-        language: Of the passages, which the files do not say.
+        folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub.
+        language: Language of the passages, which the files do not name.
         split: Of queries and qrels.
         corpus: Another folder or file with the passages.
         query_languages: To read, where queries are there in several languages; by default all of them. On the Hub the
@@ -117,12 +117,12 @@ def read_retrieval_set(
         raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
     passages = read_passages(files.corpus, skip_bad_lines=skip_bad_lines)
     if files.with_passages is not None:  # Mr.TyDi's form, which is its own qrels
-        texts, judged = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
+        texts, judged, _ = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
         queries, relevant = {language: texts}, {}
         faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
-        for number, (query, rows) in enumerate(judged.items(), 1):
-            relevant[query] = {name: 1 for name, _ in rows if name in passages.ids}
-            for name in dict.fromkeys(name for name, _ in rows if name not in passages.ids):
+        for number, (query, passages_of) in enumerate(judged.items(), 1):
+            relevant[query] = {name: 1 for name in passages_of if name in passages.ids}
+            for name in passages_of.keys() - passages.ids.keys():
                 fact = f"{name}, of query {query}, is not in the corpus"
                 faults.add(files.with_passages, number, "unknown passage", fact)
         faults.finalize()
@@ -142,10 +142,10 @@ def checked_set(
     where: str,
     keep_unanswered: bool = False,
 ) -> RetrievalSet:
-    """A set of its parts, queries without a relevant passage skipped and counted unless ``keep_unanswered``.
+    """Make a set of its parts, queries without a relevant passage skipped and counted unless ``keep_unanswered``.
 
     Raises:
-        ValueError: Languages whose queries have no relevant passage at all, named together.
+        ValueError: If the queries of a language have no relevant passage at all.
     """
     answered = {name for name, grades in relevant.items() if grades}
     chosen = queries
@@ -168,7 +168,7 @@ def checked_set(
 
 
 def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
-    """A seeded sample of a set's queries, each in every language that it is there in; all passages stay.
+    """Draw a seeded sample of a set's queries, each in every language that it is there in; all passages stay.
 
     Args:
         data: The set.
@@ -189,7 +189,7 @@ def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalS
 def read_xquad_r(
     paths: Mapping[str, str | Path], *, query_languages: Iterable[str] | None = None
 ) -> list[RetrievalSet]:
-    """A set for each language: its sentences, and the questions of all languages.
+    """Read a set for each language: its sentences, and the questions of all languages.
 
     Files are SQuAD's form with ``sentence_breaks`` next to each ``context``. Every sentence of every paragraph is a
     candidate, repeats included; relevant is the one in which the first answer begins. Questions that share an id are
@@ -236,27 +236,24 @@ def read_xquad_r(
 def phrase_set(
     book: DataSpec, language: str, *, split: str, query_languages: Iterable[str] | None = None
 ) -> RetrievalSet:
-    """Passages in one language, with the same questions in one or several; see
-    :func:`~st_xling.data.phrasebook.phrase_passages`.
+    """Load passages in one language, with the same questions in one or several, of the phrasebook.
 
-    Sets of one split, size and seed in several languages say the same under the same ids, so that in a pool of them
+    Sets of one split, size and seed in several languages mean the same under the same ids, so that in a pool of them
     mixed each question has an equally relevant passage in each language.
 
     Args:
-        book: Its ``size``, ``split``, ``seed`` and ``queries``.
-        language: Of the passages.
-        split: Where the book names none.
-        query_languages: Where it names no ``queries``; by default that of the passages.
-    Raises:
-        ValueError: An unknown language or split.
+        book: Spec of the phrasebook, with ``size``, ``split``, ``seed`` and ``queries``.
+        language: Language of the passages.
+        split: Split of a spec that names none.
+        query_languages: Languages of the questions if it names none; by default that of the passages.
     """
     codes = list(dict.fromkeys(book.options.get("queries") or query_languages or [language]))
-    generated = read_phrase_passages(book, [language, *codes], split=split)
+    found = phrase_passages([language, *codes], **phrase_sample(book, split=split, passages=True))
     return RetrievalSet(
         language=language,
-        passages=Passages(zip(generated.ids, generated.passages[language])),
-        queries={code: dict(zip(generated.ids, generated.questions[code])) for code in codes},
-        relevant={name: {name: 1} for name in generated.ids},
+        passages=Passages(zip(found.ids, found.passages[language])),
+        queries={code: dict(zip(found.ids, found.questions[code])) for code in codes},
+        relevant={name: {name: 1} for name in found.ids},
         n_without_relevant=dict.fromkeys(codes, 0),
     )
 
@@ -286,32 +283,33 @@ def load_retrieval_specs(
     common: dict[str, Any] = {"split": split, "query_languages": codes}
     parsed = [parse_retrieval_spec(spec) for spec in specs]
     # Files of XQuAD-R are read together, since each holds the questions of one language alone.
-    files: dict[str, DataSpec] = {}
+    files: dict[str, str] = {}
     for spec in parsed:
-        if file_ending(unpacked_name(spec.location)) == ".json":
+        if _is_xquad_r(spec):
             (code,) = spec.languages
-            first = next(iter(files.values()), spec)
-            if code in files or spec.reader_options or spec.options != first.options:
+            if code in files or spec.reader_options:
                 raise ValueError(
-                    "files of XQuAD-R come once a language, all with the same ?size and seed, and take no other "
-                    f"options: got {spec.text!r}."
+                    f"files of XQuAD-R come once a language, with no options but size and seed: {spec.text!r}"
                 )
-            files[code] = spec
-    paths = {code: spec.location for code, spec in files.items()}
-    sentences = {each.language: each for each in read_xquad_r(paths, query_languages=codes)} if paths else {}
+            files[code] = spec.location
+    sentences = {each.language: each for each in read_xquad_r(files, query_languages=codes)} if files else {}
     sets = []
     for spec in parsed:
         (code,) = spec.languages
         if spec.is_phrasebook:
             sets.append(phrase_set(spec, code, **common))
             continue
-        if spec is files.get(code):
+        if _is_xquad_r(spec):
             data = sentences[code]
         else:
             options = {**common, "skip_bad_lines": skip_bad_lines, **folder_options(spec)}
             data = read_retrieval_set(spec.location, language=code, **options)
         sets.append(sample_queries(data, spec.sample, spec.text))
     return sets
+
+
+def _is_xquad_r(spec: DataSpec) -> bool:
+    return file_ending(unpacked_name(spec.location)) == ".json"
 
 
 def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: str = FORM) -> DataSpec:
@@ -326,10 +324,7 @@ def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: 
         {'split': 'dev'}
     """
     known = {name: OPTIONS[name] for name in options}
-    try:
-        return parse_spec(spec, known, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)
-    except ValueError as error:
-        raise ValueError(str(error) if forms in str(error) else f"{error}; the forms are {forms}.") from error
+    return parse_spec(spec, known, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)
 
 
 def folder_options(spec: DataSpec) -> dict[str, Any]:

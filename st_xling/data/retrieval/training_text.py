@@ -1,4 +1,4 @@
-"""Text to train retrievers on: queries with their passages, of retrieval sets and of tables, and text alone."""
+"""Text to train retrievers on: queries with their passages, of retrieval sets and of tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import QUERY_NAMES, Layout, Row
 from st_xling.data.formats import FORMATS
-from st_xling.data.language_texts import load_texts
-from st_xling.data.pairs import pair_dataset, require_rows
+from st_xling.data.pairs import pair_dataset, sample_rows
 from st_xling.data.read import HUB_ID, Part, Source, find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
@@ -22,8 +21,7 @@ from st_xling.data.retrieval.retrieval_set import (
     phrase_set,
     read_retrieval_set,
 )
-from st_xling.data.sample import sample_rows
-from st_xling.data.spec import DataSpec, split_spec, unique_name
+from st_xling.data.spec import unique_name
 from st_xling.data.squad_form import NO_ANSWER, read_squad
 from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
@@ -42,7 +40,7 @@ _OF_TABLES = ("columns", "name", "split")
 def load_query_passage_specs(
     specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False
 ) -> dict[str, Dataset]:
-    """Name → pairs, ``source`` the query and ``target`` a relevant passage; ``negative_1``, … where there are any.
+    """Load pairs of a query, ``source``, and a relevant passage, ``target``; ``negative_1``, … where there are any.
 
     Args:
         specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
@@ -52,40 +50,42 @@ def load_query_passage_specs(
             ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
+    Returns:
+        Name → pairs.
     Raises:
-        ValueError: A spec of another form, faults of a file, two specs of one name, a set without pairs.
+        ValueError: If a spec has another form, or for faults of a file, or a set without pairs.
     """
     pairs: dict[str, Dataset] = {}
     for spec in specs:
         parsed = parse_retrieval_spec(spec, options=(*_OF_FOLDERS, *_OF_TABLES), forms=FORM)
-        (language,), place = parsed.languages, parsed.location
-        name = unique_name(language, pairs)
+        (language,), place, options = parsed.languages, parsed.location, parsed.reader_options
         if parsed.is_phrasebook:
-            pairs[name] = query_passages(phrase_set(parsed, language, split=split))
-        elif Path(place).is_dir():
-            _check_options(parsed, _OF_FOLDERS)
-            options = {"split": split, **folder_options(parsed)}
-            pairs[name] = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
+            found = query_passages(phrase_set(parsed, language, split=split))
         else:
-            _check_options(parsed, _OF_TABLES)
-            pairs[name] = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **parsed.reader_options)
-        if not len(pairs[name]):
+            is_folder = Path(place).is_dir()
+            known = _OF_FOLDERS if is_folder else () if _is_squad(place) else _OF_TABLES
+            if other := [name for name in options if name not in known]:
+                raise ValueError(f"{place} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
+            if is_folder:
+                options = {"split": split, **folder_options(parsed)}
+                found = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
+            else:
+                found = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **options)
+            found = sample_rows(found, parsed.sample.size, seed=parsed.sample.seed, where=spec)
+        if not len(found):
             raise ValueError(f"expected query-passage pairs in {place}: got none.")
-        if not parsed.is_phrasebook:
-            pairs[name] = sample_rows(pairs[name], parsed.sample.size, seed=parsed.sample.seed, where=spec)
+        pairs[unique_name(language, pairs)] = found
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs
 
 
-def _check_options(spec: DataSpec, known: Iterable[str]) -> None:
-    known = list(known)
-    if other := [name for name in spec.reader_options if name not in known]:
-        raise ValueError(f"{spec.location} is read with {', '.join(known)}: got {', '.join(other)}; leave it out.")
+def _is_squad(place: str) -> bool:
+    return file_ending(unpacked_name(place)) == ".json"
 
 
 def query_passages(data: RetrievalSet) -> Dataset:
-    """Every query with each of its relevant passages, whose texts come from one pass over the corpus."""
+    """Pair every query with each of its relevant passages, whose texts come from one pass over the corpus."""
     relevant = {name for queries in data.queries.values() for query in queries for name in data.relevant[query]}
     texts = {name: text for name, text in data.passages.records() if name in relevant}
     return pair_dataset(
@@ -109,22 +109,11 @@ def _of_folder(
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
     # The passages are next to the queries: no corpus is needed.
-    queries, passages_of = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
-    hard: dict[str, list[str]] = {name: [] for name in queries}
-    if negatives:  # faulty are queries that have fewer passages which are not relevant
-        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-        _, others = read_queries_with_passages(file, key="negative_passages", skip_bad_lines=skip_bad_lines)
-        for number, (name, passages) in enumerate(others.items(), 1):
-            if len(passages) < negatives:
-                fact = f"query {name} has {len(passages)} negative_passages of {negatives}"
-                faults.add(file, number, "too few negatives", fact)
-        faults.finalize()
-        hard = {name: [text for _, text in rows[:negatives]] for name, rows in others.items() if len(rows) >= negatives}
+    queries, passages, hard = read_queries_with_passages(file, negatives=negatives, skip_bad_lines=skip_bad_lines)
     rows = (
         (query, text, language, language, *hard[name])
         for name, query in queries.items()
-        if name in hard
-        for _, text in passages_of[name]
+        for text in passages[name].values()
     )
     return pair_dataset(rows, negatives)
 
@@ -138,7 +127,7 @@ def read_question_table(
     split: str | None = None,
     skip_bad_lines: bool = False,
 ) -> Dataset:
-    """Pairs, ``source`` the query and ``target`` a passage that answers it; perhaps with hard negatives.
+    """Read pairs of a query, ``source``, and a passage that answers it, ``target``; perhaps with hard negatives.
 
     Args:
         place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file, with a header or of two columns or more,
@@ -157,21 +146,18 @@ def read_question_table(
         FileNotFoundError: There is no such file.
         ValueError: A file of another kind, options that it does not take, faults.
     """
-    path, kind = home_path(place), file_ending(unpacked_name(place))
-    if kind != ".json":
-        if kind not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
-            raise ValueError(
-                "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
-                f"of a data set on the Hub; got {place}."
-            )
-        options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
-        return find_source(place, (language, language), **options).read(skip_bad_lines)
-    given = {"name": name, "split": split, "columns": columns}
-    if refused := [key for key, value in given.items() if value is not None]:
-        raise ValueError(f"{place} is a file, which has no {', '.join(refused)}; leave these out.")
-    layout = Layout((0, 1), (language, language), width=2)
-    part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
-    return Source((part,), str(path), (path,)).read(skip_bad_lines)
+    path = home_path(place)
+    if _is_squad(place):
+        layout = Layout((0, 1), (language, language), width=2)
+        part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
+        return Source((part,), str(path), (path,)).read(skip_bad_lines)
+    if file_ending(unpacked_name(place)) not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
+        raise ValueError(
+            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
+            f"of a data set on the Hub; got {place}."
+        )
+    options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
+    return find_source(place, (language, language), **options).read(skip_bad_lines)
 
 
 def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
@@ -180,36 +166,3 @@ def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
     for row, question in enumerate(file.questions, 1):
         if question.fault != NO_ANSWER:
             yield row, [question.text, file.paragraphs[question.paragraph]]
-
-
-def read_others(spec: str, *, skip_bad_lines: bool = False) -> Dataset:
-    """Read ``LANGUAGE=LOCATION`` as a data set with the columns of parallel text, whose source and target are alike.
-
-    Args:
-        spec: JSON lines (``.jsonl``, perhaps packed) with ``text``, or any other file with a text a line; blank lines
-            are skipped; either with ``?size=…&seed=…`` for a sample of its texts. Or the phrasebook, with
-            ``?size=…&split=…&seed=…``, whose seed is 1 where it names none: other meanings than parallel text.
-        skip_bad_lines: Skip faulty lines, with a warning.
-    Raises:
-        FileNotFoundError, ParallelTextError: If there is no such file, or it has faulty lines or no text.
-        ValueError: For an unknown language or option.
-    """
-    return require_rows(load_texts(spec, skip_bad_lines=skip_bad_lines), spec)
-
-
-def read_all_others(
-    specs: Iterable[str], *, option: str = "--mono", skip_bad_lines: bool = False
-) -> dict[str, Dataset]:
-    """Read each of several ``XX=PATH``, under a name of its own; see :func:`read_others`.
-
-    Raises:
-        ValueError: For a spec of another form, which is said to be of ``option``; as :func:`read_others`.
-    """
-    datasets: dict[str, Dataset] = {}
-    for spec in specs:
-        parts = split_spec(spec)
-        if len(parts.languages) != 1 or not parts.location:
-            raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = unique_name(f"{parts.languages[0]}:{Path(parts.location).name}", datasets)
-        datasets[name] = read_others(spec, skip_bad_lines=skip_bad_lines)
-    return datasets

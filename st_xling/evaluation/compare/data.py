@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
-from st_xling.data.phrasebook_spec import paired_languages
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
-from st_xling.data.spec import is_phrasebook, parse_spec, split_spec
+from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
 from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc
 from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages

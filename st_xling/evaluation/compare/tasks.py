@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from st_xling.data import hard_translations
-from st_xling.data.sample import Sample
+from st_xling.data.pairs import Sample
 from st_xling.data.test_sets import BuccCorpus
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora

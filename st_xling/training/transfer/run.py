@@ -34,7 +34,7 @@ from transformers import (
 )
 
 from st_xling._version import __version__
-from st_xling.data.classified_pairs import ClassifiedPairs
+from st_xling.data.transfer_sets import ClassifiedPairs
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input

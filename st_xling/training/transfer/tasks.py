@@ -10,10 +10,18 @@ from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from typing import Any
 
-from st_xling.data.classified_pairs import PAWSX_LABELS, XNLI_LABELS, ClassifiedPairs, read_pawsx, read_xnli
-from st_xling.data.sample import Sample
+from st_xling.data.pairs import Sample
 from st_xling.data.spec import parse_spec
-from st_xling.data.tagged_words import UPOS, TaggedSentences, read_conllu
+from st_xling.data.transfer_sets import (
+    PAWSX_LABELS,
+    UPOS,
+    XNLI_LABELS,
+    ClassifiedPairs,
+    TaggedSentences,
+    read_conllu,
+    read_pawsx,
+    read_xnli,
+)
 from st_xling.utils.signature import sha8
 
 Rows = ClassifiedPairs | TaggedSentences
@@ -122,7 +130,7 @@ class TransferData:
         train: Language → rows; usually English alone.
         test: Language → rows, in the order of the table.
         hold_out: Share of the rows of a parallel set that are tested on and kept out of training, or ``None``.
-        fused: Whether the words are surface tokens, see :func:`~st_xling.data.tagged_words.read_conllu`.
+        fused: Whether the words are surface tokens, see :func:`~st_xling.data.transfer_sets.read_conllu`.
         untrained: Language → tag → number of words with a tag that is never trained.
         in_training: Language → number of test rows whose text is trained on, too.
     """

@@ -32,10 +32,10 @@ def files(tmp_path: Path) -> dict[str, Path]:
 
 def test_files_that_run_parallel_are_aligned_by_place(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
-    assert data.languages == ("en", "zh", "th") and data.faults == {}
+    assert list(data.questions) == ["en", "zh", "th"] and data.faults == {}
     assert data.questions["th"] == QUERIES["th"] and data.passages["zh"][:4] == PASSAGES["zh"]
     assert data.question_ids == ["id0", "id1", "id2", "id3"] and data.question_passages == [0, 1, 2, 3]
-    assert data.articles == ["Pets & books", "Rain", "article 2"] and data.passage_articles == [0, 0, 1, 2, 2]
+    assert data.passage_articles == [0, 0, 1, 2, 2]
     assert data.passage_ids[3:] == ["article 2/0", "article 2/1"], "a paragraph without questions is a candidate too"
 
 
@@ -101,16 +101,13 @@ def test_every_paragraph_is_a_candidate_for_every_question(files: dict[str, Path
 
 def test_training_pairs_take_negatives_of_other_paragraphs(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
-    pairs = data.aligned_pairs(negatives_per_positive=3, hard_negatives=1, seed=0)
+    pairs = data.aligned_pairs(negatives_per_positive=3, seed=0)
     assert pairs.languages == ("en", "zh", "th") and pairs.labels == [1] * 4 + [0] * 12
-    articles = dict(zip(data.passages["zh"], data.passage_articles))
     for row in range(4):
         own = pairs.passages["zh"][row]
         others = pairs.passages["zh"][4 + 3 * row : 7 + 3 * row]
         assert pairs.queries["th"][4 + 3 * row : 7 + 3 * row] == [QUERIES["th"][row]] * 3
         assert own == PASSAGES["zh"][row] and len({own, *others}) == 4
-        alone = articles[own] == 1
-        assert alone or articles[others[0]] == articles[own], "the hard one is of the same article, where it has two"
     with pytest.raises(ValueError, match="cannot draw 5 negatives"):
         data.aligned_pairs(negatives_per_positive=5)
 
@@ -129,11 +126,9 @@ def test_questions_that_read_the_same_have_both_paragraphs(tmp_path: Path) -> No
 def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
     data = read_question_answering(files)
     parts = data.split({"train": 0.5, "dev": 0.25, "test": 0.25}, seed=3)
-    assert sorted(title for part in parts.values() for title in part.articles) == sorted(data.articles)
+    assert sorted(name for part in parts.values() for name in part.passage_ids) == sorted(data.passage_ids)
     with pytest.raises(ValueError, match="cannot cut 3 into 4 parts"):
         data.split(dict.fromkeys("abcd", 0.25))
-    with pytest.raises(ValueError, match="sum to 1: got 0.2, 0.5"):
-        data.split({"test": 0.2, "train": 0.5})
 
 
 @pytest.mark.parametrize(
@@ -146,7 +141,7 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
         ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: .*blank"),
         (
             '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
-            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers: expected a list of",
+            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers\[0\]: expected an object",
         ),
     ],
 )
@@ -163,20 +158,14 @@ def test_files_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
 
     one = written("en", question("a", "q", "x"))
     for code, other, facts in (
-        (
-            "de",
-            [question("b", "q", "x"), question("c", "p", "x")],
-            "1 questions in en, .* 2 questions in de, and no sh",
-        ),
-        ("fr", [question("a", "q", "x"), question("a", "p", "x")], "the id 'a' of question 1 comes twice"),
+        ("de", [question("b", "q", "x"), question("c", "p", "x")], "1 ids in en, 2 ids in de, and no shared"),
+        ("fr", [question("a", "q", "x"), question("a", "p", "x")], "got 1 ids for 2 questions"),
         ("es", [question("a", "q", "y")], "no question is left of .*es: answer not in its paragraph 1"),
     ):
         with pytest.raises(ValueError, match=facts):
             read_question_answering({"en": one, code: written(code, *other)})
     with pytest.raises(FileNotFoundError, match="the nearest name there is e[ns].json"):
         read_question_answering({"en": tmp_path / "em.json"})
-    with pytest.raises(ValueError, match="a file for each language: got none"):
-        read_question_answering({})
 
 
 @pytest.fixture(scope="module")
@@ -187,14 +176,14 @@ def xquad(real_data: Path) -> QuestionAnswering:
 
 
 def test_xquad_has_the_counts_of_table_2(xquad: QuestionAnswering) -> None:
-    assert (len(xquad.question_ids), len(xquad.passage_ids), len(xquad.articles)) == (1190, 240, 48)
+    assert (len(xquad.question_ids), len(xquad.passage_ids), len(set(xquad.passage_articles))) == (1190, 240, 48)
     assert xquad.faults == {}
     parts = xquad.split({"train": 0.7, "dev": 0.1, "test": 0.2}, seed=0)
-    assert [len(part.articles) for part in parts.values()] == [33, 5, 10]
-    assert parts["test"].articles == xquad.split({"train": 0.8, "test": 0.2}, seed=0)["test"].articles
+    assert [len(set(part.passage_articles)) for part in parts.values()] == [33, 5, 10]
+    assert parts["test"] == xquad.split({"train": 0.8, "test": 0.2}, seed=0)["test"]
     texts = [set(part.passages["ar"]) for part in parts.values()]
     assert sum(map(len, texts)) == len(set().union(*texts)) == 240
-    pools = xquad.only_articles(range(48)).pools(query_languages=["en", "zh"], passage_languages=["en", "zh"])
+    pools = xquad.pools(query_languages=["en", "zh"], passage_languages=["en", "zh"])
     assert len(pools) == 1190 and pools.without_relevant == 0
     assert all(Counter(pool.passage_languages) == {"en": 120, "zh": 120} and sum(pool.labels) == 1 for pool in pools)
     assert 500 < sum(pool.query_language == "zh" for pool in pools) < 690

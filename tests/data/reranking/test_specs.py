@@ -18,8 +18,19 @@ from st_xling.data.reranking.specs import (
     load_pool_specs,
     load_xpi_specs,
 )
-from tests.data.reranking.aligned_sentences import PASSAGES, QUERIES, question, squad
-from tests.data.reranking.insurance_files import ANSWERS, CHINESE, ENGLISH, POOLS, TRUTHS, write_translation, write_v2
+from tests.data.reranking.aligned_sentences import (
+    ANSWERS,
+    CHINESE,
+    ENGLISH,
+    PASSAGES,
+    POOLS,
+    QUERIES,
+    TRUTHS,
+    question,
+    squad,
+    write_translation,
+    write_v2,
+)
 
 BOTH = ["en=phrasebook?size=20", "zh=phrasebook?size=20"]
 CODES = ("en", "zh", "ar")
@@ -63,7 +74,7 @@ def test_a_pair_spec_names_one_language() -> None:
 
 def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     specs = questions(tmp_path)
-    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, hard_negatives=1, seed=5)
+    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, seed=5)
     assert data.train.languages == CODES and len(data.train) == 5 * 2 * 3
     assert data.dev is not None and len(data.dev) == 4 and len(data.dev[0].passages) == 4
     test = load_pool_specs(specs, split="test", dev_share=0.2, test_share=0.3, seed=5)
@@ -136,22 +147,6 @@ def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
         load_pair_specs([first, second, *other])
 
 
-def test_specs_of_two_forms_and_odd_shares_are_refused(tmp_path: Path) -> None:
-    asked, rows = questions(tmp_path, articles=2), labeled(tmp_path, ".tsv", [1, 0])
-    with pytest.raises(ValueError, match=r"all of one form: got files ending in .json, .tsv"):
-        load_pair_specs([asked[0], rows[1]])
-    with pytest.raises(FileNotFoundError, match="the nearest name there is en.json"):
-        load_pair_specs([f"en={tmp_path}/em.json"])
-    with pytest.raises(ValueError, match="leave something: got 0.5 and 0.5"):
-        load_pair_specs(asked, dev_share=0.5, test_share=0.5)
-    with pytest.raises(ValueError, match="cannot cut 2 into 3 parts"):
-        load_pair_specs(asked, dev_share=0.3, test_share=0.3)
-    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
-        load_pool_specs(asked, split="dev", dev_share=0)
-    with pytest.raises(ValueError, match="got hard_negatives=1 for labeled files"):
-        load_pair_specs(labeled(tmp_path, ".jsonl", [1] * 20), hard_negatives=1)
-
-
 def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
     path = tmp_path / "zh-en.tsv"
     path.write_text("".join(f"句子 {row}\tsentence {row}\n" for row in range(2000)), encoding="utf-8")
@@ -164,18 +159,6 @@ def test_xpi_reads_parallel_text_and_holds_rows_out(tmp_path: Path) -> None:
     assert len(whole.train) == 2000 and whole.dev is not None and len(whole.dev) == 500
 
 
-def test_xpi_reads_labeled_paraphrases(tmp_path: Path) -> None:
-    data = load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), dev_share=0.25)
-    assert len(data.train) == 30 and sum(data.train["label"]) == 15 and data.dev is not None and len(data.dev) == 5
-    assert len(load_xpi_specs(labeled(tmp_path, ".tsv", [1] * 40), dev_share=0).train) == 80
-    with pytest.raises(ValueError, match="questions and their paragraphs are no paraphrases"):
-        load_xpi_specs(questions(tmp_path))
-    with pytest.raises(ValueError, match="not both: got"):
-        load_xpi_specs(["de-en=a.tsv", "en=b.tsv"])
-    with pytest.raises(ValueError, match="got size=5"):
-        load_xpi_specs(labeled(tmp_path, ".tsv", [1, 0] * 20), size=5)
-
-
 def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) -> None:
     lines = [f"Frage {row // 3}\tAntwort {row}\t{int(row % 3 == 0)}\n" for row in range(30)]
     (tmp_path / "a.tsv").write_text("".join(lines), encoding="utf-8")
@@ -185,8 +168,6 @@ def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) ->
     assert {pool.query for pool in pools} == set(pairs.queries["de"]) and len(pairs) == 12
     numbers = [int(query.split()[1]) for query in pairs.queries["de"]]
     assert numbers == sorted(numbers)
-    xpi = load_xpi_specs([f"{code}={tmp_path / 'a.tsv'}?size=5" for code in ("de", "en")], dev_share=0)
-    assert len(set(xpi.train["query"])) == 5
 
 
 def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
@@ -212,8 +193,6 @@ def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> 
         (["de-en=a.tsv"], "got 'de-en=a.tsv', which names de and en"),
         (["en=a.json", "en=b.json"], "got the language a second time in 'en=b.json'"),
         (["en=phrasebook?size=5", "zh=phrasebook?size=6"], "take the same .size, split and seed: got en=phrasebook"),
-        (["en=phrasebook", "zh=phrasebook?seed=1"], "take the same"),
-        (["en=phrasebook", "zh=xquad.zh.json"], "in every language or in none: got it in en out of en, zh"),
         (["en=phrasebook:de"], "one language a spec"),
         (["ru=phrasebook"], "language must be one of"),
         (["en=phrasebook?gold=1"], "expected the options size, split, seed, once each, got 'gold=1' in 'en=phrasebook"),
@@ -224,12 +203,7 @@ def test_malformed_specs_are_refused(specs: list[str], facts: str) -> None:
         load_pair_specs(specs)
 
 
-def test_languages_of_xpi_are_parallel_text() -> None:
-    single = load_xpi_specs(["en=phrasebook?size=40", "zh=phrasebook?size=40", "de=phrasebook?size=40"])
-    paired = load_xpi_specs(["zh-en=phrasebook?size=40", "de-en=phrasebook?size=40"])
-    assert single.train.to_dict() == paired.train.to_dict()
-    with pytest.raises(ValueError, match="size, split and seed must be, too: got en=phrasebook.size=50, zh=phrasebook"):
-        load_xpi_specs(["en=phrasebook?size=50", "zh=phrasebook"])
+def test_development_text_of_xpi_is_another_split() -> None:
     dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
     explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
     assert dev is not None and explicit is not None and list(dev) == list(explicit)
@@ -245,7 +219,7 @@ def test_v2_with_its_translation(tmp_path: Path) -> None:
     """The pools of one, the Chinese of the other: same numbers, same labels."""
     v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
     found = read_insurance_qa({"en": v2, "zh": zh})
-    assert found.queries == {"en": ENGLISH, "zh": CHINESE} and found.languages == ("en", "zh")
+    assert found.queries == {"en": ENGLISH, "zh": CHINESE}
     assert [[found.passage_ids[number] for number in row] for row in found.candidates] == POOLS
     assert [[found.passage_ids[number] for number in row] for row in found.relevant] == TRUTHS
     for number, label in enumerate(found.passage_ids):
@@ -289,7 +263,7 @@ def test_pools_are_the_papers(tmp_path: Path) -> None:
     [
         ("vocabulary", "idx_3\t", "idx_999\t", "unknown word .idx_3 is not in vocabulary"),
         ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
-        ("pool", "15 11 16", "15 11 99", "answer for every label, got none for 1, such as 99"),
+        ("pool", "15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
     ],
 )
 def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str) -> None:
@@ -302,23 +276,41 @@ def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str)
         read_insurance_qa({"en": folder})
 
 
-def test_refusals(tmp_path: Path) -> None:
-    v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
-    with pytest.raises(FileNotFoundError, match=r"token\.100\.pool\.solr\.train"):
-        load_pair_specs([f"en={v2}?pool=100"])
-    with pytest.raises(ValueError, match="pool=500"):
-        load_pair_specs([f"zh={zh}?pool=500"])
-    with pytest.raises(ValueError, match="text in 'de'"):
-        load_pair_specs([f"de={zh}"])
-    with pytest.raises(ValueError, match="same .size"):
-        load_pair_specs([f"en={v2}?size=2", f"zh={zh}"])
-    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
-        load_pool_specs([f"zh={zh}"], split="dev")
-    (tmp_path / "a.json").write_text("{}")
-    with pytest.raises(ValueError, match="pool is for folders of InsuranceQA"):
-        load_pair_specs([f"en={tmp_path / 'a.json'}?pool=500"])
-    rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
+@pytest.mark.parametrize(
+    ("specs", "options", "facts"),
+    [
+        (["en={ten}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
+        (["en={folder}/em.json"], {}, "the nearest name there is en.json"),
+        (["en={two}"], {"dev_share": 0.5, "test_share": 0.5}, "got 0.5 and 0.5"),
+        (["en={two}"], {"dev_share": 0.3, "test_share": 0.3}, "cannot cut 2 into 3 parts"),
+        (["de={zh}"], {}, "text in 'de'"),
+        (["en={v2}?size=2", "zh={zh}"], {}, "same .size"),
+        (["en={two}?split=dev"], {}, "split is for folders of InsuranceQA"),
+        (["en={v2}", "zh={other}"], {}, "other has 4, of which 1 have other ground truths, next to 4"),
+    ],
+)
+def test_refusals(specs: list[str], options: dict[str, float], facts: str, tmp_path: Path) -> None:
+    other = write_translation(tmp_path / "other")
+    rows = json.loads(gzip.decompress((other / "pool" / "train.json.gz").read_bytes()))
     rows["1"]["answers"] = ["12"]
-    (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
-    with pytest.raises(ValueError, match="zh has 4, of which 1 have other ground truths, next to 4"):
-        load_pair_specs([f"en={v2}", f"zh={zh}"])
+    (other / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
+    two = tmp_path / "two"
+    two.mkdir()
+    places = {
+        "folder": tmp_path,
+        "other": other,
+        "ten": questions(tmp_path)[0].partition("=")[2],
+        "two": questions(two, articles=2)[0].partition("=")[2],
+        "rows": labeled(tmp_path, ".tsv", [1, 0], codes=("zh",))[0].partition("=")[2],
+        "v2": write_v2(tmp_path / "V2"),
+        "zh": write_translation(tmp_path / "zh"),
+    }
+    with pytest.raises((ValueError, FileNotFoundError), match=facts):
+        load_pair_specs([spec.format(**places) for spec in specs], **options)
+
+
+def test_splits_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
+        load_pool_specs(questions(tmp_path, articles=2), split="dev", dev_share=0)
+    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
+        load_pool_specs([f"zh={write_translation(tmp_path / 'zh')}"], split="dev")

@@ -157,9 +157,8 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
     assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
     for bad, fact in (
-        ([specs[0], f"{specs[1]}?size=1"], "same .size"),
         ([specs[0], specs[0]], "once a language"),
-        ([f"{specs[0]}?split=dev"], "no other options"),
+        ([f"{specs[0]}?split=dev"], "no options but"),
     ):
         with pytest.raises(ValueError, match=fact):
             load_retrieval_specs(bad)
@@ -170,10 +169,10 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "fact"),
     [
-        ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got None"),
+        ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got "),
         ({"sentence_breaks": [[0, 15], [10, 20]]}, r"got \[10, 20\]"),
         ({"sentence_breaks": [[0, 1500]]}, r"got \[0, 1500\]"),
-        ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in one of the sentences, got 4"),
+        ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in a sentence, got 4"),
     ],
 )
 def test_faults_of_xquad_r(tmp_path: Path, changes: dict[str, Any], fact: str) -> None:

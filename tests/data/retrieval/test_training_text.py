@@ -10,8 +10,9 @@ import datasets
 import pytest
 from datasets import Dataset
 
+from st_xling.data.language_texts import load_texts
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs, read_others
+from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
 from st_xling.data.retrieval.training_text import read_question_table
 from tests.data.reranking.aligned_sentences import question, squad
 from tests.data.test_layouts import table
@@ -103,12 +104,10 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("en={squad}?split=train", "is a file, which has no split"),
-        ("en={squad}?columns=a,b", "is a file, which has no columns"),
-        ("en={squad}?corpus=x", "is read with columns, name, split: got corpus"),
-        ("en={folder}?columns=a,b", "is read with split, corpus, queries, name, negatives: got columns"),
+        ("en={squad}?split=train", "takes no split"),
+        ("en={jsonl}?corpus=x", "takes no corpus"),
+        ("en={folder}?columns=a,b", "takes no columns"),
         ("en={jsonl}?columns=query", "expected columns=0,2 or de,en, got 'columns=query'"),
-        ("en={jsonl}?columns=query,query", "two different names, got .'query', 'query'"),
         (
             "en={jsonl}?columns=query,passage,wrong",
             "missing key .*'query' and 'passage' and 'wrong', got query, passage",
@@ -127,14 +126,6 @@ def test_what_is_refused(spec: str, message: str, tmp_path: Path) -> None:
         load_query_passage_specs([given])
 
 
-def test_half_a_surrogate_pair_has_a_place(tmp_path: Path) -> None:
-    path = squad_file(tmp_path / "train.json")
-    path.write_text(path.read_text(encoding="utf-8").replace("What is Hanoi?", "What \\ud83d?"), encoding="utf-8")
-    with pytest.raises(ValueError, match=r"train.json:1: bad JSON \(source holds half a surrogate pair\)"):
-        load_query_passage_specs([f"en={path}"])
-    assert len(load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]) == 2
-
-
 def test_training_queries() -> None:
     pairs = load_query_passage_specs(["queries=phrasebook?size=6", "de=phrasebook?size=4&seed=5&queries=en,de"])
     assert {name: len(part) for name, part in pairs.items()} == {"en": 6, "de": 8}
@@ -147,13 +138,13 @@ def test_training_queries() -> None:
 
 
 def test_other_text_is_not_that_of_parallel_text() -> None:
-    others = read_others("fr=phrasebook?size=200")
+    others = load_texts("fr=phrasebook?size=200")
     assert len(others) == 200 and others["source"][:] == others["target"][:]
     parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
     assert len(set(others["source"]) & set(parallel)) < 10
-    assert read_others("fr=phrasebook?size=200&seed=0")["source"][:] == parallel[:200]
+    assert load_texts("fr=phrasebook?size=200&seed=0")["source"][:] == parallel[:200]
     with pytest.raises(ValueError, match="one language a spec"):
-        read_others("fr=phrasebook:de")
+        load_texts("fr=phrasebook:de")
 
 
 def test_query_passage_specs(tmp_path: Path) -> None:
@@ -182,7 +173,7 @@ def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages
     assert list(found.queries["de"]) == sorted(found.relevant) and len(found.relevant) == 4
     (pairs,) = load_query_passage_specs([f"de={tmp_path}?size=5&split=test"]).values()
     assert len(pairs) == 5 and all(a.split()[1] == b.split()[1] for a, b in zip(pairs["source"], pairs["target"]))
-    others = read_others(f"sw={tmp_path}/corpus.jsonl?size=3&seed=1")
+    others = load_texts(f"sw={tmp_path}/corpus.jsonl?size=3&seed=1")
     assert len(others) == 3 and others["source"][:] == sorted(others["source"][:])
     for spec in (f"de={tmp_path}?size=0", f"de={tmp_path}?seed=1", f"de={tmp_path}?size=2&seed=-1"):
         with pytest.raises(ValueError, match=r"size=|seed="):

@@ -13,7 +13,7 @@ from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForTokenClassification, Trainer
 
-from st_xling.data.tagged_words import UPOS, TaggedSentences
+from st_xling.data.transfer_sets import UPOS, TaggedSentences
 from st_xling.training import TrainingInterrupted
 from st_xling.training.transfer import TASKS, TransferData, load_transfer_data, transfer
 from st_xling.training.transfer.run import NO_LABEL, Classifier

@@ -9,8 +9,7 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
-from st_xling.data.sample import Sample
-from st_xling.data.test_sets import BuccCorpus, read_bucc_spec, sample_bucc
+from st_xling.data.pairs import Sample
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_read import cells as pairs
 from tests.data.test_read import write
@@ -69,11 +68,6 @@ def test_refusals(corpus: dict[str, str], tmp_path: Path) -> None:
         load_data_specs([f"{corpus['tsv']}?seed=4"])
     data = Dataset.from_dict({"source": ["a", "b"], "target": ["c", "d"]})
     assert sample_rows(data, None) is data
-    for size, seed in ((0, 0), (1, -1)):
-        with pytest.raises(ValueError, match=f"got size={size} and seed={seed}"):
-            sample_rows(data, size, seed=seed)
-    with pytest.raises(ValueError, match="x: a sample of size=1 needs the number of rows"):
-        sample_rows(data.to_iterable_dataset(), 1, where="x")  # type: ignore[arg-type]
     # A data set of the Hub is refused as a stream, and read whole is not.
     Dataset.from_dict({"de": [s for s, _ in ROWS], "en": [t for _, t in ROWS]}).save_to_disk(str(tmp_path / "set"))
     with pytest.raises(ValueError, match="set: a sample of size=3 needs the number of rows"):
@@ -91,35 +85,11 @@ def test_faulty_lines_are_dropped_before_the_draw(tmp_path: Path) -> None:
         assert pairs(loaded) == wanted
 
 
-def test_a_mining_set_keeps_its_share_of_translations() -> None:
-    """A tenth of 200 sentences with 40 translations has about 4, and no target whose source was left out."""
-    source, target = [f"de-{row}" for row in range(200)], [f"en-{row}" for row in range(400)]
-    gold = [(f"de-{row}", f"en-{2 * row}") for row in range(0, 200, 5)]
-    corpus = BuccCorpus(source, source, target, target, gold, "de", "en", "training")
-    for seed in range(5):
-        small = sample_bucc(corpus, 20, seed=seed)
-        assert len(small.source) == 20 and len(small.gold) == sum(int(name[3:]) % 5 == 0 for name in small.source_ids)
-        assert len(small.target) == 36 + len(small.gold)
-        assert {name for name in small.target_ids if int(name[3:]) % 10 == 0} == {target for _, target in small.gold}
-        assert sorted(small.target_ids, key=target.index) == small.target_ids
-    assert sample_bucc(corpus, 20, seed=1) == sample_bucc(corpus, 20, seed=1) != sample_bucc(corpus, 20, seed=2)
-    assert sample_bucc(corpus, 500) == corpus
-    with pytest.raises(ValueError, match="size=0"):
-        sample_bucc(corpus, 0)
-    with pytest.raises(ValueError, match="de-en.training: of 1 sentences drawn, none"):
-        sample_bucc(corpus, 1, seed=1)
-
-
 def test_test_sets_in_folders_are_sampled(tmp_path: Path) -> None:
     for side, code in enumerate(("deu", "eng")):
         text = "".join(f"{pair[side]}\n" for pair in ROWS)
         (tmp_path / f"tatoeba.deu-eng.{code}").write_text(text, encoding="utf-8")
-        lines = "".join(f"{code}-{row}\t{pair[side]}\n" for row, pair in enumerate(ROWS))
-        (tmp_path / f"de-en.test.{code[:2]}").write_text(lines, encoding="utf-8")
-    (tmp_path / "de-en.test.gold").write_text("".join(f"deu-{row}\teng-{row}\n" for row in range(0, 40, 4)), "utf-8")
     small = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
     assert small[1] == "tatoeba" and list(zip(*small[0]["deu"])) == [ROWS[row] for row in Sample(7, 3).places(40, "")]
-    corpus = read_bucc_spec(f"{tmp_path}?size=20&seed=3", "de-en", "test")
-    assert corpus.source == [ROWS[row][0] for row in Sample(20, 3).places(40, "")]
     with pytest.raises(ValueError, match="seed=3"):
         load_english_pairs([f"{tmp_path}?seed=3"])

@@ -1,4 +1,4 @@
-"""The pivot last: rows, languages and names turn together; one language twice is refused."""
+"""The pivot last: rows, languages and names turn together; sides in other languages than named are reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
-from st_xling.data import COLUMNS, load_data_specs, orient
+from st_xling.data import COLUMNS, load_data_specs, load_pairs, orient
+from st_xling.data.sides import check_sides
 
 TEXTS = {
     "en": "I bought three old books.",
@@ -40,7 +41,7 @@ def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
     assert cells(found.data["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
     assert cells(found.data["zh-en"]) == before["zh-en"]
     assert all(part.column_names == list(COLUMNS) for part in found.data.values())
-    assert found.target_languages == ("en",) and not found.several_targets
+    assert found.target_languages == ("en",)
     assert {name: cells(part) for name, part in data.items()} == before  # what was given is as it was
     assert found.messages() == ["de-en: 2 rows turned, so that en is the target"]
 
@@ -56,7 +57,7 @@ def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
         ("zh", "eng"),
     ]
     assert cells(found.data["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
-    assert found.several_targets and "en, th, eng" in found.messages()[-1]
+    assert "en, th, eng" in found.messages()[-1]
     assert orient(found.data).turned == {}
 
 
@@ -74,8 +75,8 @@ def test_spellings_of_the_pivot() -> None:
         assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng").data["x"])[0][2:] == ("de", code)
     found = orient({"x": rows("en|de")}, pivot=None)
     assert cells(found.data["x"])[0][2:] == ("en", "de") and found.turned == {} and found.target_languages == ("de",)
-    assert not orient({"x": rows("en|de"), "y": rows("en|de")}).several_targets
-    assert orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).several_targets
+    assert "several languages" not in orient({"x": rows("en|de"), "y": rows("en|de")}).messages()[-1]
+    assert "en, de" in orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).messages()[-1]
 
 
 def test_names_stay_apart_and_unknown_languages_stay() -> None:
@@ -91,8 +92,6 @@ def test_one_language_twice(tmp_path: Path) -> None:
     late = rows(*["de|en"] * 1001, "en|eng", stream=True)
     with pytest.raises(ValueError, match="x: expected two languages, got en-eng"):
         list(orient({"x": late}).data["x"])
-    with pytest.raises(ValueError, match="lacks source_language, target_language: it has source, target"):
-        orient({"x": Dataset.from_dict({"source": ["a"], "target": ["b"]})})
     # The prefix of a spec, the name of a file, and the rows of one, each by the spec's own text.
     (tmp_path / "en-en.tsv").write_text("a\tb\n", encoding="utf-8")
     (tmp_path / "rows.jsonl").write_text(
@@ -101,3 +100,56 @@ def test_one_language_twice(tmp_path: Path) -> None:
     for spec in ("en-en=missing.tsv", "zh-cmn=phrasebook", str(tmp_path / "en-en.tsv"), str(tmp_path / "rows.jsonl")):
         with pytest.raises(ValueError, match=f"{spec}: expected two languages"):
             load_data_specs([spec])
+
+
+GERMAN = [
+    "Wir haben gestern lange über das Wetter gesprochen.",
+    "Die Kinder spielen jeden Tag im großen Garten.",
+]
+ENGLISH = [
+    "We talked about the weather for a long time yesterday.",
+    "The children play in the large garden every day.",
+]
+DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
+
+
+class TestSides:
+    def spec(self, folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
+        path = folder / "c.tsv"
+        path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
+        return f"de-en={path}"
+
+    @pytest.mark.parametrize("stream", [False, True])
+    def test_a_swap_is_reported_and_nothing_changed(
+        self, tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        spec = self.spec(tmp_path, ENGLISH, GERMAN)
+        (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
+        assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
+        (said,) = (record.message for record in caplog.records)
+        for fact in ("source looks like en (40 of 40), expected de", "target looks like de (40 of 40)", "en-de=PATH"):
+            assert fact in said
+
+    def test_another_language_is_reported(self, tmp_path: Path) -> None:
+        loaded = load_data_specs([self.spec(tmp_path, DUTCH, ENGLISH)])
+        (said,) = check_sides(loaded)
+        assert "de-en: source looks like nl (40 of 40), expected de: 0" in said and "swapped" not in said
+
+    def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
+        assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []
+        assert check_sides(load_data_specs([self.spec(tmp_path, ENGLISH, GERMAN, rows=4)])) == []
+        short = load_data_specs([self.spec(tmp_path, ["Taxi!", "Tom"], ["Taxi!", "Tom"])])
+        assert check_sides(short) == []
+        unknown = {"x": load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
+        assert check_sides(unknown) == []
+        (tmp_path / "e.tsv").write_text("a\tb\n", encoding="utf-8")
+        assert check_sides({"x": load_pairs(tmp_path / "e.tsv").select([])}) == []
+
+    def test_real_text(self, real_data: Path) -> None:
+        for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:
+            loaded = load_data_specs([str(path)])
+            assert check_sides(loaded) == []
+            swapped = {
+                name: data.rename_columns({"source": "target", "target": "source"}) for name, data in loaded.items()
+            }
+            assert "swapped" in check_sides(swapped)[0]
