@@ -19,7 +19,6 @@
 from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
-from st_xling.mining.deduplication import Deduplication, deduplicate
 from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts, split_sentences
 from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
 from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
@@ -55,7 +54,6 @@ __all__ = [
     "ApproximateSearch",
     "Calibration",
     "CandidateBatch",
-    "Deduplication",
     "EmbeddingStore",
     "FilterOptions",
     "MinedPairs",
@@ -75,7 +73,6 @@ __all__ = [
     "best_threshold",
     "calibrate",
     "correct_pairs",
-    "deduplicate",
     "encode",
     "evaluate_pairs",
     "find_neighbors",

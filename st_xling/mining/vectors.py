@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.store import BY_LANGUAGE, MANIFEST, STORED_NAMES, EmbeddingStore, ModelIdentity, model_identity
 from st_xling.utils.choices import Engine, StoreDtype
 from st_xling.utils.cosines import Embeddings
@@ -328,21 +327,3 @@ def model_names(makers: VectorMakers) -> str:
     names = (str(maker.identity or maker.name) for maker in makers.values())
     # Signatures are published, so only the last part of a path is named.
     return ",".join(dict.fromkeys(PurePath(name).name if name.startswith(("/", "~")) else name for name in names))
-
-
-def embeddings_of(
-    text: UniqueSentences, made_by: Encoder | PrecomputedEmbeddings, folder: Path, *, progress: bool = False
-) -> Embeddings:
-    """Get the vectors of the distinct sentences of a text. *Shape:* ``(distinct, dim)``
-
-    Args:
-        text: The text.
-        made_by: Provider of the vectors.
-        folder: Folder of an encoder's sentences and store.
-        progress: Show a progress bar on stderr.
-    """
-    if isinstance(made_by, PrecomputedEmbeddings):
-        return text.select(made_by.rows)
-    folder.mkdir(parents=True, exist_ok=True)
-    text.write(folder / "sentences.jsonl")
-    return made_by.encode(folder / "sentences.jsonl", folder / "store", place=text.place, progress=progress)

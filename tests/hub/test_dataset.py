@@ -41,7 +41,7 @@ print(json.dumps(load_dataset(words[0], split="train", cache_dir=words[1]).to_li
 @pytest.fixture(params=["tsv", "jsonl"])
 def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of ``mine``, written by its writer."""
-    from st_xling.mining.pipeline.pair_files import PairWriter
+    from st_xling.mining.pipeline.work import PairWriter
 
     path = tmp_path / f"pairs.{request.param}"
     with path.open("wb") as stream, PairWriter(stream, request.param) as writer:

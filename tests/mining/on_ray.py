@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining import EmbeddingStore, encode, find_neighbors
-from st_xling.mining.encoding import Window, embed_on_ray
+from st_xling.mining.encoding import embed_on_ray
 from st_xling.mining.ray import run_on_ray
-from st_xling.mining.search import shards
-from st_xling.mining.search.shards import sharded_neighbors, tasks_of
+from st_xling.mining.search import find
+from st_xling.mining.search.find import sharded_neighbors, tasks_of
 from st_xling.mining.text import read_rows
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as encode_sentences
@@ -43,7 +43,7 @@ def kill_some(folder: Path, deaths: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow_neighbors(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
+def slow_neighbors(source: Any, target: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
     kill_some(folder, deaths)
     return find_neighbors(source, target, **options)
 
@@ -69,12 +69,13 @@ def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 
 def embedded_here(folder: Path) -> np.ndarray:
     encoder, rows = load_encoder(str(folder / "encoder"), device="cpu"), list(read_rows(folder / "text"))
     windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
-    return np.concatenate([encode_sentences(encoder, Window(some).sentences, batch_size=16) for some in windows])
+    sentences = ([row.sentence for row in some] for some in windows)
+    return np.concatenate([encode_sentences(encoder, some, batch_size=16) for some in sentences])
 
 
 def embed(folder: Path, *, deaths: int = 0) -> Iterator[np.ndarray]:
     rows = list(read_rows(folder / "text"))
-    windows = (Window(rows[start : start + WINDOW_ROWS]) for start in range(0, len(rows), WINDOW_ROWS))
+    windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
     (marks := folder / "loaded").mkdir()
     load = partial(slow_load, str(folder / "encoder"), folder=marks, deaths=deaths)
     for _, vectors in embed_on_ray(load, windows, {"batch_size": 16}):
@@ -104,7 +105,7 @@ def same_result(folder: Path) -> None:
     ray.init(address="local", num_cpus=2, **HERE)
     store, other = stores(folder)
     for method in METHODS:
-        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "index_folder": folder / method}
+        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "state_folder": folder / method}
         save(folder / f"files {method}.npz", find_neighbors(store, other, **options))
     save(folder / "arrays.npz", find_neighbors(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
@@ -149,7 +150,7 @@ def killed_driver(folder: Path) -> None:
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
-    shards._SAVE_SHARE = 0  # otherwise a slow disk saves fewer of the six
+    find._SAVE_SHARE = 0  # otherwise a slow disk saves fewer of the six
     run = partial(after, 6, die)
     save(folder / "driver.npz", search(folder, lambda *arguments: run(run_on_ray(*arguments)), state=folder / "state"))
 

@@ -20,14 +20,13 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from st_xling._version import __version__
 from st_xling.mining.deduplication import write_sentences
 from st_xling.mining.documents import (
     DocumentSide,
@@ -42,10 +41,18 @@ from st_xling.mining.documents import (
 )
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.pair_files import PairWriter, resolve_format
-from st_xling.mining.pipeline.work import REJECTS, default_device, outcome_lines
+from st_xling.mining.pipeline.work import (
+    REJECTS,
+    PairWriter,
+    Report,
+    default_device,
+    open_work,
+    outcome_lines,
+    resolve_format,
+    sign_pairs,
+)
 from st_xling.mining.text import hash_sentences, read_rows, validate_text
-from st_xling.mining.vectors import Encoder, VectorMakers, encoding_settings, model_names
+from st_xling.mining.vectors import Encoder
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import AlignmentFormat, Errors, StoreDtype
 from st_xling.utils.console import progress_bar
@@ -54,7 +61,7 @@ from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, deliver, work_folder, work_path
+from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.text import ParallelTextError
 
 logger = logging.getLogger(__name__)
@@ -67,8 +74,8 @@ _LANGUAGE_TAG = re.compile(r"[._-][A-Za-z]{2,3}(?:[_-][A-Za-z]{2,4})?$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentReport:
-    """Metrics of one run.
+class DocumentReport(Report):
+    """Metrics of one run; ``rejected`` counts groups.
 
     Attributes:
         documents: Number of pairs of documents.
@@ -76,11 +83,8 @@ class DocumentReport:
         groups: Number of groups with sentences of both sides.
         unpaired: Number of sentences of each side without a partner.
         below: Number of groups below the minimum score.
-        rejected: Number of groups that filters rejected per reason code.
-        pairs: Number of written pairs.
         gaps: Passages of ten sentences and more without a partner: file, first and last line.
         split: Whether lines were split into sentences, which are then counted instead of lines.
-        signature: Signature of the run.
     """
 
     documents: int
@@ -88,15 +92,8 @@ class DocumentReport:
     groups: int
     unpaired: dict[str, int]
     below: int
-    rejected: dict[str, int]
-    pairs: int
     gaps: Sequence[tuple[str, int, int]]
     split: bool
-    signature: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the metrics for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
@@ -275,7 +272,7 @@ def align_texts(
     for name, side in zip(_SIDES, sides):
         task[f"{name} text"] = hash_sentences(document.sha256 for document in side)
         task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
-    with work_folder(out, work, task) as folder:
+    with open_work(out, work, task, {"pairs": out, REJECTS: rejects, "page.html": html_page}) as folder:
         stores = [
             _Overlaps(side, encoders[name], folder.path / name, max_size, progress=progress)
             for name, side in zip(_SIDES, sides)
@@ -325,19 +322,6 @@ def align_texts(
                     writer.write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]))
                 counts["pairs"] += int(allowed.sum())
             page.write(b"</table>\n</body>\n</html>\n")
-        deliver(folder.path / "pairs", out)
-        for file, name in ((rejects, REJECTS), (html_page, "page.html")):
-            if file is not None:
-                deliver(folder.path / name, file)
-        if work is None:
-            folder.remove()
-    makers: VectorMakers = {**encoders}
-    words = ["align_documents", f"model:{model_names(makers)}"]
-    words += [f"{name}:{value}" for name, value in encoding_settings(makers).items()]
-    words += ["split:yes"] if split else []
-    words += [f"max_size:{max_size}", f"min_score:{'none' if min_score is None else f'{min_score:g}'}"]
-    words += [f"filters:{pair_filters.signature}"]
-    words += [f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)]
     return DocumentReport(
         documents=len(documents),
         rows={name: sum(len(document.texts) for document in side) for name, side in zip(_SIDES, sides)},
@@ -348,7 +332,15 @@ def align_texts(
         pairs=counts["pairs"],
         gaps=gaps,
         split=split,
-        signature="|".join([*words, f"st-xling:{__version__}"]),
+        signature=sign_pairs(
+            "align_documents",
+            {**encoders},
+            *(["split:yes"] if split else []),
+            f"max_size:{max_size}",
+            f"min_score:{'none' if min_score is None else f'{min_score:g}'}",
+            f"filters:{pair_filters.signature}",
+            *(f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)),
+        ),
     )
 
 

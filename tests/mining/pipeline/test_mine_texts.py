@@ -164,7 +164,7 @@ def test_any_sentence_comes_back(tmp_path: Path) -> None:
         expected = [(f"s{text}\t#", f"t{text}\t#", f"s{text}", f"t{text}") for text in NASTY]
         assert sorted(found) == sorted(expected)
     write(sides[0], [json.dumps({"id": f"x,{row}", "text": f"s{text}"}) for row, text in enumerate(NASTY)])
-    with pytest.raises(ValueError, match=r"s:1: expected ids without commas, .* got 'x,0'; write JSON lines"):
+    with pytest.raises(ValueError, match=r"no commas, .* got 'x,\d'; write JSON lines \(--format jsonl\)"):
         mine_texts(*sides, tmp_path / "o", text_format="jsonl", **options)
     mine_texts(*sides, tmp_path / "o", text_format="jsonl", format="jsonl", filters=OFF, **options)
 
@@ -299,11 +299,10 @@ def test_a_threshold_from_known_translations(
 
 
 def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
     near, exact = tmp_path / "near", tmp_path / "exact"
     options: dict[str, Any] = {"model": model, "filters": OFF, "work": tmp_path / "work"}
     report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", **options)
-    assert sorted(path.name[:6] for path in (tmp_path / "work").rglob("*.faiss")) == ["source", "target"]
+    assert len(list((tmp_path / "work").rglob("*.faiss"))) == 2
     assert "|method:faiss:Flat?candidates=9|" in report.signature
     mine_texts(*texts, exact, **options)  # another method goes on with the same vectors
     assert near.read_bytes() == exact.read_bytes()

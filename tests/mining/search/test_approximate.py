@@ -15,8 +15,6 @@ from st_xling.mining.search import approximate
 from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbors
 from tests.mining.search.test_exact import all_cosines, embeddings, small_integers
 
-faiss = pytest.importorskip("faiss")
-
 
 def clustered(rows, seed, dim=24, centers=40):
     """Translations near each other, in topics, either side moved by an offset of its own as languages are."""
@@ -74,10 +72,10 @@ def test_finds_nearly_all_and_says_how_many():
 
 
 @settings(max_examples=30, deadline=None)
-@given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES), st.integers(0, 9))
-def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory, seed):
+@given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES))
+def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory):
     """Also under ties, where lists are cut off among equals; one that compares all vectors is exact."""
-    found, again = (approximate_neighbors(source, target, k=k, factory=factory, seed=seed) for _ in range(2))
+    found, again = (approximate_neighbors(source, target, k=k, factory=factory) for _ in range(2))
     assert_exact_where_found(found, source, target)
     assert_equal(sides(again), sides(found))
     if factory in ("Flat", "IVF3,Flat?nprobe=3"):
@@ -128,21 +126,12 @@ def test_threads_change_nothing_and_default_indexes_suit_the_vectors(monkeypatch
     assert found[0].index.startswith("IVF4,PQ3x4fs?nprobe=1") and " and IVF8,PQ3x4fs" in found[0].index
 
 
-def test_another_seed_gives_another_index():
-    source, target = embeddings(1500, 0, 24), embeddings(1500, 1, 24)
-    options = {"factory": "IVF40,Flat?nprobe=2"}
-    one, other = (approximate_neighbors(source, target, seed=seed, **options) for seed in (0, 1))
-    assert one.forward.indices.tobytes() != other.forward.indices.tobytes()
-    assert str(approximate_neighbors(source, target, recall_sample=0)).startswith("recall not measured, by Flat")
-
-
-def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
+def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch):
     source, target = clustered(600, 1), clustered(500, 2)
     folder = tmp_path / "deep" / "folder"
     options = {"factory": "IVF8,Flat?nprobe=2", "index_folder": folder}
     expected = approximate_neighbors(source, target, **options)
-    files = sorted(folder.glob("*.faiss"))
-    assert [path.name[:6] for path in files] == ["source", "target"]
+    assert len(list(folder.glob("*.faiss"))) == 2
     with monkeypatch.context() as patch:
         patch.setattr(CandidateIndex, "_build", lambda *_: pytest.fail("the index was made again"))
         assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
@@ -154,14 +143,6 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     other[17] *= 2
     approximate_neighbors(other, target, **options)  # beside the others: the target's is there
     assert len(list(folder.glob("*.faiss"))) == 5
-    whole = files[0].read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 0x40
-    for damaged in (whole[:-100], bytes(flipped), files[1].read_bytes()):
-        caplog.clear()
-        files[0].write_bytes(damaged)
-        assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
-        assert f"{files[0]} is damaged" in caplog.text and files[0].stat().st_size == len(whole)
 
 
 def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):

@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from st_xling.mining import Neighbors, find_neighbors, write_store
-from st_xling.mining.search import find, shards
-from st_xling.mining.search.find import choose_method
-from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search import find
+from st_xling.mining.search.find import EXACT_ROWS, choose_method, run_here, sharded_neighbors, tasks_of
 from tests.mining.search.test_exact import embeddings
 
 
-def exact(source: Any, target: Any, task: Task) -> tuple[Neighbors, Neighbors]:
+def exact(source: Any, target: Any) -> tuple[Neighbors, Neighbors]:
     return find_neighbors(source, target, k=4)
 
 
@@ -128,7 +127,7 @@ def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monke
     source, target = embeddings(60, seed=1), embeddings(50, seed=2)
     expected = find_neighbors(source, target, k=4)
     options: dict[str, Any] = {"k": 4, "method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path}
-    merged = shards.distinct_best
+    merged = find.distinct_best
     for last in range(1, 12):
         calls = iter(range(last))
 
@@ -138,7 +137,7 @@ def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monke
             return merged(keys, k)
 
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(shards, "distinct_best", stop)
+            patch.setattr(find, "distinct_best", stop)
             find_neighbors(source, target, **options)
         assert_same(find_neighbors(source, target, **options), expected)
         for path in tmp_path.glob("*.safetensors"):
