@@ -72,10 +72,6 @@ class MinedPairs:
         columns["target"] = [target_sentences[row] for row in self.target_indices.tolist()]
         return Dataset.from_dict({**columns, "score": self.scores.tolist()})
 
-    def to_pandas(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Any:
-        """Return the table of :meth:`to_dataset` as a data frame."""
-        return self.to_dataset(source_sentences, target_sentences).to_pandas()
-
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""
         return MinedPairs(self.scores[rows], self.source_indices[rows], self.target_indices[rows])

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -220,7 +219,7 @@ class PublishedThreshold:
         options: Settings of the encoder that are not the model's defaults: parts of a signature by name, such as
             ``prompt`` and ``layer``.
     Raises:
-        ValueError: If a number is none, or not finite.
+        ValueError: If the threshold is no finite number.
     """
 
     threshold: float
@@ -234,10 +233,8 @@ class PublishedThreshold:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for value in (self.threshold, *(one for one in (self.precision, self.recall, self.f1) if one is not None)):
-            # JSON integers can have any number of digits, too many for math.isfinite.
-            if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
-                raise ValueError(f"threshold, precision, recall and f1 must be finite numbers: got {value!r}.")
+        if not isinstance(self.threshold, (int, float)) or not np.isfinite(self.threshold):
+            raise ValueError(f"threshold must be a finite number: got {self.threshold!r}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of the file."""

@@ -167,14 +167,10 @@ class PrecomputedEmbeddings:
             array = np.asarray(embeddings) if path is None else np.lib.format.open_memmap(path, mode="r")
         except (ValueError, EOFError) as error:
             raise ValueError(f"{name}: expected a .npy file, got: {error}; write it with numpy.save.") from error
-        if array.ndim != 2 or array.dtype.kind not in "fiu":
+        if array.ndim != 2 or array.dtype.kind not in "fiu" or len(array) != rows:
             raise ValueError(
-                f"{name}: expected numbers of shape (rows, dim), got {array.dtype} of shape {array.shape}."
-            )
-        if len(array) != rows:
-            raise ValueError(
-                f"{name}: expected a row for each of {rows:,} sentences, got {len(array):,} rows; give the embeddings "
-                "of this text."
+                f"{name}: expected numbers of shape (rows, dim) with a row for each of {rows:,} sentences, got "
+                f"{array.dtype} of shape {array.shape}; give the embeddings of this text."
             )
         return cls(array, path)
 
@@ -204,19 +200,14 @@ class PrecomputedEmbeddings:
     def way(self) -> dict[str, str]:
         """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; empty for an array."""
         settings = {} if self.store is None else self.store.manifest.header.settings
-        return stored_options(settings)
+        names = {stored: name for name, stored in STORED_NAMES.items()}
+        others = ("batch_size", "shard_rows", "language")
+        return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
     def check(self, text: Any) -> None:
         """Raise unless row ``i`` of a store was encoded from sentence ``i``."""
         if self.store is not None:
             self.store.check_text(text)
-
-
-def stored_options(settings: dict[str, Any]) -> dict[str, str]:
-    """Return the encoding settings among the settings of a store."""
-    names = {stored: name for name, stored in STORED_NAMES.items()}
-    others = ("batch_size", "shard_rows", "language")
-    return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
 
 
 #: Provider of each side's vectors, by side.
@@ -296,14 +287,12 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
     Args:
         made: Model of each source of vectors, by name, and its encoding settings if they are known.
     """
+    usual = {"dtype": "float32", "backend": "torch"}
     for (first, (one, way)), (second, (other, another)) in combinations(made.items(), 2):
         unlike = [] if one.fingerprint == other.fingerprint else [f"{one} and {other}"]
         if way is not None and another is not None:
-            # Where the model is the same, its revision and the like do not matter.
-            names = [name for name in {**way, **another} if unlike or name in ("prompt", "dtype", "backend", "center")]
-            usual = {"dtype": "float32", "backend": "torch"}
-            for name in names:
-                own, theirs = (of.get(name, usual.get(name, "none")) for of in (way, another))
+            for name in ("prompt", "dtype", "backend", "center"):
+                own, theirs = (settings.get(name, usual.get(name, "none")) for settings in (way, another))
                 unlike += [f"{name} {own!r} and {theirs!r}"] if own != theirs else []
         if unlike:
             by_names = any(text.startswith("center") for text in unlike)

@@ -21,7 +21,6 @@ import numpy as np
 from st_xling.mining import EmbeddingStore, encode, find_neighbors
 from st_xling.mining.encoding import embed_on_ray
 from st_xling.mining.ray import run_on_ray
-from st_xling.mining.search import find
 from st_xling.mining.search.find import sharded_neighbors, tasks_of
 from st_xling.mining.text import read_rows
 from st_xling.models import load_encoder
@@ -57,13 +56,13 @@ def stores(folder: Path) -> tuple[EmbeddingStore, EmbeddingStore]:
     return EmbeddingStore.open(folder / "source"), EmbeddingStore.open(folder / "target")
 
 
-def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 0, state: Path | None = None) -> Any:
+def search(folder: Path, run: Callable[..., Any], *, deaths: int) -> Any:
     """In tasks of 61 rows, each at least 0.2 s long."""
     both = stores(folder)
     tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
     (marks := folder / "searched").mkdir(exist_ok=True)
     task = partial(slow_neighbors, folder=marks, deaths=deaths, k=4)
-    return sharded_neighbors(*both, task, tasks, run, k=4, state_folder=state)
+    return sharded_neighbors(*both, task, tasks, run, k=4)
 
 
 def embedded_here(folder: Path) -> np.ndarray:
@@ -144,16 +143,5 @@ def killed_nodes(folder: Path) -> None:
         cluster.shutdown()
 
 
-def killed_driver(folder: Path) -> None:
-    """A search whose driver dies when six more tasks are done; its cluster must end with it."""
-
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    find._SAVE_SHARE = 0  # otherwise a slow disk saves fewer of the six
-    run = partial(after, 6, die)
-    save(folder / "driver.npz", search(folder, lambda *arguments: run(run_on_ray(*arguments)), state=folder / "state"))
-
-
 if __name__ == "__main__":
-    {"result": same_result, "nodes": killed_nodes, "driver": killed_driver}[sys.argv[1]](Path(sys.argv[2]))
+    {"result": same_result, "nodes": killed_nodes}[sys.argv[1]](Path(sys.argv[2]))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,6 @@ from st_xling.mining import EmbeddingStore, encode, encoding
 from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
-from tests.mining.full_disk import largest_file
 
 #: 480 sentences of different lengths, with tabs.
 SENTENCES = [
@@ -105,6 +106,17 @@ def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) 
     text = text.rename(text.with_name("renamed.txt"))
     assert encode(model, text, out, shard_rows=100).rows == len(SENTENCES)
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Have the kernel refuse this process more bytes a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 class Stop(Exception):
@@ -197,12 +209,6 @@ def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
         store = encode(model, path, out, shard_rows=20, dtype="int8")
         assert made == [20, 20, 10]
         assert_same(store, encode(model, path, tmp_path / f"whole{row}", shard_rows=20, dtype="int8"))
-
-
-def test_numbers_below_one(model: Any, text: Path, tmp_path: Path) -> None:
-    for name in ("batch_size", "shard_rows"):
-        with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
-            encode(model, text, tmp_path / "s", **{name: 0})
 
 
 def test_vectors_of_other_types_and_prompts_are_not_mixed(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -90,14 +88,3 @@ def test_killed_workers_and_nodes_lose_their_tasks_only(folder: Path) -> None:
     for name, tasks, deaths in (("searched", 20, 7), ("loaded", 0, 4)):
         calls, died = (len(list((folder / name).glob(f"{kind}-*"))) for kind in ("call", "death"))
         assert died == deaths and tasks + deaths <= calls <= tasks + deaths + 2 * 3
-
-
-@needs_ray
-@pytest.mark.slow
-def test_a_killed_driver_resumes(folder: Path) -> None:
-    """It dies each time that six more tasks are done; what is done then is not done again."""
-    for _ in range(3):
-        drive("driver", folder, status=-signal.SIGKILL)
-    drive("driver", folder)
-    assert_found(folder / "driver.npz", find_neighbors(*stores(folder)))
-    assert 20 <= len(list((folder / "searched").iterdir())) <= 20 + 3 * 2 * (os.cpu_count() or 1)

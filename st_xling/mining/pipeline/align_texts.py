@@ -43,11 +43,11 @@ from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, 
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
-    PairWriter,
     Report,
     default_device,
     open_work,
     outcome_lines,
+    pair_writer,
     resolve_format,
     sign_pairs,
 )
@@ -286,9 +286,9 @@ def align_texts(
             stream, log, page = (
                 files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS, "page.html")
             )
-            writer = None
+            write = None
             if format != "vecalign":
-                writer = files.enter_context(PairWriter(stream, format, languages=languages))
+                write = files.enter_context(pair_writer(stream, format, languages=languages))
             page.write(_PAGE.encode())
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 pair = sides[0][number], sides[1][number]
@@ -302,7 +302,7 @@ def align_texts(
                     gaps += [(document.file, *gap) for gap in _long_gaps(rows, document.rows)]
                 found = [group for group in groups if group.source and group.target]
                 counts["groups"] += len(found)
-                if writer is None:
+                if write is None:
                     for group in groups:
                         distance = 1 - group.score if group.source and group.target else 0.0
                         stream.write(f"{list(group.source)}:{list(group.target)}:{distance:.6f}\n".encode())
@@ -319,7 +319,7 @@ def align_texts(
                 for one in rejected:
                     log.write(one.as_json(ids[0][one.source_index], ids[1][one.target_index]))
                 for place in np.flatnonzero(allowed).tolist():
-                    writer.write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]))
+                    write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]), None)
                 counts["pairs"] += int(allowed.sum())
             page.write(b"</table>\n</body>\n</html>\n")
     return DocumentReport(

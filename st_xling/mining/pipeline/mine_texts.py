@@ -35,12 +35,12 @@ from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Languages,
-    PairWriter,
     Report,
     default_device,
     embed_distinct,
     open_work,
     outcome_lines,
+    pair_writer,
     resolve_format,
     search_name,
     search_task,
@@ -362,10 +362,10 @@ def _write_pairs(
     source, target = sides
     with (
         atomic_writer(path) as stream,
-        PairWriter(stream, format, languages=languages, margins=margins is not None) as writer,
+        pair_writer(stream, format, languages=languages, margins=margins is not None) as write,
     ):
         for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             ids, texts = (source.ids(one), target.ids(other)), (source.distinct[one], target.distinct[other])
             margin = None if margins is None else float(margins[row])
-            writer.write(float(pairs.scores[row]), ids, texts, margin)
+            write(float(pairs.scores[row]), ids, texts, margin)

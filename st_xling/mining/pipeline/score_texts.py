@@ -33,12 +33,12 @@ from st_xling.mining.margins import pair_scorer
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
-    PairWriter,
     Report,
     default_device,
     embed_distinct,
     open_work,
     outcome_lines,
+    pair_writer,
     resolve_format,
     search_name,
     search_task,
@@ -230,7 +230,7 @@ def score_texts(
         start, kept, best = 0, 0, -math.inf
         stream = stack.enter_context(atomic_writer(folder.path / pairs_file))
         spoken = filters.source_language, filters.target_language
-        writer = stack.enter_context(PairWriter(stream, format, languages=spoken))
+        write = stack.enter_context(pair_writer(stream, format, languages=spoken))
         for batch in progress_bar(table.to_batches(), desc="writing", unit="blocks", show=progress):
             lines, *columns = (column.to_pylist() for column in batch.columns)
             rows = [column[start : start + len(lines)] for column in places]
@@ -245,7 +245,7 @@ def score_texts(
                 stays[candidates] = _allowed(pair_filters, batch_of, [lines[row] for row in candidates.tolist()], log)
             for row in np.flatnonzero(stays).tolist():
                 ids = [str(lines[row])], [str(lines[row])]
-                writer.write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]))
+                write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]), None)
             kept += int(stays.sum())
         log.close()
         deliver(temporary / REJECTS, folder.path / REJECTS)

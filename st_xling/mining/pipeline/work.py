@@ -6,11 +6,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
@@ -183,73 +182,59 @@ def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
     return sign(command, f"model:{model_names(makers)}", *settings, *parts)
 
 
-class PairWriter:
-    """Write scored pairs to a binary stream; use it as a context manager.
+#: Writes a pair: score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A sentence
+#: has several ids if it occurs several times, or if the text is of several.
+WritePair = Callable[[float, tuple[Sequence[str], Sequence[str]], tuple[str, str], float | None], None]
+
+
+@contextmanager
+def pair_writer(
+    stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
+) -> Iterator[WritePair]:
+    """Yield a function that writes scored pairs to a binary stream, which stays open.
 
     Args:
-        stream: The stream; it stays open.
+        stream: The stream.
         format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
         languages: Languages of source and target, for TMX.
-        margins: Whether each pair has a margin besides its score.
+        margins: Whether each pair has a margin score.
+    Raises:
+        ValueError: For an id with a comma in TSV.
     """
 
-    def __init__(
-        self, stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
-    ) -> None:
-        self._stream, self._format, self._languages, self._margins = stream, format, languages, margins
-
-    def __enter__(self) -> PairWriter:
-        if self._format == "tsv":
-            self._line("\t".join([*SCORED_COLUMNS, *(["margin"] if self._margins else [])]))
-        elif self._format == "tmx":
-            self._line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
-            self._line(
-                f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
-                f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(self._languages[0]))} datatype="plaintext"/>'
-            )
-            self._line("<body>")
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._format == "tmx" and kind is None:
-            self._line("</body>\n</tmx>")
+    def line(text: str) -> None:
+        stream.write(text.encode("utf-8") + b"\n")
 
     def write(
-        self,
-        score: float,
-        ids: tuple[Sequence[str], Sequence[str]],
-        texts: tuple[str, str],
-        margin: float | None = None,
+        score: float, ids: tuple[Sequence[str], Sequence[str]], texts: tuple[str, str], margin: float | None
     ) -> None:
-        """Write a pair.
-
-        Args:
-            score: Score.
-            ids: Ids of both sentences; several, if a sentence occurs several times or the text is of several.
-            texts: Source and target.
-            margin: Margin score, if the score is a cross-encoder's.
-        Raises:
-            ValueError: For an id with a comma in TSV.
-        """
-        if self._format == "tsv":
+        if format == "tsv":
             if name := next((name for side in ids for name in side if "," in name), None):
                 raise ValueError(
                     f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
                 )
             cells = [repr(score), *map(",".join, ids), *texts]
-            self._line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
-        elif self._format == "jsonl":
+            line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
+        elif format == "jsonl":
             record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
             record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
-            self._line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
+            line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
         else:
             sides = "".join(
                 f"<tuv xml:lang={quoteattr(str(language))}><seg>{escape(_NOT_XML.sub('', text))}</seg></tuv>"
-                for language, text in zip(self._languages, texts)
+                for language, text in zip(languages, texts)
             )
-            self._line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
+            line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
 
-    def _line(self, line: str) -> None:
-        self._stream.write(line.encode("utf-8") + b"\n")
+    if format == "tsv":
+        line("\t".join([*SCORED_COLUMNS, *(["margin"] if margins else [])]))
+    elif format == "tmx":
+        line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
+        line(
+            f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
+            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext"/>'
+        )
+        line("<body>")
+    yield write
+    if format == "tmx":
+        line("</body>\n</tmx>")

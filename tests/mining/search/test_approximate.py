@@ -1,9 +1,5 @@
 """Approximate neighbors: exact in what an index proposes, complete in number, and near enough in what they find."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-from time import sleep
-
 import numpy as np
 import pytest
 import torch
@@ -83,12 +79,6 @@ def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory)
         assert found.recall == (1.0, 1.0)
 
 
-@pytest.mark.parametrize("factory", ["Flat", "IVF30,Flat?nprobe=30", "HNSW16?efSearch=1500"])
-def test_exact_and_faiss_agree_where_all_is_compared(factory):
-    source, target = clustered(1500, 1), clustered(1200, 2)
-    assert_equal(find_neighbors(source, target, method=f"faiss:{factory}"), find_neighbors(source, target))
-
-
 @pytest.mark.parametrize("distinct", [1, 3])
 @pytest.mark.parametrize("factory", [None, "Flat", "IVF8,PQ8x4fs", "HNSW8"])
 def test_of_many_duplicates_the_first_are_found(distinct, factory):
@@ -145,26 +135,6 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch):
     assert len(list(folder.glob("*.faiss"))) == 5
 
 
-def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
-    source, target = clustered(600, 1), clustered(500, 2)
-    build, built, start = CandidateIndex._build, [], Barrier(2)
-
-    def slow(index, matrix, **options):
-        built.append(matrix.rows)
-        sleep(0.3)
-        build(index, matrix, **options)
-
-    def search(_):
-        start.wait()
-        return sides(approximate_neighbors(source, target, factory="IVF8,Flat", index_folder=tmp_path))
-
-    monkeypatch.setattr(CandidateIndex, "_build", slow)
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(search, range(2))
-    assert_equal(one, other)
-    assert sorted(built) == [500, 600] and len(list(tmp_path.glob("*.faiss"))) == 2
-
-
 @pytest.mark.parametrize(
     "options, message",
     [
@@ -198,7 +168,6 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     for wrong, message in (
         ("fast", "one of exact, approximate, auto, or faiss:"),
         ("faiss:Fltt", "FAISS cannot search by 'Fltt'"),
-        ("faiss:HNSW0", "2 links a vector or more: got 'HNSW0'"),
     ):
         with pytest.raises(ValueError, match=message):
             mine(source, target, method=wrong)

@@ -121,24 +121,3 @@ def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monk
         search()
     assert_same(search(), find_neighbors(source, target))
     assert len(calls) == 1 + 12  # twelve tasks, one of them twice
-
-
-def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, target = embeddings(60, seed=1), embeddings(50, seed=2)
-    expected = find_neighbors(source, target, k=4)
-    options: dict[str, Any] = {"k": 4, "method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path}
-    merged = find.distinct_best
-    for last in range(1, 12):
-        calls = iter(range(last))
-
-        def stop(keys: Any, k: int, calls: Any = calls) -> Any:
-            if next(calls, None) is None:
-                raise KeyboardInterrupt
-            return merged(keys, k)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(find, "distinct_best", stop)
-            find_neighbors(source, target, **options)
-        assert_same(find_neighbors(source, target, **options), expected)
-        for path in tmp_path.glob("*.safetensors"):
-            path.unlink()
