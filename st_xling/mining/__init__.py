@@ -3,7 +3,7 @@
 - ``text``: read sentences of large files, in order or by row; write lines of TSV
 - ``deduplication``: find the distinct sentences of a text
 - ``store``: embeddings on disk, written shard by shard, that read like one array
-- ``encoding``: embed text files into a store; ``vectors``: vectors of a text from an encoder, a store or an array
+- ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
 - ``mine``: neighbors, margins and a retrieval rule together: the main function of the package

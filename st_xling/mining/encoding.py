@@ -1,11 +1,12 @@
-"""Embed text files into a store, shard by shard, here or on a Ray cluster."""
+"""Encoders of text files, which write stores shard by shard, here or on a Ray cluster."""
 
 from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -24,11 +25,11 @@ from st_xling.mining.store import (
     model_identity,
     write_shards,
 )
-from st_xling.mining.text import Files, Row, file_list, read_rows, validate_text
+from st_xling.mining.text import Files, Row, TextSummary, file_list, read_rows, validate_text
 from st_xling.models import load_encoder
 from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
-from st_xling.models.normalization import in_language, language_route
+from st_xling.models.normalization import in_language, language_route, language_tasks
 from st_xling.models.view import model_options
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import BlankLines, Engine, Errors, StoreDtype, TextFormat
@@ -60,7 +61,6 @@ def encode(
     engine: Engine = "local",
     device: str | None = None,
     overwrite: bool = False,
-    place: Callable[[int], str] | None = None,
     progress: bool = False,
 ) -> EmbeddingStore:
     """Embed every sentence of some text files and write the vectors to a store.
@@ -88,7 +88,6 @@ def encode(
         engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster, such as all GPUs of this machine.
         device: Device to embed on; by default that of ``model``, or GPUs if there are any.
         overwrite: Replace another store.
-        place: Returns the place of a sentence, by its row, for errors; by default its file and line.
         progress: Show progress bars on stderr.
     Returns:
         The store.
@@ -103,41 +102,174 @@ def encode(
     check_engine(engine)
     check_choice("dtype", dtype, StoreDtype)
     check_outputs({}, [*file_list(text_files), name_of(model)], folders={"out": out})
-    summary = validate_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
-    encoder = load_encoder(model, device=device) if isinstance(model, str) else model
-    way = {STORED_NAMES.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
-    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
-    header = Header(dtype, normalize, model_identity(encoder, name_of(model)), settings)
+    reading: dict[str, Any] = {"format": format, "errors": errors}
+    summary = validate_text(text_files, **reading, blank=blank, progress=progress)
+    encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
     if language is not None:
-        route = language_route(encoder, language)
-        encoder = in_language(encoder, route)
-        settings |= {**BY_LANGUAGE, "language": route}
-    options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalize, "prompt": prompt}
+        encoder = encoder.in_language(language_route(encoder.model, language))
+    return encoder.encode_text(
+        text_files,
+        out,
+        summary,
+        **reading,
+        normalize=normalize,
+        shard_rows=shard_rows,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
-    def place_of(window: Window, start: int, row: int) -> str:
-        return f"{window[row].path}:{window[row].line}" if place is None else place(start + row)
 
-    def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
-        first = start = sum(done)
-        rows = islice(read_rows(text_files, format=format, errors=errors), first, None)
-        windows = iter(lambda: list(islice(rows, shard_rows)), [])
-        bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
-        if engine == "ray":
-            pairs = embed_on_ray(encoder.to("cpu").to, windows, options)
-        else:
-            pairs = (
-                (window, embed(encoder, _sentences(window), device=device, bar=bar, **options)) for window in windows
-            )
-        truncated = 0
-        with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
-            for window, vectors in pairs:
-                truncated += count_truncated(encoder, _sentences(window), prompt)
-                yield vectors, partial(place_of, window, start)
-                start += len(vectors)
-                bar.update(start - bar.n)
-        warn_of_truncated(truncated, start - first, encoder)
+class Encoder:
+    """A model with the settings by which it encodes.
 
-    return write_shards(out, header, summary, shards, overwrite=overwrite)
+    Args:
+        model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
+        batch_size: As for :func:`encode`, as are the options below.
+        dtype: Type in which vectors are stored.
+        prompt: Text put before every sentence.
+        device: Device to embed on.
+        engine: ``"local"`` or ``"ray"``; the vectors are the same.
+    Raises:
+        ValueError: If nothing can be loaded at that name.
+
+    Attributes:
+        identity: Name and fingerprint of the model.
+        way: Encoding settings, as :func:`~st_xling.models.view.model_options` returns them.
+        language: Language whose mean is subtracted, of a model that is centered by language; ``None``: the joint mean.
+    """
+
+    language: str | None = None
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        batch_size: int | None = None,
+        dtype: StoreDtype = "float32",
+        prompt: str | None = None,
+        device: str | None = None,
+        engine: Engine = "local",
+    ) -> None:
+        name = name_of(model)
+        self.model = load_encoder(model, device=device) if isinstance(model, str) else model
+        self.name = name or type(model).__name__
+        self.batch_size, self.dtype, self.prompt, self.device, self.engine = batch_size, dtype, prompt, device, engine
+        self.identity = model_identity(self.model, name)
+        self.way = model_options(self.model, prompt=prompt)
+
+    @property
+    def dim(self) -> int | None:
+        """Dimension of the vectors, if the model knows it."""
+        return self.model.truncate_dim or self.model.get_embedding_dimension()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that the vectors depend on."""
+        return {
+            "model": self.identity.fingerprint,
+            "computed": self.way.get("dtype"),
+            "dtype": self.dtype,
+            "prompt": self.prompt,
+            "batch size": self.batch_size,
+            **({} if self.language is None else {"language": self.language}),
+        }
+
+    def in_language(self, language: str) -> Encoder:
+        """Return a copy that subtracts the mean of a language of the model."""
+        encoder = copy(self)
+        encoder.language, encoder.way = language, {**self.way, **BY_LANGUAGE}
+        return encoder
+
+    def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
+        """Return a copy for each side that subtracts the mean of the side's language, if the model has all of them.
+
+        Own and joint means are not mixed.
+        """
+        tasks, _ = language_tasks(self.model, list(languages.values()))
+        own = [task for task in tasks if task is not None]
+        if len(own) < len(languages):
+            return dict.fromkeys(languages, self)
+        return {side: self.in_language(task) for side, task in zip(languages, own)}
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """Embed sentences in memory. *Shape:* ``(sentences, dim)``"""
+        return embed(self.model, sentences, batch_size=self.batch_size, prompt=self.prompt, device=self.device)
+
+    def encode_sentences(
+        self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
+    ) -> EmbeddingStore:
+        """Embed the sentences in a file of ``{"text": …}`` lines into a store; an unfinished one is resumed.
+
+        Args:
+            sentences: The file.
+            out: The store.
+            place: Returns the place of a sentence, by its row, for errors.
+            progress: Show a progress bar on stderr.
+        """
+        summary = validate_text(sentences, format="jsonl", progress=progress)
+        return self.encode_text(sentences, out, summary, format="jsonl", place=place, progress=progress)
+
+    def encode_text(
+        self,
+        text_files: Files,
+        out: str | Path,
+        summary: TextSummary,
+        *,
+        format: TextFormat,
+        errors: Errors = "strict",
+        normalize: bool = True,
+        shard_rows: int = 16384,
+        overwrite: bool = False,
+        place: Callable[[int], str] | None = None,
+        progress: bool = False,
+    ) -> EmbeddingStore:
+        """Embed a text that :func:`~st_xling.mining.text.validate_text` has summarized into a store.
+
+        Args:
+            text_files: As for :func:`encode`, as all that follow unless stated otherwise.
+            out: As for :func:`encode`.
+            summary: Summary of the text.
+            format: As for :func:`encode`.
+            errors: As for :func:`encode`.
+            normalize: As for :func:`encode`.
+            shard_rows: As for :func:`encode`.
+            overwrite: As for :func:`encode`.
+            place: Returns the place of a sentence, by its row, for errors; by default its file and line.
+            progress: Show a progress bar on stderr.
+        """
+        model = self.model if self.language is None else in_language(self.model, self.language)
+        options: dict[str, Any] = {"batch_size": self.batch_size, "normalize_embeddings": normalize}
+        options["prompt"] = self.prompt
+        settings: dict[str, Any] = {"batch_size": self.batch_size, "shard_rows": shard_rows, "prompt": None}
+        settings |= {STORED_NAMES.get(name, name): value for name, value in self.way.items()}
+        settings |= {} if self.language is None else {"language": self.language}
+
+        def place_of(window: Window, start: int, row: int) -> str:
+            return f"{window[row].path}:{window[row].line}" if place is None else place(start + row)
+
+        def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
+            first = start = sum(done)
+            rows = islice(read_rows(text_files, format=format, errors=errors), first, None)
+            windows = iter(lambda: list(islice(rows, shard_rows)), [])
+            bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
+            if self.engine == "ray":
+                pairs = embed_on_ray(model.to("cpu").to, windows, options)
+            else:
+                pairs = (
+                    (window, embed(model, _sentences(window), device=self.device, bar=bar, **options))
+                    for window in windows
+                )
+            truncated = 0
+            with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
+                for window, vectors in pairs:
+                    truncated += count_truncated(model, _sentences(window), self.prompt)
+                    yield vectors, partial(place_of, window, start)
+                    start += len(vectors)
+                    bar.update(start - bar.n)
+            warn_of_truncated(truncated, start - first, model)
+
+        header = Header(self.dtype, normalize, self.identity, settings)
+        return write_shards(out, header, summary, shards, overwrite=overwrite)
 
 
 def _sentences(window: Window) -> list[str]:

@@ -5,7 +5,6 @@ The folder has ``source`` and ``target`` (stores), ``text`` and ``encoder``; wha
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import sys
@@ -94,7 +93,7 @@ def save(path: Path, found: Any) -> None:
 
 
 NAMES = "similarities", "indices"
-METHODS = ("exact", "faiss:IVF4,PQ4x4?nprobe=1,candidates=6") if importlib.util.find_spec("faiss") else ("exact",)
+METHODS = "exact", "faiss:IVF4,PQ4x4?nprobe=1,candidates=6"
 
 
 def same_result(folder: Path) -> None:

@@ -342,41 +342,6 @@ def words(run: dict[str, Any]) -> list[str]:
 NAMED = ["--source-language", "de", "--target-language", "en"]
 
 
-def test_the_command_uses_it_by_default(
-    words: list[str],
-    run: dict[str, Any],
-    middle: float,
-    capsys: pytest.CaptureFixture[str],
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Its first lines name the threshold, and so does the line before the number of pairs."""
-    publish_thresholds(run["model"], {"de-en": published(middle, precision=None, recall=None)})
-    line = f"threshold {middle:.4f} of {run['model']} for de-en; published with bucc|x"
-    for more in (NAMED, [*NAMED, "--threshold", "published"], []):
-        capsys.readouterr()
-        assert main([*words, *more]) == 0
-        captured = capsys.readouterr()
-        assert min(row[0] for row in read(run["out"])) == middle
-        assert ("(identified languages: set --source-language" in captured.err) == (not more)
-        assert line in captured.err and captured.out.splitlines()[-3] == line
-        assert f"|threshold:{middle:.6g} published|" in captured.out.splitlines()[-1]
-    assert main([*words, "--threshold", "none"]) == 0
-    captured = capsys.readouterr()
-    assert min(row[0] for row in read(run["out"])) < middle and "|threshold:none|" in captured.out
-    assert run["model"] not in captured.err
-    assert not [one for one in caplog.records if one.levelname == "WARNING" and "threshold" in one.getMessage()]
-    for more, message in (
-        (["--margin", "distance"], "margin ratio, not distance"),
-        (["--target-language", "fr"], "it has one for de-en, none for de-fr (identified languages: set"),
-    ):
-        assert main([*words, *more]) == 0
-        captured = capsys.readouterr()
-        assert message in captured.err and "|threshold:none|" in captured.out
-    (Path(run["model"]) / "mining.json").write_text("{", encoding="utf-8")
-    assert main(words) == 2
-    assert "mining.json: expected JSON" in capsys.readouterr().err
-
-
 def test_the_command_publishes_a_calibrated_threshold(
     words: list[str], run: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -39,6 +39,7 @@ from st_xling.mining.documents import (
     split_overlaps,
     split_sentences,
 )
+from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
@@ -52,7 +53,6 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
 )
 from st_xling.mining.text import hash_sentences, read_rows, validate_text
-from st_xling.mining.vectors import Encoder
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import AlignmentFormat, Errors, StoreDtype
 from st_xling.utils.console import progress_bar
@@ -394,7 +394,7 @@ class _Overlaps:
         write_sentences(texts, folder / "sentences.jsonl")
         self._store: Any = None
         if self._ends[-1]:
-            self._store = encoder.encode(
+            self._store = encoder.encode_sentences(
                 folder / "sentences.jsonl", folder / "store", place=self._place, progress=progress
             )
 

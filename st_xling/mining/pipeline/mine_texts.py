@@ -29,6 +29,7 @@ import numpy as np
 
 from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
+from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
@@ -223,18 +224,11 @@ def mine_texts(
         distinct = {name: side.distinct for name, side in sides.items()}
         texts = [*distinct.values()]
         reranker = None if rescore is None else load_reranker(rescore, device)
-        makers, encoders = vectors_from(
-            model,
-            given,
-            {name: side.summary.rows for name, side in sides.items()},
-            languages=languages,
-            embeds=calibrate_with is not None,
-            batch_size=batch_size,
-            dtype=dtype,
-            prompt=prompt,
-            device=device,
-            engine=engine,
-        )
+        encoder = None
+        if model is not None:
+            encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        rows = {name: side.summary.rows for name, side in sides.items()}
+        makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
         hashes = {name: side.summary.sha256 for name, side in sides.items()}
         task = search_task("mine", distinct, hashes, makers, k=k, method=method)
         results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
@@ -336,7 +330,7 @@ def mine_texts(
         return MiningReport(
             pairs=len(pairs),
             rejected=rejected,
-            rows={name: side.summary.rows for name, side in sides.items()},
+            rows=rows,
             blank={name: text.blank_rows for name, text in distinct.items()},
             distinct={name: len(text) for name, text in distinct.items()},
             threshold=number,

@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from st_xling.mining.encoding import Encoder
 from st_xling.mining.pipeline.work import default_device
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import Files, read_rows, validate_text
-from st_xling.mining.vectors import Encoder, vectors_from
+from st_xling.mining.vectors import vectors_from
 from st_xling.utils.choices import Errors, StoreDtype, TextFormat
 from st_xling.utils.console import duration
 
@@ -118,16 +119,12 @@ def plan_mining(
     reading: dict[str, Any] = {"format": text_format, "errors": errors}
     rows = {side: validate_text(files, **reading, blank="keep").rows for side, files in texts.items()}
     check_k(k, rows["source"], rows["target"])
-    makers, _ = vectors_from(
-        model,
-        {"source": source_embeddings, "target": target_embeddings},
-        rows,
-        languages={"source": source_language, "target": target_language},
-        batch_size=batch_size,
-        dtype=dtype,
-        prompt=prompt,
-        device=device,
-    )
+    encoder = None
+    if model is not None:
+        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device)
+    given = {"source": source_embeddings, "target": target_embeddings}
+    languages = {"source": source_language, "target": target_language}
+    makers, _ = vectors_from(encoder, given, rows, languages=languages)
     vectors: dict[str, np.ndarray] = {}
     encode_seconds, embedded = 0.0, 0
     for side, maker in makers.items():

@@ -21,6 +21,7 @@ from st_xling.data.check import Fault, FaultLog
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.read import find_source, parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
+from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
@@ -195,17 +196,10 @@ def score_texts(
             raise ParallelTextError(f"expected at least one pair, got none in {pairs}: {corpus.faults}")
         texts = {name: _Texts(table, name, str(pairs)) for name in languages}
         distinct = {name: UniqueSentences(text, f"the {name} side of {pairs}") for name, text in texts.items()}
-        makers, _ = vectors_from(
-            model,
-            given,
-            dict.fromkeys(languages, len(table)),
-            languages=languages,
-            batch_size=batch_size,
-            dtype=dtype,
-            prompt=prompt,
-            device=device,
-            engine=engine,
-        )
+        encoder = None
+        if model is not None:
+            encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        makers, _ = vectors_from(encoder, given, dict.fromkeys(languages, len(table)), languages=languages)
         task = search_task("score", distinct, {"pairs": sha256}, makers, k=k, method=method)
         results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
         folder = stack.enter_context(open_work(out, work, task, results))

@@ -165,7 +165,7 @@ def embed_distinct(
             continue
         own.mkdir(parents=True, exist_ok=True)
         text.write(own / "sentences.jsonl")
-        both.append(maker.encode(own / "sentences.jsonl", own / "store", place=text.place, progress=progress))
+        both.append(maker.encode_sentences(own / "sentences.jsonl", own / "store", place=text.place, progress=progress))
     source, target = both
     sizes = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     return (source, target), choose_method(method, *sizes)

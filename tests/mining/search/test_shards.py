@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -74,9 +73,8 @@ def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, l
 
     expected = find_neighbors(source, target)
     assert_same(sharded_neighbors(*both, exact, tasks, backwards, k=4), expected)
-    if importlib.util.find_spec("faiss"):
-        assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
-        assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
+    assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
+    assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
 
 
 def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
