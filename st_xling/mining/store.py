@@ -386,8 +386,6 @@ def write_store(
     embeddings: Embeddings,
     *,
     sentences: Sequence[str] | None = None,
-    model: ModelIdentity | None = None,
-    normalized: bool = False,
     dtype: StoreDtype = "float32",
     shard_rows: int = 16384,
     overwrite: bool = False,
@@ -398,8 +396,6 @@ def write_store(
         folder: A new or empty folder.
         embeddings: numpy, a memory map or torch. *Shape:* ``(rows, dim)``
         sentences: What they are of, so that a miner can check its text; not stored.
-        model: What made them.
-        normalized: Whether they have length 1; they are written as they are.
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
         overwrite: Replace another store.
@@ -419,8 +415,7 @@ def write_store(
         for start in range(0, rows, shard_rows):
             yield embeddings[start : start + shard_rows], partial(_row_of, start)
 
-    header = Header(dtype, normalized, model or ModelIdentity())
-    return write_shards(folder, header, text, shards, resume=False, overwrite=overwrite)
+    return write_shards(folder, Header(dtype), text, shards, resume=False, overwrite=overwrite)
 
 
 def _row_of(start: int, row: int) -> str:

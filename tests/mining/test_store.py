@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from st_xling.mining import EmbeddingStore, find_neighbors, write_store
-from st_xling.mining.store import Header, ModelIdentity, write_shards
+from st_xling.mining.store import Header, write_shards
 from st_xling.mining.text import TextSummary
 from st_xling.utils.io import locked
 
 ROWS, DIM = 10, 6
 DTYPES = ["float32", "float16", "int8"]
-MODEL = ModelIdentity("encoder", "", "a" * 64)
 SENTENCES = [f"Satz {row}" for row in range(ROWS)]
 
 
@@ -42,7 +41,7 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
 
 @pytest.fixture
 def store(tmp_path: Path) -> EmbeddingStore:
-    return write_store(tmp_path / "store", vectors(), sentences=SENTENCES, model=MODEL, shard_rows=4)
+    return write_store(tmp_path / "store", vectors(), sentences=SENTENCES, shard_rows=4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -65,7 +64,7 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
     np.testing.assert_array_equal(load_file(store.path / "shard-000001.safetensors")["embeddings"], vectors()[4:8])
     content = json.loads((store.path / "manifest.json").read_text(encoding="utf-8"))
     assert (content["dim"], content["dtype"], content["shards"]) == (DIM, "float32", [4, 4, 2])
-    assert content["model"]["name"] == "encoder" and content["normalized"] is False
+    assert content["model"]["fingerprint"] == "" and content["normalized"] is False
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
