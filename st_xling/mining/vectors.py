@@ -8,14 +8,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from st_xling.mining.encoding import Encoder
 from st_xling.mining.store import MANIFEST, STORED_NAMES, EmbeddingStore, ModelIdentity
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
+
+if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import; vectors that are ready do not
+    from st_xling.mining.encoding import Encoder
 
 logger = logging.getLogger(__name__)
 
@@ -103,7 +105,7 @@ class PrecomputedEmbeddings:
 
 
 #: Provider of each side's vectors, by side.
-VectorMakers = dict[str, Encoder | PrecomputedEmbeddings]
+VectorMakers: TypeAlias = "dict[str, Encoder | PrecomputedEmbeddings]"
 
 
 def vectors_from(

@@ -29,7 +29,6 @@ import numpy as np
 
 from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
@@ -226,6 +225,8 @@ def mine_texts(
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None
         if model is not None:
+            from st_xling.mining.encoding import Encoder  # slow to import
+
             encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         rows = {name: side.summary.rows for name, side in sides.items()}
         makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)

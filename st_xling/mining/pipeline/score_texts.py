@@ -21,7 +21,6 @@ from st_xling.data.check import Fault, FaultLog
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.read import find_source, parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
@@ -198,6 +197,8 @@ def score_texts(
         distinct = {name: UniqueSentences(text, f"the {name} side of {pairs}") for name, text in texts.items()}
         encoder = None
         if model is not None:
+            from st_xling.mining.encoding import Encoder  # slow to import
+
             encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         makers, _ = vectors_from(encoder, given, dict.fromkeys(languages, len(table)), languages=languages)
         task = search_task("score", distinct, {"pairs": sha256}, makers, k=k, method=method)
