@@ -201,8 +201,8 @@ def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def match(thresholds: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any) -> str:
-    run: dict[str, Any] = {"margin": "ratio", "k": 4, "retrieval": "max", "options": {}, **changes}
-    pair, threshold = match_published_threshold(thresholds, source, target, **run)
+    run: dict[str, Any] = {"margin": "ratio", "k": 4, "retrieval": "max", **changes}
+    pair, threshold = match_published_threshold(thresholds, source, target, run)
     assert threshold is thresholds[pair]
     return pair
 

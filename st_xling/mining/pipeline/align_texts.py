@@ -16,7 +16,7 @@ from __future__ import annotations
 import html
 import logging
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -111,26 +111,27 @@ class _Document(NamedTuple):
     Attributes:
         file: Its file.
         sha256: Hash of its lines.
-        rows: Rows of the lines (split, of the sentences) that are not blank.
+        lines: Its lines, or its sentences if they are split, without white space at the ends.
+        rows: Rows of the lines that are not blank.
         marks: Whether a blank one is before each of them.
-        texts: Their text.
     """
 
     file: str
     sha256: str
+    lines: list[str]
     rows: list[int]
     marks: list[bool]
-    texts: list[str]
 
-    def text(self, row: int) -> str:
-        """Return the text of a line."""
-        return self.texts[bisect_left(self.rows, row)]
+    @property
+    def texts(self) -> list[str]:
+        """Lines that are not blank."""
+        return [self.lines[row] for row in self.rows]
 
     def pairs(self, groups: Sequence[SentenceGroup], side: int, several: bool) -> tuple[list[list[str]], list[str]]:
         """Return ids and text of one side of some groups."""
         name = f"{Path(self.file).name}:" if several else ""
         ids = [[f"{name}{row + 1}" for row in (group.source, group.target)[side]] for group in groups]
-        return ids, [" ".join(map(self.text, (group.source, group.target)[side])) for group in groups]
+        return ids, [" ".join(self.lines[row] for row in (group.source, group.target)[side]) for group in groups]
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -295,9 +296,9 @@ def align_texts(
                 aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
                 groups = renumber(aligned, pair[0].rows, pair[1].rows)
                 _write_table(page, pair, groups)
+                alone = [group for group in groups if not (group.source and group.target)]
                 for name, document in zip(_SIDES, pair):
-                    alone = [getattr(group, name) for group in groups if not (group.source and group.target)]
-                    rows = [row for group in alone for row in group]
+                    rows = [row for group in alone for row in getattr(group, name)]
                     unpaired[name] += len(rows)
                     gaps += [(document.file, *gap) for gap in _long_gaps(rows, document.rows)]
                 found = [group for group in groups if group.source and group.target]
@@ -324,7 +325,7 @@ def align_texts(
             page.write(b"</table>\n</body>\n</html>\n")
     return DocumentReport(
         documents=len(documents),
-        rows={name: sum(len(document.texts) for document in side) for name, side in zip(_SIDES, sides)},
+        rows={name: sum(len(document.rows) for document in side) for name, side in zip(_SIDES, sides)},
         groups=counts["groups"],
         unpaired=unpaired,
         below=counts["below"],
@@ -346,9 +347,8 @@ def align_texts(
 
 def _read_document(path: str, errors: Errors) -> _Document:
     summary = validate_text(path, errors=errors, blank="keep")
-    lines = [row.sentence for row in read_rows(path, errors=errors)]
-    rows, marks = paragraph_marks(lines)
-    return _Document(path, summary.sha256, rows, marks, [lines[row].strip() for row in rows])
+    lines = [row.sentence.strip() for row in read_rows(path, errors=errors)]
+    return _Document(path, summary.sha256, lines, *paragraph_marks(lines))
 
 
 def _sample(documents: Sequence[_Document]) -> list[str]:
@@ -359,8 +359,7 @@ def _split(document: _Document, language: str) -> _Document:
     """Return the document with a sentence a line, and its texts by the rows of these."""
     text = "\n".join("\n" * mark + line for mark, line in zip(document.marks, document.texts))
     sentences = split_sentences(text, None if language == UNKNOWN else language)
-    rows, marks = paragraph_marks(sentences)
-    return document._replace(rows=rows, marks=marks, texts=[sentences[row] for row in rows])
+    return _Document(document.file, document.sha256, sentences, *paragraph_marks(sentences))
 
 
 def _names(documents: Sequence[_Document]) -> str:
@@ -446,7 +445,7 @@ def _write_table(page: IO[bytes], pair: tuple[_Document, _Document], groups: Seq
         alone = not (group.source and group.target)
         kind = "alone" if alone else "low" if group.score < _LOW_SCORE else "pair"
         source, target = (
-            " ".join(f"<sup>{row + 1}</sup> {html.escape(document.text(row))}" for row in rows)
+            " ".join(f"<sup>{row + 1}</sup> {html.escape(document.lines[row])}" for row in rows)
             for document, rows in zip(pair, (group.source, group.target))
         )
         score = "" if alone else f"{group.score:.2f}"

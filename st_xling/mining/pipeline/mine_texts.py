@@ -241,15 +241,9 @@ def mine_texts(
         published = calibration = None
         settings = encoding_settings(makers)
         if isinstance(threshold, str) and calibrate_with is None:
+            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
             published, note = find_published_threshold(
-                model,
-                texts,
-                [*languages.values()],
-                required=threshold == PUBLISHED,
-                margin=margin,
-                k=k,
-                retrieval=retrieval,
-                options=settings,
+                model, texts, [*languages.values()], run, required=threshold == PUBLISHED
             )
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
