@@ -55,7 +55,7 @@ LICENSE = option("--license", metavar="ID", panel=DATASET, help="License of the 
 FORMAT = option("--format", help="Format of the pairs (default: by the ending of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", help="lines; bucc: id TAB sentence; jsonl: id and text (default: lines).")
 STORE_DTYPE = option("--store-dtype", help="Type in which embeddings are stored (default: float32).")
-ENGINE = option("--engine", help="ray: the workers of a cluster, with the same result (default: local).")
+ENGINE = option("--engine", help="ray: all GPUs, or the workers of a cluster; same result (default: local).")
 ERRORS = option("--errors", help="Bytes that are not UTF-8: an error, or replaced (default: strict).")
 METHOD = option(
     "--method",
@@ -131,7 +131,6 @@ def encode(
     ),
     batch_size: int | None = opts.BATCH_SIZE,
     shard_rows: int | None = option("--shard-rows", help="Sentences in a shard (default: 16384)."),
-    processes: int | None = option("--processes", help="Processes that embed (default: 1)."),
     engine: Engine | None = ENGINE,
     overwrite: bool = opts.OVERWRITE,
     json: Path | None = opts.JSON,
@@ -159,7 +158,7 @@ def encode(
     from st_xling.mining import encode as encode_texts
 
     options = given(format=text_format, errors=errors, blank=blank_lines, shard_rows=shard_rows)
-    options |= given(processes=processes, engine=engine)
+    options |= given(engine=engine)
     with resumable():
         store = encode_texts(
             text_files=text,

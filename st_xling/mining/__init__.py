@@ -3,7 +3,7 @@
 - ``text``: read sentences of large files, in order or by row; write lines of TSV
 - ``deduplication``: find the distinct sentences of a text
 - ``store``: embeddings on disk, written shard by shard, that read like one array
-- ``encoding``: embed text files into a store; ``vectors``: vectors of a text from an encoder, a store or an array
+- ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
 - ``mine``: neighbors, margins and a retrieval rule together: the main function of the package
@@ -19,7 +19,6 @@
 from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
-from st_xling.mining.deduplication import Deduplication, deduplicate
 from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts, split_sentences
 from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
 from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
@@ -55,7 +54,6 @@ __all__ = [
     "ApproximateSearch",
     "Calibration",
     "CandidateBatch",
-    "Deduplication",
     "EmbeddingStore",
     "FilterOptions",
     "MinedPairs",
@@ -75,7 +73,6 @@ __all__ = [
     "best_threshold",
     "calibrate",
     "correct_pairs",
-    "deduplicate",
     "encode",
     "evaluate_pairs",
     "find_neighbors",

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,10 +21,12 @@ from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
-from st_xling.mining.vectors import Encoder
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings, float64_rows
+
+if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
+    from st_xling.mining.encoding import Encoder
 
 # Level of the intervals, and number of draws for those of precision.
 _CONFIDENCE, _DRAWS = 0.95, 4000
@@ -342,7 +345,9 @@ def calibrate_threshold(
     for name, sentences in zip(("source", "target"), zip(*pairs)):
         written, places = folder / f"{name}.jsonl", [f"{path} ({sentence!r})" for sentence in sentences]
         write_sentences(sentences, written)
-        known.append(encoders[name].encode(written, folder / name, place=places.__getitem__, progress=progress))
+        known.append(
+            encoders[name].encode_sentences(written, folder / name, place=places.__getitem__, progress=progress)
+        )
     search = partial(search, state_folder=folder / "search")
     found = calibrate(*embeddings, *known, k=k, margin=margin, retrieval=retrieval, search=search)
     threshold = found.best() if target_precision is None else found.with_precision(target_precision)

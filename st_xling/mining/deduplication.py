@@ -7,15 +7,12 @@ import json
 import unicodedata
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, validate_text
-from st_xling.utils.choices import Errors, TextFormat
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.text import is_blank
@@ -37,66 +34,13 @@ def folding_key(text: str) -> str:
     return " ".join(text.split())
 
 
-@dataclass(frozen=True, eq=False)
-class Deduplication:
-    """Groups of rows with the same sentence: 8 bytes for each row, and 8 for each distinct sentence.
-
-    Attributes:
-        rows: Number of rows.
-        order: Rows that are not blank, by distinct sentence, then ascending, int64. *Shape:* ``(rows not blank,)``
-        starts: Place of each distinct sentence's first row in ``order``, and the end, int64. *Shape:* ``(folds + 1,)``
-    """
-
-    rows: int
-    order: np.ndarray
-    starts: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.starts) - 1
-
-    @property
-    def representatives(self) -> np.ndarray:
-        """First row of each distinct sentence, ascending, int64. *Shape:* ``(folds,)``"""
-        return self.order[self.starts[:-1]]
-
-    @property
-    def fold_of(self) -> np.ndarray:
-        """Distinct sentence of each row, -1 for a blank one, int64. *Shape:* ``(rows,)``"""
-        folds = np.full(self.rows, -1, dtype=np.int64)
-        folds[self.order] = np.repeat(np.arange(len(self)), np.diff(self.starts))
-        return folds
-
-    def members(self, fold: int) -> list[int]:
-        """Return all rows of a distinct sentence, ascending."""
-        return self.order[self.starts[fold] : self.starts[fold + 1]].tolist()
-
-
-def deduplicate(texts: Iterable[str]) -> Deduplication:
-    """Find the sentences that have the same :func:`folding_key`, by 64 bits of its BLAKE2b hash; skip blank ones.
-
-    The chance that any two of ten million distinct sentences share a hash is below :math:`10^{-5}`. Texts are read
-    once, front to back; about 48 bytes a row are in memory meanwhile.
-
-    Returns:
-        Distinct sentences in the order of their first rows.
-    Example:
-        >>> deduplicate(["Ja.", "", "Nein.", " Ja. "]).fold_of.tolist()
-        [0, -1, 1, 0]
-    """
-    hashed = array("Q")
-    for text in texts:
-        key = folding_key(text).encode("utf-8", "surrogatepass")
-        hashed.frombytes(hashlib.blake2b(key, digest_size=8).digest() if key else bytes(8))
-    hashes = np.frombuffer(hashed, dtype=np.uint64)
-    rows = np.flatnonzero(hashes)
-    _, firsts, folds = np.unique(hashes[rows], return_index=True, return_inverse=True)
-    folds = np.argsort(np.argsort(firsts))[folds]  # numbered by their first rows
-    starts = np.concatenate([[0], np.cumsum(np.bincount(folds, minlength=len(firsts)))])
-    return Deduplication(len(hashes), rows[np.argsort(folds, kind="stable")], starts.astype(np.int64))
-
-
 class UniqueSentences(Sequence[str]):
-    """Distinct sentences of a text, in the order of their first rows; they are read from the text when needed.
+    """Distinct sentences of a text, in the order of their first rows; blank ones are ignored.
+
+    Sentences are equal if they have the same :func:`folding_key`, by 64 bits of its BLAKE2b hash: the chance that any
+    two of ten million distinct ones share a hash is below :math:`10^{-5}`. The text is read once, front to back, with
+    about 48 bytes a row in memory; then 8 are kept for each row and each distinct sentence, which is read from the text
+    when it is needed.
 
     Args:
         text: Sentences by row, readable several times.
@@ -106,15 +50,29 @@ class UniqueSentences(Sequence[str]):
 
     Attributes:
         text: As passed.
-        rows: First row of each distinct sentence, int64. *Shape:* ``(distinct,)``
+        rows: First row of each distinct sentence, ascending, int64. *Shape:* ``(distinct,)``
+    Example:
+        >>> sentences = UniqueSentences(["Ja.", "", "Nein.", " Ja. "], "the text")
+        >>> list(sentences), sentences.members(0), sentences.place_of.tolist()
+        (['Ja.', 'Nein.'], [0, 3], [0, -1, 1, 0])
     """
 
     def __init__(self, text: Sequence[str], name: str) -> None:
         self.text = text
-        self._folding = deduplicate(text)
-        self.rows = self._folding.representatives
-        if not len(self.rows):
+        hashed = array("Q")
+        for sentence in text:
+            key = folding_key(sentence).encode("utf-8", "surrogatepass")
+            hashed.frombytes(hashlib.blake2b(key, digest_size=8).digest() if key else bytes(8))
+        hashes = np.frombuffer(hashed, dtype=np.uint64)
+        rows = np.flatnonzero(hashes)
+        if not len(rows):
             raise ValueError(f"{name} must hold a sentence that is not blank: got {len(text)} blank ones.")
+        _, firsts, places = np.unique(hashes[rows], return_index=True, return_inverse=True)
+        places = np.argsort(np.argsort(firsts))[places]  # numbered by their first rows
+        # Rows by distinct sentence, and where each of these begins among them.
+        self._order = rows[np.argsort(places, kind="stable")]
+        self._starts = np.concatenate([[0], np.cumsum(np.bincount(places))])
+        self.rows = self._order[self._starts[:-1]]
         # One that is looked at is so again soon, in another candidate.
         self._sentence = lru_cache(_REMEMBERED)(lambda place: text[int(self.rows[place])])
 
@@ -129,11 +87,11 @@ class UniqueSentences(Sequence[str]):
     @property
     def blank_rows(self) -> int:
         """Number of rows without a sentence."""
-        return self._folding.rows - len(self._folding.order)
+        return len(self.text) - len(self._order)
 
     def members(self, place: int) -> list[int]:
         """Return all rows of the text with this sentence, ascending."""
-        return self._folding.members(place)
+        return self._order[self._starts[place] : self._starts[place + 1]].tolist()
 
     def place(self, place: int) -> str:
         """Return the place of a distinct sentence in its text, as ``file:line`` if the text knows it."""
@@ -143,7 +101,9 @@ class UniqueSentences(Sequence[str]):
     @property
     def place_of(self) -> np.ndarray:
         """Distinct sentence of each row of the text, -1 for a blank one, int64. *Shape:* ``(text rows,)``"""
-        return self._folding.fold_of
+        places = np.full(len(self.text), -1, dtype=np.int64)
+        places[self._order] = np.repeat(np.arange(len(self)), np.diff(self._starts))
+        return places
 
     def write(self, path: Path) -> None:
         """Write the sentences for an encoder, unless the file exists: it then has the same."""
@@ -183,60 +143,3 @@ class SelectedRows:
 
     def __getitem__(self, rows: slice | np.ndarray, /) -> np.ndarray:
         return np.asarray(self._embeddings[self._rows[rows]])
-
-
-@dataclass(frozen=True, eq=False)
-class TextSide:
-    """One of the two texts to mine, by row and by distinct sentence.
-
-    Attributes:
-        name: ``"source"`` or ``"target"``.
-        text: Sentences by row.
-        summary: Rows, hash and blank lines.
-    """
-
-    name: str
-    text: MiningText
-    summary: TextSummary
-
-    @classmethod
-    def open(
-        cls, name: str, files: Files, *, format: TextFormat = "lines", errors: Errors = "strict", progress: bool = False
-    ) -> TextSide:
-        """Read a text once, to find all faults and the beginnings of its lines.
-
-        Args:
-            name: ``"source"`` or ``"target"``.
-            files: As for :class:`~st_xling.mining.MiningText`.
-            format: As for :class:`~st_xling.mining.MiningText`.
-            errors: As for :class:`~st_xling.mining.MiningText`.
-            progress: Show a progress bar on stderr.
-        Raises:
-            ParallelTextError: For faulty lines, all together; for a text without lines.
-        """
-        summary = validate_text(files, format=format, errors=errors, blank="keep", progress=progress)
-        return cls(name, MiningText(files, format=format, errors=errors), summary)
-
-    @cached_property
-    def distinct(self) -> UniqueSentences:
-        """Distinct sentences, which are mined."""
-        return UniqueSentences(self.text, ", ".join(self.text.files))
-
-    @property
-    def signature(self) -> str:
-        return f"{self.name}:{','.join(self.summary.files)}@{self.summary.sha256[:8]}"
-
-    def ids(self, place: int) -> list[str]:
-        """Return the ids of all rows with a distinct sentence."""
-        return [self.text.id(row) for row in self.distinct.members(place)]
-
-    def check_ids(self) -> None:
-        """Raise if ids cannot be joined by commas."""
-        if self.text.format == "lines":
-            return
-        for row in read_rows(self.text.files, format=self.text.format, errors=self.text.errors):
-            if row.id is not None and "," in row.id:
-                raise ValueError(
-                    f"{row.path}:{row.line}: expected ids without commas, which join ids in TSV, got {row.id!r}; write "
-                    "JSON lines instead (--format jsonl)."
-                )

@@ -192,7 +192,7 @@ def align_documents(
         raise ValueError("expected a model, or source_embeddings and target_embeddings; got neither.")
     encoder: Any = None
     if model is not None:
-        from st_xling.mining.vectors import Encoder
+        from st_xling.mining.encoding import Encoder
 
         encoder = Encoder(model, prompt=prompt, batch_size=batch_size, device=device)
     sides: list[DocumentSide] = []

@@ -1,21 +1,16 @@
-"""Embed text files into a store, in constant memory; a killed run resumes at its first missing shard."""
+"""Encoders of text files, which write stores shard by shard, here or on a Ray cluster."""
 
 from __future__ import annotations
 
-import hashlib
-import multiprocessing
 import os
-import signal
-import threading
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
+from copy import copy
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,25 +22,25 @@ from st_xling.mining.store import (
     EmbeddingStore,
     Header,
     ShardVectors,
-    check_dtype,
     model_identity,
     write_shards,
 )
-from st_xling.mining.text import Files, Row, TextSummary, file_list, hash_sentence, read_rows, validate_text
+from st_xling.mining.text import Files, Row, TextSummary, file_list, read_rows, validate_text
 from st_xling.models import load_encoder
 from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
-from st_xling.models.normalization import in_language, language_route
+from st_xling.models.normalization import in_language, language_route, language_tasks
 from st_xling.models.view import model_options
+from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import BlankLines, Engine, Errors, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
 
-#: Function that loads an encoder on the device passed as ``device``.
-Load = Callable[..., Any]
+#: Lines whose sentences are embedded together; batches depend on them alone.
+Window = Sequence[Row]
 
-# Encoder of this worker process, or what loads it, by the call that it belongs to.
+# Encoder of this worker of a cluster, by the call that it belongs to.
 _worker: dict[bytes, Any] = {}
 
 
@@ -63,11 +58,9 @@ def encode(
     language: str | None = None,
     batch_size: int | None = None,
     shard_rows: int = 16384,
-    processes: int = 1,
     engine: Engine = "local",
     device: str | None = None,
     overwrite: bool = False,
-    place: Callable[[int], str] | None = None,
     progress: bool = False,
 ) -> EmbeddingStore:
     """Embed every sentence of some text files and write the vectors to a store.
@@ -92,179 +85,199 @@ def encode(
             one.
         batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
         shard_rows: Number of sentences in a shard.
-        processes: Number of processes that embed, each a shard at a time; on the GPUs in turn, otherwise on the CPU,
-            where they share this process's threads.
-        engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster in place of processes.
+        engine: ``"local"``, or ``"ray"`` for the workers of a Ray cluster, such as all GPUs of this machine.
         device: Device to embed on; by default that of ``model``, or GPUs if there are any.
         overwrite: Replace another store.
-        place: Returns the place of a sentence, by its row, for errors; by default its file and line.
         progress: Show progress bars on stderr.
     Returns:
         The store.
     Raises:
         ValueError: For a text with faults, a model that cannot be loaded or has no mean of ``language``, vectors that
-            are NaN, infinite or zero (by file and line), a store of something else, or a text that is edited meanwhile.
+            are NaN, infinite or zero (by file and line), or a store of something else.
         OSError: For a full disk; complete shards are kept.
     """
-    for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows), ("processes", processes)):
+    for name, value in (("batch_size", batch_size), ("shard_rows", shard_rows)):
         if value is not None and value < 1:
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
-    check_dtype(dtype)
+    check_choice("dtype", dtype, StoreDtype)
     check_outputs({}, [*file_list(text_files), name_of(model)], folders={"out": out})
-    summary = validate_text(text_files, format=format, errors=errors, blank=blank, progress=progress)
-    encoder = model
-    if isinstance(model, str):  # with several processes, only to see which it is
-        encoder = load_encoder(model, device=device if processes == 1 else "cpu")
-    way = {STORED_NAMES.get(name, name): value for name, value in model_options(encoder, prompt=prompt).items()}
-    settings = {"batch_size": batch_size, "shard_rows": shard_rows, "prompt": None, **way}
-    header = Header(dtype, normalize, model_identity(encoder, name_of(model)), settings)
+    reading: dict[str, Any] = {"format": format, "errors": errors}
+    summary = validate_text(text_files, **reading, blank=blank, progress=progress)
+    encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
     if language is not None:
-        route = language_route(encoder, language)
-        encoder = in_language(encoder, route)
-        settings |= {**BY_LANGUAGE, "language": route}
-    options: dict[str, Any] = {"batch_size": batch_size, "normalize_embeddings": normalize, "prompt": prompt}
-
-    def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
-        first = start = sum(done)
-        windows = _windows(read_rows(text_files, format=format, errors=errors), shard_rows, summary, skip=len(done))
-        bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
-        if engine == "local" and processes == 1:
-            pairs = (
-                (window, embed(encoder, window.sentences, device=device, bar=bar, **options)) for window in windows
-            )
-        else:
-            if isinstance(model, str) and language is None:
-                load: Load = partial(load_encoder, model)
-            else:
-                encoder.to("cpu").share_memory()  # one copy of the weights for all processes
-                load = encoder.to
-            if engine == "ray":
-                pairs = embed_on_ray(load, windows, options)
-            else:
-                pairs = embed_in_processes(load, windows, options, processes=processes, device=device)
-        truncated = 0
-        with bar, closing(pairs):  # ends the processes, also when a shard cannot be written
-            for window, vectors in pairs:
-                truncated += count_truncated(encoder, window.sentences, prompt)
-                yield vectors, window.place if place is None else partial(_shifted, place, start)
-                start += len(vectors)
-                bar.update(start - bar.n)
-        warn_of_truncated(truncated, start - first, encoder)
-
-    return write_shards(out, header, summary, shards, overwrite=overwrite)
+        encoder = encoder.in_language(language_route(encoder.model, language))
+    return encoder.encode_text(
+        text_files,
+        out,
+        summary,
+        **reading,
+        normalize=normalize,
+        shard_rows=shard_rows,
+        overwrite=overwrite,
+        progress=progress,
+    )
 
 
-def _shifted(place: Callable[[int], str], start: int, row: int) -> str:
-    return place(start + row)
-
-
-class Window(NamedTuple):
-    """Lines whose sentences are embedded together; batches depend on them alone."""
-
-    rows: Sequence[Row]
-
-    @property
-    def sentences(self) -> list[str]:
-        return [row.sentence for row in self.rows]
-
-    def place(self, row: int) -> str:
-        """Return file and line of a row of this window."""
-        return f"{self.rows[row].path}:{self.rows[row].line}"
-
-
-def _windows(rows: Iterator[Row], size: int, summary: TextSummary, *, skip: int) -> Iterator[Window]:
-    """Yield windows of ``size`` rows after the first ``skip``.
-
-    Raises:
-        ValueError: After the last one, if the text is not the one that was validated.
-    """
-    digest, number = hashlib.sha256(), 0
-    while window := list(islice(rows, size)):
-        for row in window:
-            hash_sentence(digest, row.sentence)
-        if number >= skip:
-            yield Window(window)
-        number += 1
-    if digest.hexdigest() != summary.sha256:
-        raise ValueError(
-            f"{', '.join(summary.files)}: the text was edited while it was embedded. Run the same command again."
-        )
-
-
-def embed_in_processes(
-    load: Load, windows: Iterable[Window], options: dict[str, Any], *, processes: int, device: str | None = None
-) -> Generator[tuple[Window, np.ndarray]]:
-    """Embed each window in one of several processes, and yield the windows in order with their vectors.
-
-    The pool of sentence-transformers waits forever if one of its processes is killed.
+class Encoder:
+    """A model with the settings by which it encodes.
 
     Args:
-        load: Called in each process with its device.
-        windows: Windows, read ahead by one per process.
-        options: Options of the encoder.
-        processes: Number of processes.
-        device: Device of all of them; by default the GPUs in turn, otherwise the CPU, whose threads they share.
+        model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
+        batch_size: As for :func:`encode`, as are the options below.
+        dtype: Type in which vectors are stored.
+        prompt: Text put before every sentence.
+        device: Device to embed on.
+        engine: ``"local"`` or ``"ray"``; the vectors are the same.
     Raises:
-        ChildProcessError: If a process was killed.
-        Exception: That a process raised.
+        ValueError: If nothing can be loaded at that name.
+
+    Attributes:
+        identity: Name and fingerprint of the model.
+        way: Encoding settings, as :func:`~st_xling.models.view.model_options` returns them.
+        language: Language whose mean is subtracted, of a model that is centered by language; ``None``: the joint mean.
     """
-    method = "forkserver" if "forkserver" in multiprocessing.get_all_start_methods() else "spawn"
-    context: Any = multiprocessing.get_context(method)
-    context.set_forkserver_preload([__name__])  # imported once, not by each process
-    devices = context.SimpleQueue()
-    for number in range(processes):
-        devices.put(device or (f"cuda:{number % torch.cuda.device_count()}" if torch.cuda.is_available() else "cpu"))
-    threads = max(1, torch.get_num_threads() // processes)
-    pool = ProcessPoolExecutor(processes, context, initializer=_start, initargs=(load, devices, threads))
-    try:
-        embed_one = partial(_embed_in_worker, options)
-        for window, future in _read_ahead(windows, partial(pool.submit, embed_one), lambda: processes):
-            yield window, future.result()
-    except BrokenProcessPool as error:
-        raise ChildProcessError(
-            "a process that embeds was killed, for want of memory perhaps; run the same command again, with fewer "
-            "processes or a smaller batch."
-        ) from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+    language: str | None = None
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        batch_size: int | None = None,
+        dtype: StoreDtype = "float32",
+        prompt: str | None = None,
+        device: str | None = None,
+        engine: Engine = "local",
+    ) -> None:
+        name = name_of(model)
+        self.model = load_encoder(model, device=device) if isinstance(model, str) else model
+        self.name = name or type(model).__name__
+        self.batch_size, self.dtype, self.prompt, self.device, self.engine = batch_size, dtype, prompt, device, engine
+        self.identity = model_identity(self.model, name)
+        self.way = model_options(self.model, prompt=prompt)
+
+    @property
+    def dim(self) -> int | None:
+        """Dimension of the vectors, if the model knows it."""
+        return self.model.truncate_dim or self.model.get_embedding_dimension()
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Everything that the vectors depend on."""
+        return {
+            "model": self.identity.fingerprint,
+            "computed": self.way.get("dtype"),
+            "dtype": self.dtype,
+            "prompt": self.prompt,
+            "batch size": self.batch_size,
+            **({} if self.language is None else {"language": self.language}),
+        }
+
+    def in_language(self, language: str) -> Encoder:
+        """Return a copy that subtracts the mean of a language of the model."""
+        encoder = copy(self)
+        encoder.language, encoder.way = language, {**self.way, **BY_LANGUAGE}
+        return encoder
+
+    def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
+        """Return a copy for each side that subtracts the mean of the side's language, if the model has all of them.
+
+        Own and joint means are not mixed.
+        """
+        tasks, _ = language_tasks(self.model, list(languages.values()))
+        own = [task for task in tasks if task is not None]
+        if len(own) < len(languages):
+            return dict.fromkeys(languages, self)
+        return {side: self.in_language(task) for side, task in zip(languages, own)}
+
+    def vectors(self, sentences: Sequence[str]) -> np.ndarray:
+        """Embed sentences in memory. *Shape:* ``(sentences, dim)``"""
+        return embed(self.model, sentences, batch_size=self.batch_size, prompt=self.prompt, device=self.device)
+
+    def encode_sentences(
+        self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
+    ) -> EmbeddingStore:
+        """Embed the sentences in a file of ``{"text": …}`` lines into a store; an unfinished one is resumed.
+
+        Args:
+            sentences: The file.
+            out: The store.
+            place: Returns the place of a sentence, by its row, for errors.
+            progress: Show a progress bar on stderr.
+        """
+        summary = validate_text(sentences, format="jsonl", progress=progress)
+        return self.encode_text(sentences, out, summary, format="jsonl", place=place, progress=progress)
+
+    def encode_text(
+        self,
+        text_files: Files,
+        out: str | Path,
+        summary: TextSummary,
+        *,
+        format: TextFormat,
+        errors: Errors = "strict",
+        normalize: bool = True,
+        shard_rows: int = 16384,
+        overwrite: bool = False,
+        place: Callable[[int], str] | None = None,
+        progress: bool = False,
+    ) -> EmbeddingStore:
+        """Embed a text that :func:`~st_xling.mining.text.validate_text` has summarized into a store.
+
+        Args:
+            text_files: As for :func:`encode`, as all that follow unless stated otherwise.
+            out: As for :func:`encode`.
+            summary: Summary of the text.
+            format: As for :func:`encode`.
+            errors: As for :func:`encode`.
+            normalize: As for :func:`encode`.
+            shard_rows: As for :func:`encode`.
+            overwrite: As for :func:`encode`.
+            place: Returns the place of a sentence, by its row, for errors; by default its file and line.
+            progress: Show a progress bar on stderr.
+        """
+        model = self.model if self.language is None else in_language(self.model, self.language)
+        options: dict[str, Any] = {"batch_size": self.batch_size, "normalize_embeddings": normalize}
+        options["prompt"] = self.prompt
+        settings: dict[str, Any] = {"batch_size": self.batch_size, "shard_rows": shard_rows, "prompt": None}
+        settings |= {STORED_NAMES.get(name, name): value for name, value in self.way.items()}
+        settings |= {} if self.language is None else {"language": self.language}
+
+        def place_of(window: Window, start: int, row: int) -> str:
+            return f"{window[row].path}:{window[row].line}" if place is None else place(start + row)
+
+        def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
+            first = start = sum(done)
+            rows = islice(read_rows(text_files, format=format, errors=errors), first, None)
+            windows = iter(lambda: list(islice(rows, shard_rows)), [])
+            bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
+            if self.engine == "ray":
+                pairs = embed_on_ray(model.to("cpu").to, windows, options)
+            else:
+                pairs = (
+                    (window, embed(model, _sentences(window), device=self.device, bar=bar, **options))
+                    for window in windows
+                )
+            truncated = 0
+            with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
+                for window, vectors in pairs:
+                    truncated += count_truncated(model, _sentences(window), self.prompt)
+                    yield vectors, partial(place_of, window, start)
+                    start += len(vectors)
+                    bar.update(start - bar.n)
+            warn_of_truncated(truncated, start - first, model)
+
+        header = Header(self.dtype, normalize, self.identity, settings)
+        return write_shards(out, header, summary, shards, overwrite=overwrite)
 
 
-def _read_ahead(
-    windows: Iterable[Window], submit: Callable[[list[str]], Any], most: Callable[[], int]
-) -> Iterator[tuple[Window, Any]]:
-    """Submit the sentences of each window, and yield the windows in order with what :func:`submit` returned."""
-    running: deque[tuple[Window, Any]] = deque()
-    for window in windows:
-        running.append((window, submit(window.sentences)))
-        if len(running) > most():
-            yield running.popleft()
-    yield from running
-
-
-def _start(load: Load, devices: Any, threads: int) -> None:
-    """Prepare a worker process, which ends when its parent does."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C reaches all; the parent reports it
-    torch.set_num_threads(threads)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    _worker[b"load"] = partial(load, device=devices.get())
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)
-
-
-def _embed_in_worker(options: dict[str, Any], sentences: list[str]) -> np.ndarray:
-    if b"encoder" not in _worker:
-        _worker[b"encoder"] = _worker[b"load"]()
-    return embed(_worker[b"encoder"], sentences, **options)
+def _sentences(window: Window) -> list[str]:
+    return [row.sentence for row in window]
 
 
 def embed_on_ray(
-    load: Load, windows: Iterable[Window], options: dict[str, Any]
+    load: Callable[..., Any], windows: Iterable[Window], options: dict[str, Any]
 ) -> Generator[tuple[Window, np.ndarray]]:
     """Embed each window on a worker of a Ray cluster, and yield the windows in order with their vectors.
 
@@ -290,13 +303,22 @@ def embed_on_ray(
         # next task (max_calls: also on a GPU).
         task = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_embed_on_worker)
         encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
-        submit = partial(task.remote, *encoder)
-        workers = lambda: gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # noqa: E731
-        for window, reference in _read_ahead(windows, submit, lambda: 2 * workers()):
+        running: deque[tuple[Window, Any]] = deque()
+
+        def finish_first() -> tuple[Window, np.ndarray]:
+            window, reference = running.popleft()
             try:
-                yield window, ray.get(reference).copy()
+                return window, ray.get(reference).copy()
             except ray.exceptions.RayError as error:
                 raise failure_cause(ray, error, "encoding") from None
+
+        for window in windows:
+            running.append((window, task.remote(*encoder, _sentences(window))))
+            workers = gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # nodes may join, or be lost
+            if len(running) > 2 * workers:
+                yield finish_first()
+        while running:
+            yield finish_first()
 
 
 def _embed_on_worker(

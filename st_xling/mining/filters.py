@@ -49,9 +49,6 @@ _KANA = re.compile("[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
-# Line ends to some readers (Python's str.splitlines among them), but not to JSON.
-_LINE_ENDS = {ord(character): f"\\u{ord(character):04x}" for character in "\x7f\x85\u2028\u2029"}
-
 
 class Verdict(NamedTuple):
     """The reason why a filter rejects a pair.
@@ -424,8 +421,7 @@ class RejectedPair(NamedTuple):
     def as_json(self, source_ids: Sequence[Any] = (), target_ids: Sequence[Any] = ()) -> bytes:
         """Return one line of JSON.
 
-        Scripts remain readable; characters that would end a line for some readers are escaped. A score that is not
-        finite is ``null``.
+        Scripts remain readable. A score that is not finite is ``null``.
 
         Args:
             source_ids: All ids of the source text, where duplicates were merged; by default its row.
@@ -441,7 +437,7 @@ class RejectedPair(NamedTuple):
             "source": self.source,
             "target": self.target,
         }
-        return json.dumps(record, ensure_ascii=False, allow_nan=False).translate(_LINE_ENDS).encode("utf-8") + b"\n"
+        return json.dumps(record, ensure_ascii=False, allow_nan=False).encode("utf-8") + b"\n"
 
 
 class PairFilters:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -50,11 +50,7 @@ class MinedPairs:
     def __iter__(self) -> Iterator[tuple[float, int, int]]:
         return zip(self.scores.tolist(), self.source_indices.tolist(), self.target_indices.tolist())
 
-    @overload
-    def __getitem__(self, row: int) -> tuple[float, int, int]: ...
-    @overload
-    def __getitem__(self, row: slice) -> MinedPairs: ...
-    def __getitem__(self, row: int | slice) -> Any:
+    def __getitem__(self, row: Any) -> Any:
         if isinstance(row, slice):
             return self.select(row)
         return float(self.scores[row]), int(self.source_indices[row]), int(self.target_indices[row])
@@ -71,10 +67,6 @@ class MinedPairs:
         columns: dict[str, list[Any]] = {"source": [source_sentences[row] for row in self.source_indices.tolist()]}
         columns["target"] = [target_sentences[row] for row in self.target_indices.tolist()]
         return Dataset.from_dict({**columns, "score": self.scores.tolist()})
-
-    def to_pandas(self, source_sentences: Sequence[str], target_sentences: Sequence[str]) -> Any:
-        """Return the table of :meth:`to_dataset` as a data frame."""
-        return self.to_dataset(source_sentences, target_sentences).to_pandas()
 
     def select(self, rows: np.ndarray | slice) -> MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""

@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import mmap
 import os
-import pickle
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.shards import Search, Task, run_task
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import Engine
 from st_xling.utils.cosines import Embeddings
@@ -73,28 +67,37 @@ def ray_cluster() -> Iterator[Any]:
 
 
 def run_on_ray(
-    source: Embeddings, target: Embeddings, search: Search, tasks: dict[int, Task]
-) -> Generator[tuple[int, tuple[np.ndarray, np.ndarray]]]:
-    """Run the tasks of a search on the workers of a cluster, one CPU per task.
+    run: Callable[[Embeddings, Embeddings, Any], Any],
+    source: Embeddings,
+    target: Embeddings,
+    tasks: Mapping[int, Any],
+) -> Generator[tuple[int, Any]]:
+    """Run the tasks of a search on the workers of a cluster, one CPU per task; yields number and result of each.
 
-    Stores and memory maps are sent by name and read where they are needed; arrays in memory are sent once. The tasks of
-    a worker or node that is killed run again elsewhere. If one fails, those that run already still yield their results.
+    Stores are read by the workers; arrays, also of ``.npy`` files, are sent once. The tasks of a worker or node that is
+    killed run again elsewhere. If one fails, those that run already still yield their results.
 
+    Args:
+        run: Function that runs a task.
+        source: Its first argument.
+        target: Its second argument.
+        tasks: Its third argument, by number.
     Raises:
         ValueError: If ray is not installed.
         OSError: If a task raised one; the message names the task.
         ChildProcessError: If workers were killed repeatedly.
     """
     with ray_cluster() as ray:
-        packed = ray.put(pack(source)), ray.put(pack(target)), ray.put(search)
-        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_task)
+        both = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
+        sent = ray.put(run), *map(ray.put, both)
+        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_on_worker)
         todo, running = iter(tasks.items()), dict[Any, int]()
         failed: Exception | None = None
         try:
             while True:
                 most = 0 if failed else 2 * max(1, int(resource_count(ray, "CPU")))  # nodes may join, or all be lost
                 for number, task in islice(todo, max(0, most - len(running))):
-                    running[remote.remote(*packed, task)] = number
+                    running[remote.remote(*sent, task)] = number
                 if not running:
                     break
                 done = ray.wait(list(running))[0][0]
@@ -110,9 +113,9 @@ def run_on_ray(
             raise failed from None
 
 
-def _run_task(source: Any, target: Any, search: Search, task: Task) -> tuple[np.ndarray, np.ndarray]:
+def _run_on_worker(run: Callable[..., Any], source: Embeddings, target: Embeddings, task: Any) -> Any:
     torch.set_num_threads(1)
-    return run_task(unpack(source), unpack(target), search, task)
+    return run(source, target, task)
 
 
 def failure_cause(ray: Any, error: Exception, task: object) -> Exception:
@@ -127,34 +130,3 @@ def failure_cause(ray: Any, error: Exception, task: object) -> Exception:
 
 def resource_count(ray: Any, name: str) -> float:
     return float(ray.cluster_resources().get(name, 0))
-
-
-def pack(embeddings: Embeddings) -> Any:
-    """Prepare embeddings for a worker: arrays in memory for Ray to share, other rows as bytes that name their files."""
-    if isinstance(embeddings, Tensor):
-        return embeddings.detach().cpu()
-    if isinstance(embeddings, np.ndarray) and not _is_file(embeddings):
-        return embeddings
-    stream = io.BytesIO()
-    _ByName(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(embeddings)
-    return stream.getvalue()
-
-
-def unpack(packed: Any) -> Embeddings:
-    """Invert :func:`pack` in a worker; the bytes are only ever our own."""
-    return pickle.loads(packed) if isinstance(packed, bytes) else packed
-
-
-class _ByName(pickle.Pickler):
-    """Pickler that writes memory maps by file, offset and shape: numpy would write all their rows."""
-
-    def reducer_override(self, value: Any) -> Any:
-        if not _is_file(value):
-            return NotImplemented
-        path = str(Path(str(value.filename)).resolve())
-        return np.memmap, (path, value.dtype.str, "r", value.offset, value.shape, "C")
-
-
-def _is_file(value: Any) -> bool:
-    """Return whether it is a map of a whole file, and no slice of one, which does not know its offset."""
-    return isinstance(value, np.memmap) and isinstance(value.base, mmap.mmap) and value.flags.c_contiguous

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -115,11 +116,6 @@ class Manifest:
     text: TextSummary
 
 
-def check_dtype(dtype: str) -> None:
-    """Raise unless vectors can be stored in this type."""
-    check_choice("dtype", dtype, StoreDtype)
-
-
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a store.
 
@@ -131,7 +127,7 @@ def read_manifest(folder: Path) -> Manifest:
     try:
         if (content["format"], content["version"]) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"expected {FORMAT} of version {FORMAT_VERSION}")
-        check_dtype(content["dtype"])
+        check_choice("dtype", content["dtype"], StoreDtype)
         model = ModelIdentity(**content["model"])
         header = Header(content["dtype"], content["normalized"], model, dict(content["settings"]))
         text = TextSummary(**content["text"])
@@ -142,16 +138,16 @@ def read_manifest(folder: Path) -> Manifest:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
 
 
-def shard_name(number: int) -> str:
+def _shard_name(number: int) -> str:
     return f"shard-{number:06d}.safetensors"
 
 
-def map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
+def _map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
     """Map a shard into memory, read-only: only the rows that are used are read.
 
     Returns:
-        The numbers as they are on the disk. *Shape:* ``(rows, dim)``
-        And each row's scale, float32, if they are int8. *Shape:* ``(rows,)``
+        The numbers as they are on the disk, *shape* ``(rows, dim)``, and each row's scale, float32, if they are int8,
+        *shape* ``(rows,)``.
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is no shard.
@@ -198,7 +194,7 @@ class EmbeddingStore:
 
     @classmethod
     def open(cls, path: str | Path) -> EmbeddingStore:
-        """Open a store and check the header of every shard.
+        """Open a store, and check that every shard is there and whole.
 
         Args:
             path: The folder.
@@ -215,15 +211,8 @@ class EmbeddingStore:
                 "half-written, run the command that writes it again to resume it."
             )
         store = cls(folder, read_manifest(folder))
-        for number, rows in enumerate(store.manifest.shards):
-            file = folder / shard_name(number)
-            array, _ = map_shard(file)
-            expected = (rows, store.dim), store.manifest.header.dtype
-            if (array.shape, array.dtype) != expected:
-                raise ValueError(
-                    f"{file}: expected {expected[1]} of shape {expected[0]}, got {array.dtype} of shape {array.shape}; "
-                    "write the store again."
-                )
+        for number in range(len(store.manifest.shards)):
+            _map_shard(folder / _shard_name(number))
         return store
 
     def __len__(self) -> int:
@@ -276,7 +265,7 @@ class EmbeddingStore:
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
         """Read rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
-            self._maps[shard] = map_shard(self.path / shard_name(shard))
+            self._maps[shard] = _map_shard(self.path / _shard_name(shard))
         whole, scales = self._maps[shard]
         return whole[rows] if scales is None else whole[rows] * scales[rows, None]
 
@@ -350,7 +339,7 @@ def write_shards(
             are NaN, infinite or zero; what was written is then removed.
         OSError: For a full disk. Complete shards remain, and the same call resumes.
     """
-    check_dtype(header.dtype)
+    check_choice("dtype", header.dtype, StoreDtype)
     path, task = Path(folder), _task(header, text)
     instead = "replace it with overwrite (--overwrite), or choose another folder"
     with ResumableFolder(path, name="the store", instead=instead) as work:
@@ -371,12 +360,12 @@ def write_shards(
             work.clear()
             work.start(task)
         steps, done, dim = work.steps, list[int](), 0
-        while (step := steps.get(shard_name(len(done)))) is not None:
+        while (step := steps.get(_shard_name(len(done)))) is not None:
             done.append(step["rows"])
             dim = step["dim"]
         try:
             for rows, place in shards(done):
-                file = shard_name(len(done))
+                file = _shard_name(len(done))
                 tensors = _rounded(rows, header.dtype, place)
                 size, dim = tensors[TENSOR].shape
                 with work.writing(file, file, rows=size, dim=dim) as temporary:
@@ -397,8 +386,6 @@ def write_store(
     embeddings: Embeddings,
     *,
     sentences: Sequence[str] | None = None,
-    model: ModelIdentity | None = None,
-    normalized: bool = False,
     dtype: StoreDtype = "float32",
     shard_rows: int = 16384,
     overwrite: bool = False,
@@ -409,8 +396,6 @@ def write_store(
         folder: A new or empty folder.
         embeddings: numpy, a memory map or torch. *Shape:* ``(rows, dim)``
         sentences: What they are of, so that a miner can check its text; not stored.
-        model: What made them.
-        normalized: Whether they have length 1; they are written as they are.
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         shard_rows: Rows of a file.
         overwrite: Replace another store.
@@ -424,30 +409,31 @@ def write_store(
         raise ValueError(f"expected a sentence a vector: got {len(sentences)} sentences and {rows} vectors.")
     if rows == 0:
         raise ValueError("expected at least one vector: got none.")
-    if shard_rows < 1:
-        raise ValueError(f"shard_rows must be at least 1: got {shard_rows}; leave it out for the default.")
     text = TextSummary((), rows, "" if sentences is None else hash_sentences(sentences))
 
     def shards(_: Sequence[int]) -> Iterator[ShardVectors]:
         for start in range(0, rows, shard_rows):
-            yield embeddings[start : start + shard_rows], lambda row, start=start: f"row {start + row}"  # type: ignore[misc]
+            yield embeddings[start : start + shard_rows], partial(_row_of, start)
 
-    header = Header(dtype, normalized, model or ModelIdentity())
-    return write_shards(folder, header, text, shards, resume=False, overwrite=overwrite)
+    return write_shards(folder, Header(dtype), text, shards, resume=False, overwrite=overwrite)
+
+
+def _row_of(start: int, row: int) -> str:
+    return f"row {start + row}"
 
 
 def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[str, Tensor]:
-    """The tensors of a shard that holds these vectors in ``dtype``.
+    """Return the tensors of a shard that holds these vectors in ``dtype``.
 
     Raises:
         ValueError: Naming the first rows that are NaN, infinite or zero, or become so in ``dtype``.
     """
     # A copy: torch does not like memory that cannot be written to, such as a read-only map.
     vectors = rows.detach().cpu() if isinstance(rows, Tensor) else torch.from_numpy(np.array(rows))
-    if vectors.ndim != 2 or 0 in vectors.shape:
-        raise ValueError(f"expected vectors of shape (rows, dim), none of them 0: got {tuple(vectors.shape)}.")
-    if not vectors.is_floating_point():
-        raise ValueError(f"expected vectors of floating-point numbers: got {vectors.dtype}; convert them to float32.")
+    if vectors.ndim != 2 or not vectors.is_floating_point():
+        raise ValueError(
+            f"expected floating-point vectors of shape (rows, dim): got {vectors.dtype}, {tuple(vectors.shape)}."
+        )
     _check_vectors(vectors, place, "fix or drop these sentences, or check the model and the precision it runs in")
     if dtype == "int8":
         scales = vectors.abs().amax(dim=1).div(127).float()

@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -31,7 +30,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from st_xling.mining.mine import MinedPairs
-from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language
@@ -220,7 +218,7 @@ class PublishedThreshold:
         options: Settings of the encoder that are not the model's defaults: parts of a signature by name, such as
             ``prompt`` and ``layer``.
     Raises:
-        ValueError: If a number is none, or not finite.
+        ValueError: If the threshold is no finite number.
     """
 
     threshold: float
@@ -234,10 +232,8 @@ class PublishedThreshold:
     options: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for value in (self.threshold, *(one for one in (self.precision, self.recall, self.f1) if one is not None)):
-            # JSON integers can have any number of digits, too many for math.isfinite.
-            if not isinstance(value, (int, float)) or not abs(value) <= sys.float_info.max:
-                raise ValueError(f"threshold, precision, recall and f1 must be finite numbers: got {value!r}.")
+        if not isinstance(self.threshold, (int, float)) or not np.isfinite(self.threshold):
+            raise ValueError(f"threshold must be a finite number: got {self.threshold!r}.")
 
     def as_dict(self) -> dict[str, Any]:
         """Return the entry of the file."""
@@ -302,11 +298,7 @@ def match_published_threshold(
     published: Mapping[str, PublishedThreshold],
     source_language: str,
     target_language: str,
-    *,
-    margin: Margin,
-    k: int,
-    retrieval: Retrieval,
-    options: Mapping[str, str],
+    run: Mapping[str, Any],
 ) -> tuple[str, PublishedThreshold]:
     """Find the threshold of two languages that was measured by mining in the same way.
 
@@ -318,18 +310,14 @@ def match_published_threshold(
         published: Thresholds by pair, from :func:`load_published_thresholds`.
         source_language: Such as ``"de"``, ``"deu"`` or ``"de-AT"``.
         target_language: Such as ``"en"``.
-        margin: Margin of the run.
-        k: Neighborhood size of the run.
-        retrieval: Retrieval of the run.
-        options: Settings of the encoder, as in :class:`PublishedThreshold`.
+        run: ``margin``, ``k`` and ``retrieval`` of the run, and ``options`` of :class:`PublishedThreshold`, by name.
     Returns:
         The pair as published, possibly swapped, and its threshold.
     Raises:
         ValueError: If there is none; names what differs.
     """
     source, target = map(canonical_language, language_pair(source_language, target_language).split("-"))
-    run = {"margin": margin, "k": k, "retrieval": retrieval, **options}
-    swapped = {**run, "retrieval": _MIRRORED.get(retrieval, retrieval)}
+    swapped = {**run, "retrieval": _MIRRORED.get(run["retrieval"], run["retrieval"])}
     mismatches = []
     for languages, wanted in (((source, target), run), ((target, source), swapped)):
         for pair, threshold in published.items():
@@ -352,12 +340,9 @@ def find_published_threshold(
     model: Any,
     texts: Sequence[Sequence[str]],
     languages: Sequence[str | None],
+    run: Mapping[str, Any],
     *,
     required: bool,
-    margin: Margin,
-    k: int,
-    retrieval: Retrieval,
-    options: Mapping[str, str],
 ) -> tuple[PublishedThreshold | None, str]:
     """Find the published threshold that is valid for a run; returns it with a line that describes it.
 
@@ -365,11 +350,8 @@ def find_published_threshold(
         model: The model that mines: a folder, a Hub id, or loaded.
         texts: Source and target sentences, whose languages are identified if they are not named.
         languages: Languages of source and target; ``None`` if unknown.
+        run: As for :func:`match_published_threshold`.
         required: Raise an error if no threshold matches, instead of logging why.
-        margin: Margin of the run.
-        k: Neighborhood size of the run.
-        retrieval: Retrieval of the run.
-        options: Settings of the encoder, as in :class:`PublishedThreshold`.
     Raises:
         ValueError: If the model's file is invalid, or ``required`` and no threshold matches.
     """
@@ -380,9 +362,7 @@ def find_published_threshold(
     try:
         if not published:
             raise ValueError("it has none")
-        pair, found = match_published_threshold(
-            published, source, target, margin=margin, k=k, retrieval=retrieval, options=options
-        )
+        pair, found = match_published_threshold(published, source, target, run)
     except ValueError as error:
         if required:
             raise ValueError(

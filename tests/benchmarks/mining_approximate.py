@@ -134,7 +134,7 @@ def points_of(
     for name in indexes:
         index = CandidateIndex(name, corpus.dim)
         if index.factory not in made:
-            to_make = run.seconds(partial(index.prepare, corpus, None, "target", seed=0, **of))
+            to_make = run.seconds(partial(index.prepare, corpus, None, **of))
             made[index.factory] = index, to_make
         ready, to_make = made[index.factory]
         ready.parameters, ready.candidates = index.parameters, index.candidates
@@ -145,7 +145,7 @@ def points_of(
         found = Neighbors.from_keys(keys[0]).indices
         best = float((found[:, 0] == exact[:, 0])[translated].mean())
         recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
-        yield Point(len(target), ready.text, in_all, 2 * (to_make + to_search), recall, best)
+        yield Point(len(target), index.text, in_all, 2 * (to_make + to_search), recall, best)
 
 
 def draw(points: list[Point], path: Path) -> None:

@@ -25,7 +25,6 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining import FilterOptions, MiningText, mine_texts, plan_mining, write_store
-from st_xling.mining import deduplication as reading
 from st_xling.mining.filters import PairFilters
 from st_xling.mining.pipeline import mine_texts as pipeline
 from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak
@@ -36,7 +35,7 @@ SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in ("a"
 
 #: What a stage calls; what one calls within another is not counted twice.
 STAGES: dict[str, list[tuple[Any, str]]] = {
-    "read": [(reading, "validate_text"), (reading, "deduplicate")],
+    "read": [(pipeline, "validate_text"), (pipeline, "UniqueSentences")],
     "encode": [(pipeline, "embed_distinct")],
     "search": [(pipeline, "find_neighbors")],
     "choose": [(pipeline, "best_pairs")],

@@ -26,14 +26,14 @@ def measure(
         raise Skipped("needs ray: pip install 'st-xling[ray]'") from None
 
     from st_xling.mining import Neighbors, find_neighbors
-    from st_xling.mining.search.shards import run_here, sharded_neighbors, tasks_of
+    from st_xling.mining.search.find import run_here, sharded_neighbors, tasks_of
     from tests.mining.on_ray import HERE
 
     source, target = embeddings(rows, 0, dim), embeddings(rows, 1, dim)
     search = partial(find_neighbors, k=K, memory_mib=memory_mib)
     tasks = tasks_of(rows, rows, k=K, method="exact", shard_rows=max(2 * K, rows // 4))
 
-    def task(some: np.ndarray, others: np.ndarray, _: object) -> tuple[Neighbors, Neighbors]:
+    def task(some: np.ndarray, others: np.ndarray) -> tuple[Neighbors, Neighbors]:
         return find_neighbors(some, others, k=K, memory_mib=memory_mib)
 
     one = family_seconds(lambda: search(source, target))

@@ -1,13 +1,17 @@
-"""Small jobs of every command that writes: their words, their input, and what must be equal after a kill."""
+"""Small jobs of commands that write: their words, their input, how they are killed, and what must then be equal."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import shutil
-from collections.abc import Callable
+import signal
+import sys
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +23,9 @@ from st_xling.data.phrasebook import mining_phrases, parallel_phrases
 from st_xling.mining import write_store
 from st_xling.models import tiny_encoder
 from st_xling.utils.io import LOCK, TEMPORARY
-from tests.crash.kill import run
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import json_lines, lines
+from tests.training.children import Outcome, st_xling
 from tests.training.transfer.sets import write_encoder, write_set
 
 
@@ -32,14 +36,12 @@ class Job:
     Attributes:
         words: The command.
         files: Its input, of the files that :func:`write_inputs` makes.
-        first: A command that runs before it, undisturbed.
         again: Words that are added when it is run again.
         outputs: Files that are, after a kill, as before or as in the end.
     """
 
     words: str
     files: str
-    first: str = ""
     again: str = ""
     outputs: str = ""
 
@@ -52,14 +54,9 @@ TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"
 MINE = "mine a.de a.en --out o.tsv --memory-mib 1"
 STORES = "--source-embeddings de.store --target-embeddings en.store"
-ENCODE = "encode enc a.de --out st --shard-rows 12"
-SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
 
 JOBS = {
-    "encode": Job(ENCODE, "enc a.de", outputs="st/manifest.json"),
-    "encode --overwrite": Job(
-        f"{ENCODE} --overwrite", "enc a.de a.en", ENCODE.replace("a.de", "a.en"), outputs="st/manifest.json"
-    ),
+    "encode": Job("encode enc a.de --out st --shard-rows 12", "enc a.de", outputs="st/manifest.json"),
     "mine from stores": Job(
         f"{MINE} {STORES} --json f.json", "a.de a.en de.store en.store", again="--overwrite", outputs="o.tsv f.json"
     ),
@@ -96,32 +93,18 @@ JOBS = {
     "align-words": Job(
         "align-words pairs.tsv --model enc --out o.txt", "enc pairs.tsv", again="--overwrite", outputs="o.txt"
     ),
-    "slim": Job(SLIM, "enc pairs.tsv", again="--overwrite", outputs="small/model.safetensors small/tokenizer.json"),
-    "slim --overwrite": Job(
-        f"{SLIM} --overwrite",
+    "slim": Job(
+        "slim enc --languages de,en --data de-en=pairs.tsv --out small",
         "enc pairs.tsv",
-        f"{SLIM} --min-count 2",
+        again="--overwrite",
         outputs="small/model.safetensors small/tokenizer.json",
     ),
-    "card": Job("card run --license apache-2.0", "run", outputs="run/README.md"),
     "evaluate --keep": Job(
         "evaluate tatoeba run --data de-en=pairs.tsv --keep",
         "run pairs.tsv",
         outputs="run/results.json run/README.md",
     ),
     "train dap": Job(f"{DAP} --out o", "pairs.tsv", again="--resume"),
-    "train dap --overwrite": Job(f"{DAP} --out o --overwrite", "pairs.tsv", f"{DAP} --out o --seed 7"),
-    "train sf": Job(
-        f"train sf --data de-en=pairs.tsv --dev none --max-steps 2 --out o {TINY} --cache cache",
-        "pairs.tsv",
-        again="--resume",
-    ),
-    "train ir": Job(
-        "train ir-semacl-langcl --data queries=nq.jsonl --parallel de-en=pairs.tsv --mono de=a.de --max-steps 2 "
-        f"--batch-size 4 --max-length 24 --set training.eval_steps=1 {TINY} --out o",
-        "nq.jsonl pairs.tsv a.de",
-        again="--resume",
-    ),
     "train xpr-cascade": Job(
         "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv "
         f"--dev none --max-steps 2 --eval-steps 1 --batch-size 8 --max-length 32 --out o {TINY}",
@@ -138,7 +121,7 @@ JOBS = {
 
 
 def write_inputs(folder: Path) -> None:
-    """Everything that any job reads."""
+    """Write everything that any job reads."""
     news = mining_phrases("de", "en", split="test", size=30, gold=20)
     random = np.random.default_rng(0)
     for language, text in (("de", [*news.source, news.source[0]]), ("en", [*news.target, news.target[3]])):
@@ -149,7 +132,6 @@ def write_inputs(folder: Path) -> None:
     lines(folder / "pairs.tsv", ["\t".join(pair) for pair in pairs])
     json_lines(folder / "q.jsonl", [{"id": f"q{row}", "text": source} for row, (source, _) in enumerate(pairs[:3])])
     json_lines(folder / "p.jsonl", [{"id": f"p{row}", "text": target} for row, (_, target) in enumerate(pairs[:4])])
-    json_lines(folder / "nq.jsonl", [{"query": source, "passage": target} for source, target in pairs[:12]])
     for side, language in enumerate(("de", "en")):
         texts = [pair[side] for pair in pairs[:16]]
         rows = [f"{one}\t{one}\t1\n{one}\t{other}\t0" for one, other in zip(texts, texts[1:] + texts[:1])]
@@ -174,8 +156,6 @@ def lay_out(job: Job, inputs: Path, folder: Path) -> None:
     for name in job.files.split():
         copy: Callable[..., Any] = shutil.copytree if (inputs / name).is_dir() else shutil.copyfile
         copy(inputs / name, folder / name)
-    if job.first:
-        succeed(job.first, folder)
 
 
 def succeed(words: str, folder: Path) -> None:
@@ -222,7 +202,7 @@ def _without_own(value: Any) -> Any:
 
 
 def equal(left: Any, right: Any) -> bool:
-    """Whether contents are the same, numbers to 1e-6."""
+    """Compare contents, numbers to 1e-6."""
     if isinstance(left, dict) and isinstance(right, dict):
         return left.keys() == right.keys() and all(equal(part, right[key]) for key, part in left.items())
     if isinstance(left, list) and isinstance(right, list):
@@ -230,3 +210,48 @@ def equal(left: Any, right: Any) -> bool:
     if isinstance(left, (float, np.ndarray)) and isinstance(right, (float, np.ndarray)):
         return np.shape(left) == np.shape(right) and np.allclose(left, right, rtol=0, atol=1e-6)
     return type(left) is type(right) and left == right
+
+
+#: Steps of a command before which it is killed.
+POINTS = 4
+
+
+def run(words: Sequence[str], folder: Path, at: int | None = None) -> tuple[Outcome, list[str]]:
+    """Run ``st-xling`` in a folder, next to which its streams and temporary files are kept.
+
+    Args:
+        words: The command.
+        folder: Where it runs, and whose files count.
+        at: Number of the renaming before which it is killed, from 1; by default it is not.
+
+    Returns:
+        How it ended, and the files that were renamed up to there.
+    """
+    record = folder.with_name("steps.txt")
+    record.write_bytes(b"")
+    ended = st_xling(words, folder.with_name("streams"), before=partial(_watch, folder.resolve(), record, at))
+    return ended, record.read_text(encoding="utf-8").splitlines()
+
+
+def spread(steps: Sequence[str]) -> list[int]:
+    """Numbers of the first step, of the last, and of some between."""
+    return sorted({1 + round(part * (len(steps) - 1) / (POINTS - 1)) for part in range(POINTS)})
+
+
+def _watch(folder: Path, record: Path, at: int | None) -> None:
+    """Install the hook, which Python calls before every renaming; the process is the command's own."""
+    os.chdir(folder)
+    temporary = folder.with_name("tmp")
+    temporary.mkdir(exist_ok=True)
+    os.environ["TMPDIR"] = str(temporary)
+    journal, number = os.open(record, os.O_WRONLY), 0
+
+    def hook(event: str, values: tuple[Any, ...]) -> None:
+        nonlocal number
+        if event == "os.rename" and (folder / (name := os.fsdecode(values[1]))).is_relative_to(folder):
+            number += 1
+            os.write(journal, f"{os.path.relpath(folder / name, folder)}\n".encode())
+            if number == at:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(hook)

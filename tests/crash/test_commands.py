@@ -1,4 +1,4 @@
-"""Every command that writes, killed after a step and run again, ends as if it had not been, and damages nothing."""
+"""A command that writes, killed after a step and run again, ends as if it had not been, and damages nothing."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.jobs import JOBS, Job, contents, equal, lay_out, write_inputs
-from tests.crash.kill import run, spread
+from tests.crash.jobs import JOBS, Job, contents, equal, lay_out, run, spread, write_inputs
 
 EVERYDAY = {"mine from texts"}
 
@@ -50,13 +49,13 @@ def test_killed_and_run_again(name: str, inputs: Path, tmp_path: Path) -> None:
 
 
 def damaged(job: Job, found: dict[str, Any], start: dict[str, Any], end: dict[str, Any]) -> list[str]:
-    """The outputs that are neither as before nor as in the end; with ``--overwrite`` they may be gone."""
-    names = [name for name in job.outputs.split() if name in found or "--overwrite" not in job.words]
+    """Return the outputs that are neither as before nor as in the end."""
+    names = job.outputs.split()
     return [name for name in names if not any(equal(found.get(name), of.get(name)) for of in (start, end))]
 
 
 def unlike(found: dict[str, Any], expected: dict[str, Any]) -> list[str]:
-    """The files that are missing, left over, or of another content."""
+    """Return the files that are missing, left over, or of another content."""
     return [
         name
         for name in sorted(found.keys() | expected.keys())

@@ -41,12 +41,12 @@ print(json.dumps(load_dataset(words[0], split="train", cache_dir=words[1]).to_li
 @pytest.fixture(params=["tsv", "jsonl"])
 def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of ``mine``, written by its writer."""
-    from st_xling.mining.pipeline.pair_files import PairWriter
+    from st_xling.mining.pipeline.work import pair_writer
 
     path = tmp_path / f"pairs.{request.param}"
-    with path.open("wb") as stream, PairWriter(stream, request.param) as writer:
+    with path.open("wb") as stream, pair_writer(stream, request.param) as write:
         for row, texts in enumerate(PAIRS):
-            writer.write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
+            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts, None)
     return path
 
 

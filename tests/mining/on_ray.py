@@ -5,7 +5,6 @@ The folder has ``source`` and ``target`` (stores), ``text`` and ``encoder``; wha
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import signal
 import sys
@@ -19,10 +18,9 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining import EmbeddingStore, encode, find_neighbors
-from st_xling.mining.encoding import Window, embed_on_ray
+from st_xling.mining.encoding import embed_on_ray
 from st_xling.mining.ray import run_on_ray
-from st_xling.mining.search import shards
-from st_xling.mining.search.shards import sharded_neighbors, tasks_of
+from st_xling.mining.search.find import sharded_neighbors, tasks_of
 from st_xling.mining.text import read_rows
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as encode_sentences
@@ -43,7 +41,7 @@ def kill_some(folder: Path, deaths: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def slow_neighbors(source: Any, target: Any, task: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
+def slow_neighbors(source: Any, target: Any, *, folder: Path, deaths: int, **options: Any) -> Any:
     kill_some(folder, deaths)
     return find_neighbors(source, target, **options)
 
@@ -57,24 +55,25 @@ def stores(folder: Path) -> tuple[EmbeddingStore, EmbeddingStore]:
     return EmbeddingStore.open(folder / "source"), EmbeddingStore.open(folder / "target")
 
 
-def search(folder: Path, run: Callable[..., Any] = run_on_ray, *, deaths: int = 0, state: Path | None = None) -> Any:
+def search(folder: Path, run: Callable[..., Any], *, deaths: int) -> Any:
     """In tasks of 61 rows, each at least 0.2 s long."""
     both = stores(folder)
     tasks = tasks_of(both[0].rows, both[1].rows, k=4, method="exact", shard_rows=SHARD_ROWS)
     (marks := folder / "searched").mkdir(exist_ok=True)
     task = partial(slow_neighbors, folder=marks, deaths=deaths, k=4)
-    return sharded_neighbors(*both, task, tasks, run, k=4, state_folder=state)
+    return sharded_neighbors(*both, task, tasks, run, k=4)
 
 
 def embedded_here(folder: Path) -> np.ndarray:
     encoder, rows = load_encoder(str(folder / "encoder"), device="cpu"), list(read_rows(folder / "text"))
     windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
-    return np.concatenate([encode_sentences(encoder, Window(some).sentences, batch_size=16) for some in windows])
+    sentences = ([row.sentence for row in some] for some in windows)
+    return np.concatenate([encode_sentences(encoder, some, batch_size=16) for some in sentences])
 
 
 def embed(folder: Path, *, deaths: int = 0) -> Iterator[np.ndarray]:
     rows = list(read_rows(folder / "text"))
-    windows = (Window(rows[start : start + WINDOW_ROWS]) for start in range(0, len(rows), WINDOW_ROWS))
+    windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
     (marks := folder / "loaded").mkdir()
     load = partial(slow_load, str(folder / "encoder"), folder=marks, deaths=deaths)
     for _, vectors in embed_on_ray(load, windows, {"batch_size": 16}):
@@ -94,7 +93,7 @@ def save(path: Path, found: Any) -> None:
 
 
 NAMES = "similarities", "indices"
-METHODS = ("exact", "faiss:IVF4,PQ4x4?nprobe=1,candidates=6") if importlib.util.find_spec("faiss") else ("exact",)
+METHODS = "exact", "faiss:IVF4,PQ4x4?nprobe=1,candidates=6"
 
 
 def same_result(folder: Path) -> None:
@@ -104,7 +103,7 @@ def same_result(folder: Path) -> None:
     ray.init(address="local", num_cpus=2, **HERE)
     store, other = stores(folder)
     for method in METHODS:
-        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "index_folder": folder / method}
+        options = {"method": method, "shard_rows": SHARD_ROWS, "engine": "ray", "state_folder": folder / method}
         save(folder / f"files {method}.npz", find_neighbors(store, other, **options))
     save(folder / "arrays.npz", find_neighbors(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
@@ -143,16 +142,5 @@ def killed_nodes(folder: Path) -> None:
         cluster.shutdown()
 
 
-def killed_driver(folder: Path) -> None:
-    """A search whose driver dies when six more tasks are done; its cluster must end with it."""
-
-    def die() -> None:
-        os.kill(os.getpid(), signal.SIGKILL)
-
-    shards._SAVE_SHARE = 0  # otherwise a slow disk saves fewer of the six
-    run = partial(after, 6, die)
-    save(folder / "driver.npz", search(folder, lambda *arguments: run(run_on_ray(*arguments)), state=folder / "state"))
-
-
 if __name__ == "__main__":
-    {"result": same_result, "nodes": killed_nodes, "driver": killed_driver}[sys.argv[1]](Path(sys.argv[2]))
+    {"result": same_result, "nodes": killed_nodes}[sys.argv[1]](Path(sys.argv[2]))

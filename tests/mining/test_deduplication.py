@@ -1,4 +1,4 @@
-"""Folding of duplicates: what a dictionary would find, in one reading and little memory."""
+"""Distinct sentences: those that a dictionary would find, in one reading and little memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tracemalloc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from st_xling.mining.deduplication import deduplicate, folding_key
+from st_xling.mining.deduplication import UniqueSentences, folding_key
 
 #: Words that differ, words that only look different, and enough repeats of both.
 TEXTS = st.lists(
@@ -19,23 +19,26 @@ TEXTS = st.lists(
 
 @given(TEXTS)
 def test_equals_a_dictionary(texts: list[str]) -> None:
-    folds: dict[str, int] = {}
+    texts = [*texts, "a sentence"]
+    numbers: dict[str, int] = {}
     keys = [folding_key(text) for text in texts]
-    expected = [folds.setdefault(key, len(folds)) if key else -1 for key in keys]
-    folding = deduplicate(iter(texts))
-    assert folding.fold_of.tolist() == expected and len(folding) == len(folds)
-    assert folding.representatives.tolist() == [expected.index(fold) for fold in range(len(folds))]
-    for fold in range(len(folding)):
-        assert folding.members(fold) == [row for row, own in enumerate(expected) if own == fold]
+    expected = [numbers.setdefault(key, len(numbers)) if key else -1 for key in keys]
+    distinct = UniqueSentences(texts, "the text")
+    assert distinct.place_of.tolist() == expected and len(distinct) == len(numbers)
+    assert distinct.rows.tolist() == [expected.index(number) for number in range(len(numbers))]
+    assert distinct.blank_rows == expected.count(-1)
+    for number in range(len(distinct)):
+        assert distinct.members(number) == [row for row, own in enumerate(expected) if own == number]
+        assert distinct[number] == texts[expected.index(number)]
 
 
 def test_bytes_a_row() -> None:
     texts = [f"{row % 90_000}" for row in range(100_000)]
     tracemalloc.start()
-    folding = deduplicate(texts)
+    distinct = UniqueSentences(texts, "the text")
     kept, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert len(folding) == 90_000 and kept < 100_000 * 17 and peak < 100_000 * 80
+    assert len(distinct) == 90_000 and kept < 100_000 * 25 and peak < 100_000 * 80
 
 
 def test_key() -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import gzip
-import os
-import signal
-import time
+import resource
 from collections.abc import Callable, Iterator
-from functools import partial
+from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,12 +14,9 @@ import numpy as np
 import pytest
 
 from st_xling.mining import EmbeddingStore, encode, encoding
-from st_xling.mining.encoding import Window, embed_in_processes
-from st_xling.mining.text import Row
 from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
-from tests.mining.full_disk import largest_file
 
 #: 480 sentences of different lengths, with tabs.
 SENTENCES = [
@@ -32,13 +27,6 @@ SENTENCES = [
 @pytest.fixture(scope="module")
 def model(make_model: Callable[..., Any]) -> Any:
     return make_model()
-
-
-@pytest.fixture(scope="module")
-def folder(model: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("encoder") / "encoder"
-    model.save_pretrained(str(path))
-    return path
 
 
 @pytest.fixture
@@ -93,16 +81,6 @@ def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
         encode(model, text, tmp_path / "s", batch_size=32, shard_rows=480)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("by_name", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_two_processes_write_what_one_does(by_name: bool, model: Any, folder: Path, text: Path, tmp_path: Path) -> None:
-    """A model by name, and one that is loaded already."""
-    encoder = str(folder) if by_name else model
-    one = encode(encoder, text, tmp_path / "one", shard_rows=50)
-    two = encode(encoder, text, tmp_path / "two", shard_rows=50, processes=2)
-    assert_same(two, one)
-
-
 def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
     (tmp_path / "text").write_text("short\n" * 5 + "word " * 200 + "\n", encoding="utf-8")
     for prompt, longer in ((None, 1), ("word " * 200, 6)):
@@ -130,25 +108,34 @@ def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) 
     assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
 
 
+@contextmanager
+def largest_file(size: int) -> Iterator[None]:
+    """Have the kernel refuse this process more bytes a file."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
 class Stop(Exception):
     pass
 
 
 @pytest.fixture
-def after_shards(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Does something before the vectors of shard ``number`` are made; by default stops."""
+def after_shards(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Stops before the vectors of shard ``number`` are made."""
 
-    def install(number: int, act: Callable[[], Any] | None = None) -> None:
+    def install(number: int) -> None:
         calls = count()
 
-        def acting(*arguments: Any, **options: Any) -> np.ndarray:
+        def stopping(*arguments: Any, **options: Any) -> np.ndarray:
             if next(calls) == number:
-                if act is None:
-                    raise Stop
-                act()
+                raise Stop
             return embed(*arguments, **options)
 
-        monkeypatch.setattr(encoding, "embed", acting)
+        monkeypatch.setattr(encoding, "embed", stopping)
 
     return install
 
@@ -184,24 +171,6 @@ def test_another_command_is_refused(
             encode(other, text, out, shard_rows=100, **options)
         assert contents(out) == before
     assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)
-
-
-def test_a_text_edited_meanwhile(model: Any, text: Path, tmp_path: Path, after_shards: Any) -> None:
-    """It is noticed at the end, and nothing stays; when the old text is back, it is embedded from the start."""
-    whole = encode(model, text, tmp_path / "whole", shard_rows=100)
-    as_it_was = text.read_bytes()
-
-    def edit() -> None:  # in place, beyond what is read ahead
-        with text.open("r+b") as file:
-            file.seek(len(as_it_was) - 8)
-            file.write(b"#")
-
-    after_shards(1, edit)
-    with pytest.raises(ValueError, match=r"news\.txt: .* edited"):
-        encode(model, text, tmp_path / "s", shard_rows=100)
-    assert not (tmp_path / "s").exists()
-    text.write_bytes(as_it_was)
-    assert_same(encode(model, text, tmp_path / "s", shard_rows=100), whole)
 
 
 def test_blank_lines(model: Any, tmp_path: Path) -> None:
@@ -242,12 +211,6 @@ def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyP
         assert_same(store, encode(model, path, tmp_path / f"whole{row}", shard_rows=20, dtype="int8"))
 
 
-def test_numbers_below_one(model: Any, text: Path, tmp_path: Path) -> None:
-    for name in ("batch_size", "shard_rows", "processes"):
-        with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
-            encode(model, text, tmp_path / "s", **{name: 0})
-
-
 def test_vectors_of_other_types_and_prompts_are_not_mixed(
     model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path
 ) -> None:
@@ -263,41 +226,3 @@ def test_vectors_of_other_types_and_prompts_are_not_mixed(
         sides: dict[str, Any] = {"source": made["plain"].path, "target": made[other].path}
         with pytest.raises(ValueError, match=f"{facts}.*plain and .*{other}"):
             vectors_from(None, sides, {"source": 480, "target": 480})
-
-
-class Echo:
-    """As slow as each sentence says, with a number a sentence."""
-
-    def encode(self, sentences: list[str], **options: Any) -> Any:
-        time.sleep(float(sentences[0]))
-        return [[float(sentence)] for sentence in sentences]
-
-
-def load_echo(device: str | None) -> Any:
-    return Echo()
-
-
-def die(device: str | None) -> Any:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def fail(message: str, device: str | None) -> Any:
-    raise ValueError(message)
-
-
-def windows(*naps: float) -> Iterator[Window]:
-    return (Window([Row("a", 1, None, str(nap))]) for nap in naps)
-
-
-def test_results_come_in_order_however_long_they_take() -> None:
-    naps = [0.3, 0.0, 0.01, 0.0, 0.2, 0.0, 0.0]
-    found = list(embed_in_processes(load_echo, windows(*naps), {}, processes=3))
-    assert [float(window.sentences[0]) for window, _ in found] == naps
-    assert [float(vectors[0, 0]) for _, vectors in found] == pytest.approx(naps)
-
-
-def test_a_process_that_is_killed_or_fails() -> None:
-    with pytest.raises(ChildProcessError, match="was killed"):
-        list(embed_in_processes(die, windows(0, 0, 0), {}, processes=2))
-    with pytest.raises(ValueError, match="no such model"):
-        list(embed_in_processes(partial(fail, "no such model"), windows(0, 0, 0), {}, processes=2))

@@ -1,14 +1,37 @@
 """Numbers of many scripts and habits of writing, and when two sides contradict each other."""
 
+import re
 from collections import Counter
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from st_xling.mining.numbers import Number, contradiction, find_numbers, leftovers
-from tests.mining.number_pairs import CONTRADICTIONS, TRUE_PAIRS
+
+
+def number_pairs() -> list[tuple[str, str, str, str, bool]]:
+    r"""Return kind, language, sentence, another sentence, and whether that is a translation or a contradiction.
+
+    A line of the file has the language (- for several), a sentence, ``=`` and a translation, ``≠`` and a contradiction;
+    some have several of these. Invisible spaces are escaped, as \u202f.
+    """
+    rows, kind = list[tuple[str, str, str, str, bool]](), ""
+    text = Path(__file__).with_name("number_pairs.txt").read_text(encoding="utf-8")
+    for line in re.sub(r"\\u(\w{4})", lambda match: chr(int(match[1], 16)), text).removesuffix("\n").split("\n"):
+        if line.startswith("# "):
+            kind = line[2:]
+            continue
+        language, rest = line.split(" ", 1)
+        source, *others = rest.replace(" ≠ ", " = ≠").split(" = ")
+        rows += [(kind, language, source, other.removeprefix("≠"), not other.startswith("≠")) for other in others]
+    return rows
+
+
+TRUE_PAIRS = [row[:4] for row in number_pairs() if row[4]]
+CONTRADICTIONS = [row[:4] for row in number_pairs() if not row[4]]
 
 READING: list[tuple[str, list[float]]] = [
     ("no number, m², 二", []),

@@ -18,13 +18,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from st_xling.mining import EmbeddingStore, find_neighbors, write_store
-from st_xling.mining.store import Header, ModelIdentity, write_shards
+from st_xling.mining.store import Header, write_shards
 from st_xling.mining.text import TextSummary
 from st_xling.utils.io import locked
 
 ROWS, DIM = 10, 6
 DTYPES = ["float32", "float16", "int8"]
-MODEL = ModelIdentity("encoder", "", "a" * 64)
 SENTENCES = [f"Satz {row}" for row in range(ROWS)]
 
 
@@ -42,7 +41,7 @@ def rounded(rows: np.ndarray, dtype: str) -> np.ndarray:
 
 @pytest.fixture
 def store(tmp_path: Path) -> EmbeddingStore:
-    return write_store(tmp_path / "store", vectors(), sentences=SENTENCES, model=MODEL, shard_rows=4)
+    return write_store(tmp_path / "store", vectors(), sentences=SENTENCES, shard_rows=4)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -65,7 +64,7 @@ def test_shards_are_plain_files(store: EmbeddingStore) -> None:
     np.testing.assert_array_equal(load_file(store.path / "shard-000001.safetensors")["embeddings"], vectors()[4:8])
     content = json.loads((store.path / "manifest.json").read_text(encoding="utf-8"))
     assert (content["dim"], content["dtype"], content["shards"]) == (DIM, "float32", [4, 4, 2])
-    assert content["model"]["name"] == "encoder" and content["normalized"] is False
+    assert content["model"]["fingerprint"] == "" and content["normalized"] is False
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -136,7 +135,6 @@ MANIFEST_FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"shards": [5, 4, 2]}, "10 rows, its shards have 11"),
     ({"settings": 5}, "not iterable"),
     ({"dtype": "float64"}, "dtype must be one of float32, .*: got 'float64'"),
-    ({"dtype": "float16"}, r"expected float16 of shape \(4, 6\), got float32"),
     ({"text": {}}, "missing .* 'files'"),
     ({"version": 2}, "of version 1"),
 ]
@@ -154,7 +152,6 @@ def test_a_damaged_manifest(change: dict[str, Any], message: str, store: Embeddi
 FILE_FAULTS: list[tuple[str, Any, str]] = [
     ("shard-000001.safetensors", None, "this shard is missing; write the store again"),
     ("shard-000001.safetensors", lambda data: data[:-3], "expected a shard of embeddings, got"),
-    ("shard-000001.safetensors", lambda data: data.replace(b"[4,6]", b"[6,4]"), r"got float32 of shape \(6, 4\)"),
     ("manifest.json", lambda data: b"{", "expected JSON"),
     ("manifest.json", None, "expected an embedding store, got a folder without"),
 ]
@@ -277,12 +274,10 @@ def test_vectors_that_a_type_cannot_hold(dtype: str, value: float, name: str, tm
     ("rows", "options", "message"),
     [
         (vectors(), {"dtype": "int4"}, "float32, float16, int8: got 'int4'"),
-        (vectors(), {"shard_rows": 0}, "shard_rows must be at least 1: got 0"),
         (vectors(), {"sentences": ["x"]}, "got 1 sentences and 10 vectors"),
         (vectors(0), {}, "at least one vector: got none"),
-        (np.ones((3, 4), dtype=np.int64), {}, "expected vectors of floating-point numbers"),
-        (np.ones(3, dtype=np.float32), {}, r"expected vectors of shape .* got \(3,\)"),
-        (np.ones((3, 0), np.float32), {}, r"expected vectors of shape .* got \(3, 0\)"),
+        (np.ones((3, 4), dtype=np.int64), {}, "floating-point vectors .* got torch.int64"),
+        (np.ones(3, dtype=np.float32), {}, r"of shape \(rows, dim\): got .* \(3,\)"),
     ],
 )
 def test_bad_options_and_vectors(rows: np.ndarray, options: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -127,9 +127,6 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "JSON": (b'{"id": 1, "text": "a"}\n', {}, ["expected a sentence a line, got JSON", "--text-format jsonl"]),
     "CR alone": (b"a\rb\rc", {}, ["lines that end in CR alone"]),
     "nothing": (b"", {}, ["at least one sentence, got none"]),
-    "format": (b"a", {"format": "tsv"}, ["format must be one of lines, bucc, jsonl: got 'tsv'"]),
-    "errors": (b"a", {"errors": "ignore"}, ["errors must be one of strict, replace"]),
-    "blank option": (b"a", {"blank": "drop"}, ["blank must be one of error, keep"]),
 }
 
 
@@ -149,16 +146,7 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
         validate_text(path, **options)
     for message in messages:
         assert message in str(caught.value)
-    assert isinstance(caught.value, ParallelTextError) or "one of" in str(caught.value)
-
-
-def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes(b"\n" * 5000)
-    with pytest.raises(ParallelTextError, match=r"got 1000 or more faults:(.|\n)*\.\.\. and 980 more") as caught:
-        validate_text(path)
-    assert [fault.line for fault in caught.value.faults] == list(range(1, 1001))
-    assert str(caught.value).endswith("pass blank='keep' / --blank-lines keep to embed them as empty.")
+    assert isinstance(caught.value, ParallelTextError)
 
 
 def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:

@@ -16,18 +16,17 @@ from __future__ import annotations
 import html
 import logging
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 import numpy as np
 
-from st_xling._version import __version__
 from st_xling.mining.deduplication import write_sentences
 from st_xling.mining.documents import (
     DocumentSide,
@@ -40,12 +39,20 @@ from st_xling.mining.documents import (
     split_overlaps,
     split_sentences,
 )
+from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.pair_files import PairWriter, resolve_format
-from st_xling.mining.pipeline.work import REJECTS, default_device, outcome_lines
+from st_xling.mining.pipeline.work import (
+    REJECTS,
+    Report,
+    default_device,
+    open_work,
+    outcome_lines,
+    pair_writer,
+    resolve_format,
+    sign_pairs,
+)
 from st_xling.mining.text import hash_sentences, read_rows, validate_text
-from st_xling.mining.vectors import Encoder, VectorMakers, encoding_settings, model_names
 from st_xling.utils.checks import check_choice
 from st_xling.utils.choices import AlignmentFormat, Errors, StoreDtype
 from st_xling.utils.console import progress_bar
@@ -54,7 +61,7 @@ from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.loaded import name_of
 from st_xling.utils.paths import check_outputs
-from st_xling.utils.resumable import Output, deliver, work_folder, work_path
+from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.text import ParallelTextError
 
 logger = logging.getLogger(__name__)
@@ -67,8 +74,8 @@ _LANGUAGE_TAG = re.compile(r"[._-][A-Za-z]{2,3}(?:[_-][A-Za-z]{2,4})?$")
 
 
 @dataclass(frozen=True, kw_only=True)
-class DocumentReport:
-    """Metrics of one run.
+class DocumentReport(Report):
+    """Metrics of one run; ``rejected`` counts groups.
 
     Attributes:
         documents: Number of pairs of documents.
@@ -76,11 +83,8 @@ class DocumentReport:
         groups: Number of groups with sentences of both sides.
         unpaired: Number of sentences of each side without a partner.
         below: Number of groups below the minimum score.
-        rejected: Number of groups that filters rejected per reason code.
-        pairs: Number of written pairs.
         gaps: Passages of ten sentences and more without a partner: file, first and last line.
         split: Whether lines were split into sentences, which are then counted instead of lines.
-        signature: Signature of the run.
     """
 
     documents: int
@@ -88,15 +92,8 @@ class DocumentReport:
     groups: int
     unpaired: dict[str, int]
     below: int
-    rejected: dict[str, int]
-    pairs: int
     gaps: Sequence[tuple[str, int, int]]
     split: bool
-    signature: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the metrics for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
@@ -114,26 +111,27 @@ class _Document(NamedTuple):
     Attributes:
         file: Its file.
         sha256: Hash of its lines.
-        rows: Rows of the lines (split, of the sentences) that are not blank.
+        lines: Its lines, or its sentences if they are split, without white space at the ends.
+        rows: Rows of the lines that are not blank.
         marks: Whether a blank one is before each of them.
-        texts: Their text.
     """
 
     file: str
     sha256: str
+    lines: list[str]
     rows: list[int]
     marks: list[bool]
-    texts: list[str]
 
-    def text(self, row: int) -> str:
-        """Return the text of a line."""
-        return self.texts[bisect_left(self.rows, row)]
+    @property
+    def texts(self) -> list[str]:
+        """Lines that are not blank."""
+        return [self.lines[row] for row in self.rows]
 
     def pairs(self, groups: Sequence[SentenceGroup], side: int, several: bool) -> tuple[list[list[str]], list[str]]:
         """Return ids and text of one side of some groups."""
         name = f"{Path(self.file).name}:" if several else ""
         ids = [[f"{name}{row + 1}" for row in (group.source, group.target)[side]] for group in groups]
-        return ids, [" ".join(map(self.text, (group.source, group.target)[side])) for group in groups]
+        return ids, [" ".join(self.lines[row] for row in (group.source, group.target)[side]) for group in groups]
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -275,7 +273,7 @@ def align_texts(
     for name, side in zip(_SIDES, sides):
         task[f"{name} text"] = hash_sentences(document.sha256 for document in side)
         task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
-    with work_folder(out, work, task) as folder:
+    with open_work(out, work, task, {"pairs": out, REJECTS: rejects, "page.html": html_page}) as folder:
         stores = [
             _Overlaps(side, encoders[name], folder.path / name, max_size, progress=progress)
             for name, side in zip(_SIDES, sides)
@@ -289,23 +287,23 @@ def align_texts(
             stream, log, page = (
                 files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS, "page.html")
             )
-            writer = None
+            write = None
             if format != "vecalign":
-                writer = files.enter_context(PairWriter(stream, format, languages=languages))
+                write = files.enter_context(pair_writer(stream, format, languages=languages))
             page.write(_PAGE.encode())
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 pair = sides[0][number], sides[1][number]
                 aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
                 groups = renumber(aligned, pair[0].rows, pair[1].rows)
                 _write_table(page, pair, groups)
+                alone = [group for group in groups if not (group.source and group.target)]
                 for name, document in zip(_SIDES, pair):
-                    alone = [getattr(group, name) for group in groups if not (group.source and group.target)]
-                    rows = [row for group in alone for row in group]
+                    rows = [row for group in alone for row in getattr(group, name)]
                     unpaired[name] += len(rows)
                     gaps += [(document.file, *gap) for gap in _long_gaps(rows, document.rows)]
                 found = [group for group in groups if group.source and group.target]
                 counts["groups"] += len(found)
-                if writer is None:
+                if write is None:
                     for group in groups:
                         distance = 1 - group.score if group.source and group.target else 0.0
                         stream.write(f"{list(group.source)}:{list(group.target)}:{distance:.6f}\n".encode())
@@ -322,25 +320,12 @@ def align_texts(
                 for one in rejected:
                     log.write(one.as_json(ids[0][one.source_index], ids[1][one.target_index]))
                 for place in np.flatnonzero(allowed).tolist():
-                    writer.write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]))
+                    write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]), None)
                 counts["pairs"] += int(allowed.sum())
             page.write(b"</table>\n</body>\n</html>\n")
-        deliver(folder.path / "pairs", out)
-        for file, name in ((rejects, REJECTS), (html_page, "page.html")):
-            if file is not None:
-                deliver(folder.path / name, file)
-        if work is None:
-            folder.remove()
-    makers: VectorMakers = {**encoders}
-    words = ["align_documents", f"model:{model_names(makers)}"]
-    words += [f"{name}:{value}" for name, value in encoding_settings(makers).items()]
-    words += ["split:yes"] if split else []
-    words += [f"max_size:{max_size}", f"min_score:{'none' if min_score is None else f'{min_score:g}'}"]
-    words += [f"filters:{pair_filters.signature}"]
-    words += [f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)]
     return DocumentReport(
         documents=len(documents),
-        rows={name: sum(len(document.texts) for document in side) for name, side in zip(_SIDES, sides)},
+        rows={name: sum(len(document.rows) for document in side) for name, side in zip(_SIDES, sides)},
         groups=counts["groups"],
         unpaired=unpaired,
         below=counts["below"],
@@ -348,15 +333,22 @@ def align_texts(
         pairs=counts["pairs"],
         gaps=gaps,
         split=split,
-        signature="|".join([*words, f"st-xling:{__version__}"]),
+        signature=sign_pairs(
+            "align_documents",
+            {**encoders},
+            *(["split:yes"] if split else []),
+            f"max_size:{max_size}",
+            f"min_score:{'none' if min_score is None else f'{min_score:g}'}",
+            f"filters:{pair_filters.signature}",
+            *(f"{name}:{_names(side)}@{task[f'{name} text'][:8]}" for name, side in zip(_SIDES, sides)),
+        ),
     )
 
 
 def _read_document(path: str, errors: Errors) -> _Document:
     summary = validate_text(path, errors=errors, blank="keep")
-    lines = [row.sentence for row in read_rows(path, errors=errors)]
-    rows, marks = paragraph_marks(lines)
-    return _Document(path, summary.sha256, rows, marks, [lines[row].strip() for row in rows])
+    lines = [row.sentence.strip() for row in read_rows(path, errors=errors)]
+    return _Document(path, summary.sha256, lines, *paragraph_marks(lines))
 
 
 def _sample(documents: Sequence[_Document]) -> list[str]:
@@ -367,8 +359,7 @@ def _split(document: _Document, language: str) -> _Document:
     """Return the document with a sentence a line, and its texts by the rows of these."""
     text = "\n".join("\n" * mark + line for mark, line in zip(document.marks, document.texts))
     sentences = split_sentences(text, None if language == UNKNOWN else language)
-    rows, marks = paragraph_marks(sentences)
-    return document._replace(rows=rows, marks=marks, texts=[sentences[row] for row in rows])
+    return _Document(document.file, document.sha256, sentences, *paragraph_marks(sentences))
 
 
 def _names(documents: Sequence[_Document]) -> str:
@@ -402,7 +393,7 @@ class _Overlaps:
         write_sentences(texts, folder / "sentences.jsonl")
         self._store: Any = None
         if self._ends[-1]:
-            self._store = encoder.encode(
+            self._store = encoder.encode_sentences(
                 folder / "sentences.jsonl", folder / "store", place=self._place, progress=progress
             )
 
@@ -454,7 +445,7 @@ def _write_table(page: IO[bytes], pair: tuple[_Document, _Document], groups: Seq
         alone = not (group.source and group.target)
         kind = "alone" if alone else "low" if group.score < _LOW_SCORE else "pair"
         source, target = (
-            " ".join(f"<sup>{row + 1}</sup> {html.escape(document.text(row))}" for row in rows)
+            " ".join(f"<sup>{row + 1}</sup> {html.escape(document.lines[row])}" for row in rows)
             for document, rows in zip(pair, (group.source, group.target))
         )
         score = "" if alone else f"{group.score:.2f}"

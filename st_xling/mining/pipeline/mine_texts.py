@@ -20,30 +20,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from st_xling.mining.calibrate import calibrate_threshold
-from st_xling.mining.deduplication import TextSide
+from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
-from st_xling.mining.pipeline.pair_files import Languages, PairWriter, resolve_format
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
+    Languages,
+    Report,
     default_device,
     embed_distinct,
     open_work,
     outcome_lines,
+    pair_writer,
+    resolve_format,
     search_name,
+    search_task,
     sign_pairs,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
-from st_xling.mining.text import Files, file_list
+from st_xling.mining.text import Files, MiningText, TextSummary, file_list, validate_text
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import encoding_settings, vectors_from
 from st_xling.utils.checks import check_choice, helpful_arguments
@@ -56,12 +60,10 @@ from st_xling.utils.resumable import Output, work_path
 
 
 @dataclass(frozen=True, kw_only=True)
-class MiningReport:
-    """Metrics of one run.
+class MiningReport(Report):
+    """Metrics of one run; ``rejected`` counts pairs that filters or the cross-encoder rejected.
 
     Attributes:
-        pairs: Number of written pairs.
-        rejected: Number of rejected pairs per reason code, of filters and the cross-encoder.
         rows: Number of lines of each text.
         blank: Number of lines without a sentence.
         distinct: Number of distinct sentences, which were mined.
@@ -70,11 +72,8 @@ class MiningReport:
         best: Highest score of any candidate, if none reaches the threshold.
         published: The published threshold, if it was used.
         calibration: The estimated threshold, if it was calibrated.
-        signature: Signature of the run.
     """
 
-    pairs: int
-    rejected: Mapping[str, int]
     rows: Mapping[str, int]
     blank: Mapping[str, int]
     distinct: Mapping[str, int]
@@ -83,11 +82,6 @@ class MiningReport:
     best: float | None
     published: PublishedThreshold | None
     calibration: PublishedThreshold | None
-    signature: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the metrics for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
@@ -96,6 +90,18 @@ class MiningReport:
             for name, rows in self.rows.items()
         ]
         return [*lines, *outcome_lines(self.rejected, self.best), *filter(None, [self.threshold_note])]
+
+
+class _Side(NamedTuple):
+    """One of the two texts: its sentences by row, summary, and distinct sentences, which are mined."""
+
+    text: MiningText
+    summary: TextSummary
+    distinct: UniqueSentences
+
+    def ids(self, place: int) -> list[str]:
+        """Return the ids of all rows with a distinct sentence."""
+        return [self.text.id(row) for row in self.distinct.members(place)]
 
 
 @helpful_arguments
@@ -205,44 +211,29 @@ def mine_texts(
     device = device or default_device()
     filters = filters or FilterOptions()
     format = resolve_format(format, out, (filters.source_language, filters.target_language))
+    languages = {"source": filters.source_language, "target": filters.target_language}
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
-        sides = []
+        sides: dict[str, _Side] = {}
         for name, files in (("source", source), ("target", target)):
-            side = TextSide.open(name, files, format=text_format, errors=errors, progress=progress)
-            stack.callback(side.text.close)
-            sides.append(side)
-        for side in sides if format == "tsv" else ():
-            side.check_ids()
-        rows, distinct = {side.name: len(side.text) for side in sides}, {side.name: side.distinct for side in sides}
+            summary = validate_text(files, format=text_format, errors=errors, blank="keep", progress=progress)
+            text = MiningText(files, format=text_format, errors=errors)
+            stack.callback(text.close)
+            sides[name] = _Side(text, summary, UniqueSentences(text, ", ".join(text.files)))
+        distinct = {name: side.distinct for name, side in sides.items()}
         texts = [*distinct.values()]
         reranker = None if rescore is None else load_reranker(rescore, device)
-        makers, encoders = vectors_from(
-            model,
-            given,
-            rows,
-            languages={"source": filters.source_language, "target": filters.target_language},
-            embeds=calibrate_with is not None,
-            batch_size=batch_size,
-            dtype=dtype,
-            prompt=prompt,
-            device=device,
-            engine=engine,
-        )
-        folder = stack.enter_context(
-            open_work(
-                "mine",
-                out,
-                rejects,
-                work,
-                texts={side.name: (side.text, side.distinct) for side in sides},
-                hashes={side.name: side.summary.sha256 for side in sides},
-                makers=makers,
-                k=k,
-                method=method,
-                format=format,
-            )
-        )
+        encoder = None
+        if model is not None:
+            from st_xling.mining.encoding import Encoder  # slow to import
+
+            encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        rows = {name: side.summary.rows for name, side in sides.items()}
+        makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
+        hashes = {name: side.summary.sha256 for name, side in sides.items()}
+        task = search_task("mine", distinct, hashes, makers, k=k, method=method)
+        results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
+        folder = stack.enter_context(open_work(out, work, task, results))
 
         # Embed, choose the threshold, search.
         number = None if isinstance(threshold, str) else threshold
@@ -250,15 +241,9 @@ def mine_texts(
         published = calibration = None
         settings = encoding_settings(makers)
         if isinstance(threshold, str) and calibrate_with is None:
+            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
             published, note = find_published_threshold(
-                model,
-                texts,
-                (filters.source_language, filters.target_language),
-                required=threshold == PUBLISHED,
-                margin=margin,
-                k=k,
-                retrieval=retrieval,
-                options=settings,
+                model, texts, [*languages.values()], run, required=threshold == PUBLISHED
             )
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
@@ -291,7 +276,7 @@ def mine_texts(
 
         def on_reject(pair: RejectedPair) -> None:
             if log is not None:
-                log.write(pair.as_json(sides[0].ids(pair.source_index), sides[1].ids(pair.target_index)))
+                log.write(pair.as_json(sides["source"].ids(pair.source_index), sides["target"].ids(pair.target_index)))
 
         allow = partial(pair_filters.allowed, sources=texts[0], targets=texts[1], on_reject=on_reject)
         choose = partial(best_pairs, forward, backward, margin=margin)
@@ -318,8 +303,8 @@ def mine_texts(
             chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
         _write_pairs(
             pairs,
-            sides,
-            folder.path / f"pairs.{format}",
+            [*sides.values()],
+            folder.path / pairs_file,
             margins=margins,
             format=format,
             languages=(filters.source_language, filters.target_language),
@@ -328,20 +313,21 @@ def mine_texts(
         signature = sign_pairs(
             "mine",
             makers,
-            pair_filters,
-            margin=margin,
-            k=k,
-            method=method,
-            threshold=origin,
-            choice=chosen,
-            texts=[side.signature for side in sides],
+            f"margin:{margin}",
+            f"k:{k}",
+            *chosen,
+            f"method:{method}",
+            f"filters:{pair_filters.signature}",
+            f"threshold:{origin}",
+            "duplicates:merged",
+            *(f"{name}:{','.join(side.summary.files)}@{hashes[name][:8]}" for name, side in sides.items()),
         )
         return MiningReport(
             pairs=len(pairs),
             rejected=rejected,
             rows=rows,
-            blank={side.name: side.distinct.blank_rows for side in sides},
-            distinct={name: len(sentences) for name, sentences in distinct.items()},
+            blank={name: text.blank_rows for name, text in distinct.items()},
+            distinct={name: len(text) for name, text in distinct.items()},
             threshold=number,
             threshold_note=note,
             best=best,
@@ -353,7 +339,7 @@ def mine_texts(
 
 def _write_pairs(
     pairs: MinedPairs,
-    sides: Sequence[TextSide],
+    sides: Sequence[_Side],
     path: Path,
     *,
     margins: np.ndarray | None,
@@ -365,10 +351,10 @@ def _write_pairs(
     source, target = sides
     with (
         atomic_writer(path) as stream,
-        PairWriter(stream, format, languages=languages, margins=margins is not None) as writer,
+        pair_writer(stream, format, languages=languages, margins=margins is not None) as write,
     ):
         for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
             one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
             ids, texts = (source.ids(one), target.ids(other)), (source.distinct[one], target.distinct[other])
             margin = None if margins is None else float(margins[row])
-            writer.write(float(pairs.scores[row]), ids, texts, margin)
+            write(float(pairs.scores[row]), ids, texts, margin)

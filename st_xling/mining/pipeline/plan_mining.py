@@ -17,7 +17,7 @@ from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import Files, read_rows, validate_text
-from st_xling.mining.vectors import Encoder, vectors_from
+from st_xling.mining.vectors import PrecomputedEmbeddings, vectors_from
 from st_xling.utils.choices import Errors, StoreDtype, TextFormat
 from st_xling.utils.console import duration
 
@@ -118,30 +118,28 @@ def plan_mining(
     reading: dict[str, Any] = {"format": text_format, "errors": errors}
     rows = {side: validate_text(files, **reading, blank="keep").rows for side, files in texts.items()}
     check_k(k, rows["source"], rows["target"])
-    makers, _ = vectors_from(
-        model,
-        {"source": source_embeddings, "target": target_embeddings},
-        rows,
-        languages={"source": source_language, "target": target_language},
-        batch_size=batch_size,
-        dtype=dtype,
-        prompt=prompt,
-        device=device,
-    )
+    encoder = None
+    if model is not None:
+        from st_xling.mining.encoding import Encoder  # slow to import
+
+        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device)
+    given = {"source": source_embeddings, "target": target_embeddings}
+    languages = {"source": source_language, "target": target_language}
+    makers, _ = vectors_from(encoder, given, rows, languages=languages)
     vectors: dict[str, np.ndarray] = {}
     encode_seconds, embedded = 0.0, 0
     for side, maker in makers.items():
-        step = -(-rows[side] // (EMBEDDED if isinstance(maker, Encoder) else READY))
+        step = -(-rows[side] // (READY if isinstance(maker, PrecomputedEmbeddings) else EMBEDDED))
         lines = enumerate(row.sentence for row in read_rows(texts[side], **reading))
         sample = dict(islice((line for line in lines if line[1].strip()), 0, None, step))
-        if isinstance(maker, Encoder):
-            maker.vectors([*sample.values()][:8])  # the first call prepares the device
-            started = time.perf_counter()
-            vectors[side] = maker.vectors([*sample.values()])
-            encode_seconds += (time.perf_counter() - started) * rows[side] / len(sample)
-            embedded += rows[side]
-        else:
+        if isinstance(maker, PrecomputedEmbeddings):
             vectors[side] = np.asarray(maker.rows[np.array([*sample])])
+            continue
+        maker.vectors([*sample.values()][:8])  # the first call prepares the device
+        started = time.perf_counter()
+        vectors[side] = maker.vectors([*sample.values()])
+        encode_seconds += (time.perf_counter() - started) * rows[side] / len(sample)
+        embedded += rows[side]
     measured = {side: len(sample) for side, sample in vectors.items()}
     sample_k = min(k, *measured.values())
     for _ in range(2):  # the first run prepares the device

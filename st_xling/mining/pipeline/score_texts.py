@@ -9,7 +9,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -31,14 +31,17 @@ from st_xling.mining.filters import (
 )
 from st_xling.mining.margins import pair_scorer
 from st_xling.mining.mine import MinedPairs
-from st_xling.mining.pipeline.pair_files import PairWriter, resolve_format
 from st_xling.mining.pipeline.work import (
     REJECTS,
+    Report,
     default_device,
     embed_distinct,
     open_work,
     outcome_lines,
+    pair_writer,
+    resolve_format,
     search_name,
+    search_task,
     sign_pairs,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
@@ -61,30 +64,20 @@ _SCHEMA = pa.schema({"line": pa.int64(), "source": pa.string(), "target": pa.str
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreReport:
-    """Metrics of one run.
+class ScoreReport(Report):
+    """Metrics of one run; ``pairs`` counts all that were scored.
 
     Attributes:
-        pairs: Number of scored pairs.
         faulty: Number of faulty lines per reason.
         kept: Number of written pairs.
         below: Number of pairs below the threshold, including those without a score.
         best: Highest score, if it is below the threshold.
-        rejected: Number of pairs that filters rejected per reason code.
-        signature: Signature of the run.
     """
 
-    pairs: int
     faulty: Mapping[str, int]
     kept: int
     below: int
     best: float | None
-    rejected: Mapping[str, int]
-    signature: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the metrics for JSON."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
@@ -202,31 +195,15 @@ def score_texts(
             raise ParallelTextError(f"expected at least one pair, got none in {pairs}: {corpus.faults}")
         texts = {name: _Texts(table, name, str(pairs)) for name in languages}
         distinct = {name: UniqueSentences(text, f"the {name} side of {pairs}") for name, text in texts.items()}
-        makers, _ = vectors_from(
-            model,
-            given,
-            dict.fromkeys(languages, len(table)),
-            languages=languages,
-            batch_size=batch_size,
-            dtype=dtype,
-            prompt=prompt,
-            device=device,
-            engine=engine,
-        )
-        folder = stack.enter_context(
-            open_work(
-                "score",
-                out,
-                rejects,
-                work,
-                texts={name: (text, distinct[name]) for name, text in texts.items()},
-                hashes={"pairs": sha256},
-                makers=makers,
-                k=k,
-                method=method,
-                format=format,
-            )
-        )
+        encoder = None
+        if model is not None:
+            from st_xling.mining.encoding import Encoder  # slow to import
+
+            encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        makers, _ = vectors_from(encoder, given, dict.fromkeys(languages, len(table)), languages=languages)
+        task = search_task("score", distinct, {"pairs": sha256}, makers, k=k, method=method)
+        results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
+        folder = stack.enter_context(open_work(out, work, task, results))
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         forward, backward = find_neighbors(
             *embeddings,
@@ -246,9 +223,9 @@ def score_texts(
         scores = pair_scorer(*embeddings, forward, backward, margin)
         places = [text.place_of for text in distinct.values()]
         start, kept, best = 0, 0, -math.inf
-        stream = stack.enter_context(atomic_writer(folder.path / f"pairs.{format}"))
+        stream = stack.enter_context(atomic_writer(folder.path / pairs_file))
         spoken = filters.source_language, filters.target_language
-        writer = stack.enter_context(PairWriter(stream, format, languages=spoken))
+        write = stack.enter_context(pair_writer(stream, format, languages=spoken))
         for batch in progress_bar(table.to_batches(), desc="writing", unit="blocks", show=progress):
             lines, *columns = (column.to_pylist() for column in batch.columns)
             rows = [column[start : start + len(lines)] for column in places]
@@ -263,7 +240,7 @@ def score_texts(
                 stays[candidates] = _allowed(pair_filters, batch_of, [lines[row] for row in candidates.tolist()], log)
             for row in np.flatnonzero(stays).tolist():
                 ids = [str(lines[row])], [str(lines[row])]
-                writer.write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]))
+                write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]), None)
             kept += int(stays.sum())
         log.close()
         deliver(temporary / REJECTS, folder.path / REJECTS)
@@ -277,13 +254,15 @@ def score_texts(
             signature=sign_pairs(
                 "score",
                 makers,
-                pair_filters,
-                margin=margin,
-                k=k,
-                method=method,
-                threshold="none" if threshold is None else f"{threshold:g}",
-                choice=[f"max_chars:{max_chars}", *(["filter_first"] if filter_first else [])],
-                texts=[f"pairs:{corpus.name}@{corpus.sha256[:8]}"],
+                f"margin:{margin}",
+                f"k:{k}",
+                f"max_chars:{max_chars}",
+                *(["filter_first"] if filter_first else []),
+                f"method:{method}",
+                f"filters:{pair_filters.signature}",
+                f"threshold:{'none' if threshold is None else f'{threshold:g}'}",
+                "duplicates:merged",
+                f"pairs:{corpus.name}@{corpus.sha256[:8]}",
             ),
         )
 

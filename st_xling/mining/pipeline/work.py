@@ -1,28 +1,84 @@
-"""Shared steps of mining and scoring: keep the work, embed, write pairs and sign them."""
+"""Shared steps of the commands that write pairs: keep the work, embed, write pairs as TSV, JSON lines or TMX, sign."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+import json
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
+from xml.sax.saxutils import escape, quoteattr
 
 import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import PairFilters
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
-from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
-from st_xling.utils.choices import Margin
+from st_xling.mining.text import tsv_line
+from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, encoding_settings, model_names
+from st_xling.utils.checks import check_choice
+from st_xling.utils.choices import PairFormat
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
+from st_xling.utils.signature import sign
+from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
+
+# What XML 1.0 cannot hold, even as a reference.
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+Languages = tuple[str | None, str | None]
+
+
+def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
+    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
+    if format is None:
+        ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
+        format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
+    check_choice("format", format, PairFormat)
+    if format == "tmx" and None in languages:
+        raise ValueError(
+            "TMX names the languages of its texts: set source_language and target_language (--source-language, "
+            "--target-language)."
+        )
+    return format
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """Metrics of one run, to which each command adds its own.
+
+    Attributes:
+        pairs: Number of pairs that were written, or scored.
+        rejected: Number of rejected pairs per reason code.
+        signature: Signature of the run.
+    """
+
+    pairs: int
+    rejected: Mapping[str, int]
+    signature: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the metrics for JSON."""
+        return {name: value for name, value in asdict(self).items() if name != "signature"}
+
+
+def outcome_lines(rejected: Mapping[str, int], best: float | None) -> list[str]:
+    """Describe the number of rejected pairs by reason, and the best score if no pair reached the threshold."""
+    lines = []
+    if rejected:
+        lines.append(f"rejected: {', '.join(f'{count:,} {reason}' for reason, count in rejected.items())}")
+    if best is not None:
+        lines.append(f"no pair reaches the threshold: the best score is {best:.4f}")
+    return lines
 
 
 def default_device() -> str:
@@ -32,56 +88,61 @@ def default_device() -> str:
 
 @contextmanager
 def open_work(
-    command: str,
-    out: Output,
-    rejects: str | Path | None,
-    work: str | Path | None,
-    *,
-    texts: Mapping[str, tuple[Sequence[str], UniqueSentences]],
-    hashes: Mapping[str, str],
-    makers: VectorMakers,
-    k: int,
-    method: str,
-    format: str,
+    out: Output, work: str | Path | None, task: Mapping[str, Any], results: Mapping[str, Output | None]
 ) -> Iterator[ResumableFolder]:
-    """Check text and embeddings, and open the work folder; if the block succeeds, deliver pairs and rejects.
+    """Open the work folder of a command; if the block succeeds, deliver its results.
 
     The folder is then removed, unless the user named it.
 
     Args:
-        command: Name of the command.
-        out: Destination of the pairs.
-        rejects: Destination of the rejects.
+        out: Main result, by which the folder is named.
         work: Folder chosen by the user.
-        texts: Sentences by row, and the distinct ones, by side.
+        task: What the work depends on.
+        results: Destination of each result, by the name of its file in the folder; ``None`` if it is not wanted.
+    Raises:
+        ValueError: If the folder is of another task.
+    """
+    with work_folder(out, work, task) as folder:
+        yield folder
+        for name, wanted in results.items():
+            if wanted is not None:
+                deliver(folder.path / name, wanted)
+        if work is None:
+            folder.remove()
+
+
+def search_task(
+    command: str,
+    texts: Mapping[str, UniqueSentences],
+    hashes: Mapping[str, str],
+    makers: VectorMakers,
+    *,
+    k: int,
+    method: str,
+) -> dict[str, Any]:
+    """Check texts, embeddings and search; returns what embeddings and search depend on.
+
+    Args:
+        command: Name of the command.
+        texts: Distinct sentences, by side.
         hashes: Hashes of the texts, by name.
         makers: Providers of the vectors, by side.
         k: Number of neighbors.
         method: Method of the search.
-        format: Format of the pairs.
     Raises:
-        ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, ``k`` is
-            above the number of distinct sentences, or the folder is of another task.
+        ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, or ``k`` is
+            above the number of distinct sentences.
     """
-    for name, (rows, _) in texts.items():
-        maker = makers[name]
+    task: dict[str, Any] = {"command": command, "k": k, **{f"{name} text": sha256 for name, sha256 in hashes.items()}}
+    for side, maker in makers.items():
         if method.startswith(FAISS) and maker.dim:
             CandidateIndex(method.removeprefix(FAISS), maker.dim)  # raises for one that FAISS cannot make
         if isinstance(maker, PrecomputedEmbeddings):
-            maker.check(rows)
-    sources, targets = (len(distinct) for _, distinct in texts.values())
-    check_k(k, sources, targets, kind="distinct ")
-    # What embeddings and search depend on: other options may change when the work is resumed.
-    task: dict[str, Any] = {"command": command, "k": k, **{f"{name} text": sha256 for name, sha256 in hashes.items()}}
-    for side, maker in makers.items():
+            maker.check(texts[side].text)
         task |= {f"{side} {name}": value for name, value in maker.settings.items()}
-    with work_folder(out, work, task) as folder:
-        yield folder
-        deliver(folder.path / f"pairs.{format}", out)
-        if rejects is not None:
-            deliver(folder.path / REJECTS, rejects)
-        if work is None:
-            folder.remove()
+    sources, targets = map(len, texts.values())
+    check_k(k, sources, targets, kind="distinct ")
+    return task
 
 
 def embed_distinct(
@@ -94,11 +155,18 @@ def embed_distinct(
         makers: Providers of their vectors, by side.
         folder: Folder of the stores.
         method: As for :func:`~st_xling.mining.find_neighbors`.
-        progress: Show progress bars on stderr.
+        progress: Show a progress bar on stderr.
     """
-    source, target = (
-        embeddings_of(text, makers[name], folder / name, progress=progress) for name, text in texts.items()
-    )
+    both: list[Embeddings] = []
+    for name, text in texts.items():
+        maker, own = makers[name], folder / name
+        if isinstance(maker, PrecomputedEmbeddings):
+            both.append(text.select(maker.rows))
+            continue
+        own.mkdir(parents=True, exist_ok=True)
+        text.write(own / "sentences.jsonl")
+        both.append(maker.encode_sentences(own / "sentences.jsonl", own / "store", place=text.place, progress=progress))
+    source, target = both
     sizes = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     return (source, target), choose_method(method, *sizes)
 
@@ -108,45 +176,65 @@ def search_name(method: str) -> str:
     return "search" if method == "exact" else f"search-{hashlib.sha256(method.encode()).hexdigest()[:8]}"
 
 
-def sign_pairs(
-    command: str,
-    makers: VectorMakers,
-    filters: PairFilters,
-    *,
-    margin: Margin,
-    k: int,
-    method: str,
-    threshold: str,
-    choice: Sequence[str],
-    texts: Sequence[str],
-) -> str:
-    """Return the signature of mined or scored pairs.
+def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
+    """Return the signature of pairs: the command, the model and its settings, and other parts."""
+    settings = (f"{name}:{value}" for name, value in encoding_settings(makers).items())
+    return sign(command, f"model:{model_names(makers)}", *settings, *parts)
+
+
+#: Writes a pair: score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A sentence
+#: has several ids if it occurs several times, or if the text is of several.
+WritePair = Callable[[float, tuple[Sequence[str], Sequence[str]], tuple[str, str], float | None], None]
+
+
+@contextmanager
+def pair_writer(
+    stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
+) -> Iterator[WritePair]:
+    """Yield a function that writes scored pairs to a binary stream, which stays open.
 
     Args:
-        command: Name of the command.
-        makers: Providers of the vectors.
-        filters: Filters that ran.
-        margin: Margin of the scores.
-        k: Number of neighbors.
-        method: Method of the search.
-        threshold: Threshold, with its origin.
-        choice: Further parts on how the pairs were chosen.
-        texts: Names and hashes of the texts.
+        stream: The stream.
+        format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
+        languages: Languages of source and target, for TMX.
+        margins: Whether each pair has a margin score.
+    Raises:
+        ValueError: For an id with a comma in TSV.
     """
-    words = [
-        *(command, f"model:{model_names(makers)}"),
-        *(f"{name}:{value}" for name, value in encoding_settings(makers).items()),
-        *(f"margin:{margin}", f"k:{k}", *choice, f"method:{method}", f"filters:{filters.signature}"),
-        *(f"threshold:{threshold}", "duplicates:merged", *texts, f"st-xling:{__version__}"),
-    ]
-    return "|".join(words)
 
+    def line(text: str) -> None:
+        stream.write(text.encode("utf-8") + b"\n")
 
-def outcome_lines(rejected: Mapping[str, int], best: float | None) -> list[str]:
-    """Describe the number of rejected pairs by reason, and the best score if no pair reached the threshold."""
-    lines = []
-    if rejected:
-        lines.append(f"rejected: {', '.join(f'{count:,} {reason}' for reason, count in rejected.items())}")
-    if best is not None:
-        lines.append(f"no pair reaches the threshold: the best score is {best:.4f}")
-    return lines
+    def write(
+        score: float, ids: tuple[Sequence[str], Sequence[str]], texts: tuple[str, str], margin: float | None
+    ) -> None:
+        if format == "tsv":
+            if name := next((name for side in ids for name in side if "," in name), None):
+                raise ValueError(
+                    f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
+                )
+            cells = [repr(score), *map(",".join, ids), *texts]
+            line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
+        elif format == "jsonl":
+            record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
+            record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
+            line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
+        else:
+            sides = "".join(
+                f"<tuv xml:lang={quoteattr(str(language))}><seg>{escape(_NOT_XML.sub('', text))}</seg></tuv>"
+                for language, text in zip(languages, texts)
+            )
+            line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
+
+    if format == "tsv":
+        line("\t".join([*SCORED_COLUMNS, *(["margin"] if margins else [])]))
+    elif format == "tmx":
+        line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
+        line(
+            f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
+            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext"/>'
+        )
+        line("<body>")
+    yield write
+    if format == "tmx":
+        line("</body>\n</tmx>")

@@ -8,9 +8,7 @@ exactly. So every index gives true cosines, no gaps, and equal candidates in the
 from __future__ import annotations
 
 import hashlib
-import logging
 import math
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,14 +19,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines, product_error
+from st_xling.mining.search.corpus_matrix import (
+    NO_CANDIDATE,
+    CorpusMatrix,
+    cosines_of,
+    distinct_best,
+    indices_of,
+    merge_pairs,
+    pack_keys,
+    pair_cosines,
+    product_error,
+)
 from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
-from st_xling.mining.search.top_k import NO_CANDIDATE, cosines_of, distinct_best, indices_of, merge_pairs, pack_keys
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path, file_sha256, locked, read_json_object, write_json
-
-logger = logging.getLogger(__name__)
+from st_xling.utils.io import atomic_path, locked
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -85,9 +90,7 @@ def approximate_neighbors(
     k: int = 4,
     factory: str | None = None,
     index_folder: str | Path | None = None,
-    index_names: tuple[str, str] = ("source", "target"),
     recall_sample: int = RECALL_SAMPLE,
-    seed: int = 0,
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     progress: bool = False,
@@ -97,8 +100,8 @@ def approximate_neighbors(
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
     Candidates have their exact cosines, best first, the lowest index first among equals; a pair that is
     found from either corpus counts for both. No neighbor is missing: a row with too few candidates is searched
-    exactly. One seed always gives the same result: with inverted files also for any number of threads, with graphs
-    (HNSW, NSG) for one thread.
+    exactly. Two searches give the same result: with inverted files also for any number of threads, with graphs (HNSW,
+    NSG) for one thread.
 
     Embeddings may be memory maps, which are read in blocks. Beyond them a search takes ``memory_mib``, one index at a
     time, the vectors that it is trained on, and ``32 * k + 16`` bytes per row of either corpus.
@@ -110,11 +113,9 @@ def approximate_neighbors(
         factory: Of FAISS, such as ``"IVF4096,Flat"``, and after a question mark search parameters under FAISS's own
             names, separated by commas; ``candidates`` among them is how many are scored exactly. By default what
             :func:`default_factory` chooses for each corpus.
-        index_folder: Where the indexes are kept and found again, those of any number of corpora side by side:
-            ``NAME-VECTORS-INDEX.faiss``, the last two fingerprints; nowhere by default.
-        index_names: What the files' names begin with, for source and target; shards of a corpus need different ones.
+        index_folder: Folder to keep the indexes of any number of corpora in: ``VECTORS-INDEX.faiss``, by the
+            fingerprints of both. By default they are not kept.
         recall_sample: Rows of each corpus whose exact neighbors are searched too, to measure the recall; 0 for none.
-        seed: For the vectors that are trained on, and the sample.
         device: Where to score the candidates; the index itself is searched on the CPU.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
         progress: Show bars on stderr.
@@ -134,9 +135,9 @@ def approximate_neighbors(
     source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
     folder = None if index_folder is None else Path(index_folder)
     keys, used = [], []
-    for own, other, name in ((source, target, index_names[1]), (target, source, index_names[0])):
+    for own, other in ((source, target), (target, source)):
         index = CandidateIndex(factory or default_factory(other.rows, own.dim), own.dim)
-        index.prepare(other, folder, name, seed=seed, memory_mib=memory_mib, progress=progress)
+        index.prepare(other, folder, memory_mib=memory_mib, progress=progress)
         own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib, progress=progress)
         for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
             own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
@@ -148,7 +149,7 @@ def approximate_neighbors(
     if recall_sample:
         sides = [source, target]
         recall = measure_recall(
-            sides, (forward, backward), rows=recall_sample, seed=seed, k=k, memory_mib=memory_mib, progress=progress
+            sides, (forward, backward), rows=recall_sample, k=k, memory_mib=memory_mib, progress=progress
         )
     return ApproximateSearch(forward, backward, recall, " and ".join(dict.fromkeys(used)))
 
@@ -160,13 +161,12 @@ def measure_recall(
     k: int,
     memory_mib: int,
     rows: int = RECALL_SAMPLE,
-    seed: int = 0,
     progress: bool = False,
 ) -> tuple[float, float]:
     """Measure the recall of neighbors in both directions on so many rows of either corpus."""
     recalls = []
     for number, (own, other) in enumerate((matrices, matrices[::-1])):
-        random = np.random.default_rng(seed + number)
+        random = np.random.default_rng(number)
         sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
         keys = exact_rows(own, other, sample, k=k, memory_mib=memory_mib, progress=progress)
         some = found[number].indices[sample]  # equal in index is equal in cosine
@@ -195,17 +195,20 @@ class CandidateIndex:
         dim: Dimension of the vectors.
     Raises:
         ValueError: If FAISS cannot make the index, or it has no such parameter.
+
+    Attributes:
+        text: Factory string with all parameters.
+        parameters: Parameters of the search, under FAISS's names.
+        candidates: Number of candidates of each row that are scored exactly; 0 for the default.
     """
 
     def __init__(self, factory: str, dim: int) -> None:
-        import faiss
+        import faiss  # slow to import
 
         self._faiss = faiss
         self.factory, _, words = factory.partition("?")
         parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
         self.text = self.factory
-        if re.search("(HNSW|NSG)[01](?![0-9])", self.factory):  # FAISS ends the process, or never ends
-            raise ValueError(f"a graph must have 2 links a vector or more: got {self.factory!r}; 32 are usual.")
         with self._errors():
             self._index = faiss.index_factory(dim, self.factory)
             inverted = faiss.try_extract_index_ivf(self._index)
@@ -215,48 +218,42 @@ class CandidateIndex:
             defaults = {"nprobe": nprobe} if self.cells else {}
             if "HNSW" in factory:
                 defaults |= {"quantizer_efSearch": nprobe} if self.cells else {"efSearch": 128}
-            self._parameters = {name: float(value) for name, value in (defaults | parameters).items()}
-            self._candidates = int(self._parameters.pop("candidates", 0))
-            self._set_parameters()
-        used = [f"{name}={value:g}" for name, value in self._parameters.items()]
-        used += [f"candidates={self._candidates}"] if self._candidates else []
+            self.parameters = {name: float(value) for name, value in (defaults | parameters).items()}
+            self.candidates = int(self.parameters.pop("candidates", 0))
+            self.set_parameters()
+        used = [f"{name}={value:g}" for name, value in self.parameters.items()]
+        used += [f"candidates={self.candidates}"] if self.candidates else []
         self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
 
-    def _set_parameters(self) -> None:
+    def set_parameters(self) -> None:
+        """Pass :attr:`parameters` on to the index."""
         space = self._faiss.ParameterSpace()
-        for name, value in self._parameters.items():
+        for name, value in self.parameters.items():
             space.set_index_parameter(self._index, name, value)
 
-    def prepare(
-        self, matrix: CorpusMatrix, folder: Path | None, name: str, *, seed: int, memory_mib: int, progress: bool
-    ) -> None:
-        """Train the index and add all rows, or read it from the folder, where it is kept with its hash."""
+    def prepare(self, matrix: CorpusMatrix, folder: Path | None, *, memory_mib: int, progress: bool) -> None:
+        """Train the index and add all rows, or read it from the folder, where it is kept."""
         if folder is None:
-            self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
+            self._build(matrix, memory_mib=memory_mib, progress=progress)
             return
-        made_by = hashlib.sha256(f"{self.factory} {seed} {self._faiss.__version__}".encode()).hexdigest()[:16]
-        path = folder / f"{name}-{matrix.fingerprint[:16]}-{made_by}.faiss"
+        made_by = hashlib.sha256(f"{self.factory} {self._faiss.__version__}".encode()).hexdigest()[:16]
+        path = folder / f"{matrix.fingerprint[:16]}-{made_by}.faiss"
         folder.mkdir(parents=True, exist_ok=True)
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
-            record = path.with_suffix(".json")
             if path.exists():
-                # FAISS reads an index with wrong bits without an error, and finds other neighbors.
-                if read_json_object(record, remedy="delete it") == {"sha256": file_sha256(path)}:
-                    self._index = self._faiss.read_index(str(path))
-                    self._set_parameters()
-                    return
-                logger.warning("%s is damaged: the index is made again", path)
-            self._build(matrix, seed=seed, memory_mib=memory_mib, progress=progress)
+                self._index = self._faiss.read_index(str(path))
+                self.set_parameters()
+                return
+            self._build(matrix, memory_mib=memory_mib, progress=progress)
             with atomic_path(path) as temporary:
                 self._faiss.write_index(self._index, str(temporary))
-                write_json(record, {"sha256": file_sha256(Path(temporary))})
 
-    def _build(self, matrix: CorpusMatrix, *, seed: int, memory_mib: int, progress: bool) -> None:
+    def _build(self, matrix: CorpusMatrix, *, memory_mib: int, progress: bool) -> None:
         index = self._index
         if not index.is_trained:
             most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
-            rows = np.sort(np.random.default_rng(seed).choice(matrix.rows, most, replace=False))
+            rows = np.sort(np.random.default_rng(0).choice(matrix.rows, most, replace=False))
             rows = np.resize(rows, max(most, _LEAST_TRAINED))
             sample = np.empty((len(rows), matrix.dim), dtype=np.float32)
             for start in range(0, len(rows), _MOST_AT_ONCE):
@@ -265,7 +262,6 @@ class CandidateIndex:
             if self.cells:
                 inverted: Any = self._faiss.try_extract_index_ivf(index)
                 inverted.cp.min_points_per_centroid = 1  # it would warn of less than 39
-                inverted.cp.seed += seed
             with self._errors():
                 # With more threads, last bits of centroids would depend on how many: the tasks of a cluster have one.
                 self._faiss.omp_set_num_threads(1)
@@ -296,7 +292,7 @@ class CandidateIndex:
         Returns:
             The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
         """
-        count = min(other.rows, max(k + 1, self._candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
+        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
         keys = torch.empty((own.rows, k), dtype=torch.int64)
         lacking = torch.empty(own.rows, dtype=torch.bool)
         for start, vectors in _blocks(own, memory_mib, "search", progress, count=count):

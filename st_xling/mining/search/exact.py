@@ -16,15 +16,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from st_xling.mining.search.corpus_matrix import CorpusMatrix, output_rounding, pair_cosines, precisions
-from st_xling.mining.search.top_k import (
+from st_xling.mining.search.corpus_matrix import (
     MAX_ROWS,
     NO_CANDIDATE,
+    CorpusMatrix,
     best_of_rows,
     cosines_of,
     indices_of,
     merge,
+    output_rounding,
     pack_keys,
+    pair_cosines,
+    precisions,
 )
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
@@ -62,7 +65,7 @@ class Neighbors:
 
     @classmethod
     def from_keys(cls, keys: Tensor) -> Neighbors:
-        """Unpack the candidates of :mod:`st_xling.mining.search.top_k`. *Shape:* ``(n, k)``"""
+        """Unpack the candidates of :mod:`st_xling.mining.search.corpus_matrix`. *Shape:* ``(n, k)``"""
         return cls(cosines_of(keys).numpy(), indices_of(keys).numpy())
 
     @property

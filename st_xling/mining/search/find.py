@@ -1,21 +1,37 @@
-"""Nearest neighbors of two corpora: exact, by a FAISS index, in this process or on a Ray cluster."""
+"""Nearest neighbors of two corpora: exact, by a FAISS index, in this process or on a Ray cluster.
+
+A search that is saved or runs on a cluster is parted into tasks: each shard of the sources with each shard of the
+targets. Shards are ranges of rows that depend on sizes alone. A pair of rows is in one task, and the best of all are
+among the best of the tasks: by exact cosine, then by index, in whatever order tasks end. So the result is the same
+wherever they run, and a search that was killed lacks only the tasks that were running.
+"""
 
 from __future__ import annotations
 
 import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, suppress
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+from torch import Tensor
 
+from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.ray import check_engine, run_on_ray
 from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall, recall_words
-from st_xling.mining.search.corpus_matrix import CorpusMatrix
-from st_xling.mining.search.exact import Neighbors, exact_neighbors
-from st_xling.mining.search.shards import Search, Task, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, CorpusMatrix, distinct_best, pack_keys
+from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors
 from st_xling.utils.choices import Engine
+from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.resumable import ResumableFolder
 
 logger = logging.getLogger(__name__)
 
@@ -25,6 +41,38 @@ METHODS = ("exact", "approximate", "auto")
 #: Multiplications up to which ``auto`` is exact: a quarter of an hour of one core of 2024, 280,000 sentences a corpus
 #: of dim 256, or 160,000 of dim 768.
 MOST_EXACT = 2 * 10**13
+
+#: Rows of a shard of an approximate search, at most. A cell's members grow with the shard, not the cells that a row is
+#: compared with: two shards a side take twice as long as one, and find more. An index of so many vectors of dim 384 in
+#: float32 takes 1.5 GiB.
+APPROXIMATE_ROWS = 2**20
+
+#: Rows of a shard of an exact search: reading them costs little next to comparing them. No more than 64 shards a side,
+#: however large the corpora.
+EXACT_ROWS, EXACT_SHARDS = 2**15, 64
+
+_FILE = "search.safetensors"
+
+# Finished tasks are saved when they have taken so many times what saving takes.
+_SAVE_SHARE = 20
+
+
+class Task(NamedTuple):
+    """Ranges of rows of both corpora that are searched in each other."""
+
+    source: tuple[int, int]
+    target: tuple[int, int]
+
+    def __str__(self) -> str:
+        (first, last), (start, stop) = self
+        return f"shard of sources {first} to {last - 1} and targets {start} to {stop - 1}"
+
+
+#: Finds the ``k`` nearest of some rows in each other.
+Search = Callable[[Embeddings, Embeddings], tuple[Neighbors, Neighbors]]
+
+#: Packed candidates of the rows of a task in both directions. *Shapes:* ``(rows of the shard, k)``
+Keys = tuple[np.ndarray, np.ndarray]
 
 
 def check_search(method: str, engine: Engine) -> None:
@@ -65,7 +113,6 @@ def find_neighbors(
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
     shard_rows: int | None = None,
-    index_folder: str | Path | None = None,
     state_folder: str | Path | None = None,
     progress: bool = False,
 ) -> tuple[Neighbors, Neighbors]:
@@ -88,15 +135,15 @@ def find_neighbors(
         device: Device to search on, such as ``"cuda"``; the workers of a cluster search on their CPUs.
         memory_mib: Limit on the memory of one block of the search, in MiB, in each worker.
         shard_rows: Maximum number of rows of either corpus in a task of a search that is saved, by Ray or by FAISS;
-            see :func:`~st_xling.mining.search.shards.tasks_of`. The result of an approximate search depends on it.
-        index_folder: Folder to keep the indexes of an approximate search in; by default ``state_folder``.
-        state_folder: Folder to save the search in and to resume it from.
+            see :func:`tasks_of`. The result of an approximate search depends on it.
+        state_folder: Folder to save the search and its indexes in, and to resume it from.
         progress: Show a progress bar on stderr.
     Returns:
         Source → target, with ``sources`` rows, and target → source, with ``targets`` rows.
     Raises:
         ValueError: For an unknown method or engine, ``k`` above the size of either corpus, unequal dims, an empty
             corpus, rows that are zero or not finite, or a ``state_folder`` with another search.
+        OSError: For a full disk in a task, which is named; results of others are saved.
     Example:
         >>> import numpy as np
         >>> forward, backward = find_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1)
@@ -107,22 +154,14 @@ def find_neighbors(
     source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     method = choose_method(method, sources, targets, dim)
-    device = "cpu" if engine == "ray" else device
-    is_exact = method == "exact"
-    if is_exact and engine == "local" and state_folder is None:
-        return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib, progress=progress)
-    folder = index_folder or state_folder
-    if is_exact:
-        search: Search = partial(_search_exactly, k=k, device=device, memory_mib=memory_mib)
-    else:
-        search = partial(
-            _search_index,
-            k=k,
-            factory=method.removeprefix(FAISS) if method.startswith(FAISS) else None,
-            index_folder=None if folder is None else Path(folder).absolute(),
-            device=device,
-            memory_mib=memory_mib,
-        )
+    options: dict[str, Any] = {"k": k, "device": "cpu" if engine == "ray" else device, "memory_mib": memory_mib}
+    if method == "exact" and engine == "local" and state_folder is None:
+        return exact_neighbors(source, target, progress=progress, **options)
+    search: Search = partial(exact_neighbors, **options)
+    if method != "exact":
+        options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
+        options["index_folder"] = None if state_folder is None else Path(state_folder).absolute()
+        search = partial(_search_index, options=options)
     both = sharded_neighbors(
         source,
         target,
@@ -134,20 +173,156 @@ def find_neighbors(
         state_folder=state_folder,
         progress=progress,
     )
-    if progress and not is_exact:
+    if progress and method != "exact":
         matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
         recall = measure_recall(matrices, both, k=k, memory_mib=memory_mib)
         logger.info("%s: %s", method, recall_words(recall))
     return both
 
 
-def _search_exactly(
-    source: Embeddings, target: Embeddings, task: Task, *, k: int, device: str | torch.device, memory_mib: int
-) -> tuple[Neighbors, Neighbors]:
-    return exact_neighbors(source, target, k=k, device=device, memory_mib=memory_mib)
-
-
-def _search_index(source: Embeddings, target: Embeddings, task: Task, **options: Any) -> tuple[Neighbors, Neighbors]:
-    names = "source-{}-{}".format(*task.source), "target-{}-{}".format(*task.target)
-    found = approximate_neighbors(source, target, index_names=names, recall_sample=0, **options)
+def _search_index(source: Embeddings, target: Embeddings, options: Mapping[str, Any]) -> tuple[Neighbors, Neighbors]:
+    found = approximate_neighbors(source, target, recall_sample=0, **options)
     return found.forward, found.backward
+
+
+def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:
+    """Combine all shards of the sources with all shards of the targets.
+
+    Args:
+        sources: Rows.
+        targets: Rows.
+        k: Neighbors, which every shard must have.
+        method: Of the search; its default is another for ``"exact"``.
+        shard_rows: Rows of a shard at most; a corpus is parted into as many equal ones as that takes.
+    Raises:
+        ValueError: When ``shard_rows`` is too small for ``k``.
+    """
+    check_k(k, sources, targets)
+    if shard_rows is not None and shard_rows < 2 * k:
+        raise ValueError(
+            f"shard_rows must be at least 2 * k = {2 * k}: got {shard_rows}; leave it out for the default."
+        )
+    if shard_rows is None:
+        many = max(EXACT_ROWS, -(-max(sources, targets) // EXACT_SHARDS))
+        shard_rows = max(2 * k, many if method == "exact" else APPROXIMATE_ROWS)
+    shards = []
+    for rows in (sources, targets):
+        count = -(-rows // shard_rows)
+        edges = [rows * number // count for number in range(count + 1)]
+        shards.append(list(pairwise(edges)))
+    return [Task(source, target) for source in shards[0] for target in shards[1]]
+
+
+def sharded_neighbors(
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    search: Search,
+    tasks: list[Task],
+    run: Callable[..., Iterator[tuple[int, Keys]]],
+    *,
+    k: int,
+    name: str = "",
+    state_folder: str | Path | None = None,
+    progress: bool = False,
+) -> tuple[Neighbors, Neighbors]:
+    """Run ``search`` in each task, and merge the neighbors.
+
+    Beyond the embeddings this process holds ``16 * k + 40`` bytes for each row of either corpus, and a few results.
+
+    Args:
+        source_embeddings: *Shape:* ``(sources, dim)``
+        target_embeddings: *Shape:* ``(targets, dim)``
+        search: Function that searches one task.
+        tasks: From :func:`tasks_of`.
+        run: :func:`run_here`, or a function that runs them elsewhere.
+        k: Number of neighbors of each row.
+        name: Name of ``search`` with all that its result depends on: a saved state of another is rejected.
+        state_folder: Folder to save the neighbors of finished tasks in, and to resume from.
+        progress: Show a progress bar on stderr.
+    Raises:
+        ValueError: As :func:`find_neighbors`.
+        OSError: As :func:`find_neighbors`.
+    """
+    names = "source_embeddings", "target_embeddings"
+    both = check_shapes(source_embeddings, target_embeddings, *names)
+    matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
+    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(("source", "target"), matrices)}
+    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
+    with ExitStack() as stack:
+        folder = None
+        if state_folder is not None:
+            folder = stack.enter_context(
+                ResumableFolder(state_folder, name="state_folder", instead="name another folder")
+            )
+            prints = {"source": matrices[0].fingerprint, "target": matrices[1].fingerprint}
+            folder.begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
+            if _FILE in folder.steps:
+                try:
+                    state = load_file(folder.path / _FILE)
+                except SafetensorError as error:
+                    raise ValueError(
+                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
+                    ) from error
+        del matrices
+        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
+        saved_at, cost = time.monotonic(), 0.0
+
+        def save() -> None:
+            nonlocal saved_at, cost
+            if folder is not None:
+                started = time.monotonic()
+                with folder.writing(_FILE, _FILE) as temporary:
+                    save_file(state, temporary)
+                saved_at = time.monotonic()
+                cost = saved_at - started
+
+        done = len(tasks) - len(todo)
+        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
+        stack.enter_context(bar)
+        try:
+            for number, keys in run(partial(run_task, search), *both, todo):
+                for rows, side, found in zip(tasks[number], ("source", "target"), keys):
+                    known = state[side][slice(*rows)]
+                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                state["tasks"][number] = True
+                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
+                    save()
+                bar.update()
+        except BaseException:
+            with suppress(OSError):  # finished tasks are kept, unless the disk is full
+                save()
+            raise
+    return Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
+
+
+def run_here(
+    run: Callable[[Embeddings, Embeddings, Task], Keys], source: Embeddings, target: Embeddings, tasks: dict[int, Task]
+) -> Iterator[tuple[int, Keys]]:
+    """Run tasks in this process, one after the other."""
+    return ((number, run(source, target, task)) for number, task in tasks.items())
+
+
+def run_task(search: Search, source: Embeddings, target: Embeddings, task: Task) -> Keys:
+    """Search one task; its candidates have indices into whole corpora.
+
+    Raises:
+        OSError: With the name of the task, as for a full disk.
+    """
+    try:
+        forward, backward = search(_part(source, task.source), _part(target, task.target))
+    except OSError as error:
+        remedy = "; all workers must find the same files" if isinstance(error, FileNotFoundError) else ""
+        words = f"{task}: {error.strerror or error}{remedy}"
+        raise (type(error)(error.errno, words) if error.errno else type(error)(words)) from error
+    one, other = (
+        pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
+        for found, first in ((forward, task.target[0]), (backward, task.source[0]))
+    )
+    return one, other
+
+
+def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
+    """Select rows; rows in files are not read."""
+    in_memory = isinstance(embeddings, (np.ndarray, Tensor))
+    return embeddings[slice(*rows)] if in_memory else SelectedRows(embeddings, np.arange(*rows))

@@ -13,11 +13,10 @@ import numpy as np
 import pytest
 import torch
 
-from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, plan_mining, score_texts
+from st_xling.mining import FilterOptions, encode, mine_texts, score_texts
 from st_xling.mining.thresholds import publish_thresholds
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
@@ -78,12 +77,11 @@ def given(stores: dict[str, Path], kind: str = "") -> dict[str, Any]:
     return {f"{name}_embeddings": stores[name + kind] for name in ("source", "target")}
 
 
-@pytest.mark.parametrize("processes", [1, 2])
 def test_a_store_by_definition(
-    processes: int, model: str, bare: Any, centering: Centering, texts: dict[str, Path], tmp_path: Path
+    model: str, bare: Any, centering: Centering, texts: dict[str, Path], tmp_path: Path
 ) -> None:
     """Each vector at unit length, less its language's mean, at unit length; the model is the one that was saved."""
-    store = encode(model, texts["source"], tmp_path / "s", language="deu", shard_rows=20, processes=processes)
+    store = encode(model, texts["source"], tmp_path / "s", language="deu", shard_rows=20)
     for row, vector in zip(store[:], embed(bare, list(TEXTS.source))):
         shifted = vector / np.linalg.norm(vector) - centering.languages["de"].numpy()
         np.testing.assert_allclose(row, shifted / np.linalg.norm(shifted), atol=1e-5)
@@ -143,19 +141,6 @@ def test_thresholds_hold_for_the_way_to_center(
     assert report.threshold == 1.01
     with pytest.raises(ValueError, match="that of de-en is for center language, not default"):
         mined(texts, **given(stores, "-joint"), model=str(folder), filters=NAMED, threshold="published")
-
-
-def test_commands(
-    model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    named = ["--source-language", "de", "--target-language", "en"]
-    main(["encode", model, str(texts["source"]), "--out", str(tmp_path / "s"), "--language", "de"])
-    np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "s")[:], EmbeddingStore.open(stores["source"])[:])
-    files = [str(path) for path in texts.values()]
-    main(["mine", *files, "--model", model, *named, "--disable-filter", "all", "--out", str(tmp_path / "pairs.tsv")])
-    assert (tmp_path / "pairs.tsv").read_bytes() == mined(texts, **given(stores), filters=OFF)[0]
-    assert "text is centered by the mean of its language: source de, target en" in capsys.readouterr().err
-    assert plan_mining(**texts, model=model, source_language="de", target_language="en").encode_seconds > 0
 
 
 def test_what_does_not_go_together(

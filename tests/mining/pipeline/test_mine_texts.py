@@ -26,7 +26,6 @@ from st_xling.mining import (
     write_store,
 )
 from st_xling.models.encode import encode as embed
-from tests.mining.full_disk import largest_file
 
 OFF = FilterOptions(disable=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
@@ -164,7 +163,7 @@ def test_any_sentence_comes_back(tmp_path: Path) -> None:
         expected = [(f"s{text}\t#", f"t{text}\t#", f"s{text}", f"t{text}") for text in NASTY]
         assert sorted(found) == sorted(expected)
     write(sides[0], [json.dumps({"id": f"x,{row}", "text": f"s{text}"}) for row, text in enumerate(NASTY)])
-    with pytest.raises(ValueError, match=r"s:1: expected ids without commas, .* got 'x,0'; write JSON lines"):
+    with pytest.raises(ValueError, match=r"no commas, .* got 'x,\d'; write JSON lines \(--format jsonl\)"):
         mine_texts(*sides, tmp_path / "o", text_format="jsonl", **options)
     mine_texts(*sides, tmp_path / "o", text_format="jsonl", format="jsonl", filters=OFF, **options)
 
@@ -188,18 +187,6 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     assert (reject["reason"], reject["source_ids"], reject["target_ids"]) == ("copy", ["1"], ["1"])
     assert reject["source"] == reject["target"] == "Guten Morgen, Welt!"
     assert "rejected: 1 copy" in report.lines()
-
-
-def test_a_full_disk(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    """The kernel refuses the last byte of the largest file of the work; then it has room, and the same call ends."""
-    options: dict[str, Any] = {"model": model, "k": 6}
-    mine_texts(*texts, tmp_path / "whole", **options, work=tmp_path / "whole.work")
-    largest = max((tmp_path / "whole.work").rglob("*"), key=lambda path: path.stat().st_size)
-    with pytest.raises(OSError, match=f"File too large.*{largest.name}"), largest_file(largest.stat().st_size - 1):
-        mine_texts(*texts, tmp_path / "out", **options)
-    assert not (tmp_path / "out").exists()
-    mine_texts(*texts, tmp_path / "out", **options)
-    assert [pair[1:] for pair in read(tmp_path / "out")] == [pair[1:] for pair in read(tmp_path / "whole")]
 
 
 def stop_before_the_pairs(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
@@ -299,11 +286,10 @@ def test_a_threshold_from_known_translations(
 
 
 def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    pytest.importorskip("faiss")
     near, exact = tmp_path / "near", tmp_path / "exact"
     options: dict[str, Any] = {"model": model, "filters": OFF, "work": tmp_path / "work"}
     report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", **options)
-    assert sorted(path.name[:6] for path in (tmp_path / "work").rglob("*.faiss")) == ["source", "target"]
+    assert len(list((tmp_path / "work").rglob("*.faiss"))) == 2
     assert "|method:faiss:Flat?candidates=9|" in report.signature
     mine_texts(*texts, exact, **options)  # another method goes on with the same vectors
     assert near.read_bytes() == exact.read_bytes()
@@ -323,11 +309,11 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
         ({"target": blank}, "blank .* got 2"),
         ({"target": tmp_path / "absent"}, "absent"),
         ({"source": ["Guten Morgen.", "Danke."]}, r"no file .Guten Morgen\..*mining\.mine\(source_sentences"),
-        ({"margin": "log"}, "margin .*'log'"),
-        ({"retrieval": "best"}, "retrieval .*'best'"),
+        ({"threshold": "published"}, "it has none"),
+        ({"threshold": 1.0, "calibrate_with": "known.tsv"}, "both set the threshold"),
+        ({"model": None, "calibrate_with": "known.tsv"}, "calibrate_with needs the model"),
         ({"method": "fast"}, "method .*'fast'"),
         ({"method": "faiss:PQ7"}, "'PQ7'"),
-        ({"engine": "cloud"}, "engine .*'cloud'"),
         ({"out": texts[0]}, r"out .*news\.de would replace"),
         ({"rejects": tmp_path / "o"}, "rejects .* is out already"),
         ({"work": texts[0]}, r"work .*news\.de is a file"),
@@ -337,7 +323,7 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
         ({"source_embeddings": tmp_path / "foreign.store"}, "the same model .*foreign.store"),
         ({"target_embeddings": other}, r"short\.store: the text is not the one"),
         ({"source_embeddings": tmp_path / "cut.npy"}, r"cut\.npy"),
-        ({"source_embeddings": np.ones((9, 4))}, "600 sentences, got 9 rows"),
+        ({"source_embeddings": np.ones((9, 4))}, r"600 sentences, got .* \(9, 4\)"),
     ]
     for change, message in cases:
         options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o", "model": model, **change}

@@ -1,9 +1,5 @@
 """Approximate neighbors: exact in what an index proposes, complete in number, and near enough in what they find."""
 
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
-from time import sleep
-
 import numpy as np
 import pytest
 import torch
@@ -14,8 +10,6 @@ from st_xling.mining import find_neighbors, mine
 from st_xling.mining.search import approximate
 from st_xling.mining.search.approximate import CandidateIndex, approximate_neighbors
 from tests.mining.search.test_exact import all_cosines, embeddings, small_integers
-
-faiss = pytest.importorskip("faiss")
 
 
 def clustered(rows, seed, dim=24, centers=40):
@@ -74,21 +68,15 @@ def test_finds_nearly_all_and_says_how_many():
 
 
 @settings(max_examples=30, deadline=None)
-@given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES), st.integers(0, 9))
-def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory, seed):
+@given(small_integers(), small_integers(), st.integers(1, 4), st.sampled_from(INDEXES))
+def test_every_index_gives_true_cosines_without_gaps(source, target, k, factory):
     """Also under ties, where lists are cut off among equals; one that compares all vectors is exact."""
-    found, again = (approximate_neighbors(source, target, k=k, factory=factory, seed=seed) for _ in range(2))
+    found, again = (approximate_neighbors(source, target, k=k, factory=factory) for _ in range(2))
     assert_exact_where_found(found, source, target)
     assert_equal(sides(again), sides(found))
     if factory in ("Flat", "IVF3,Flat?nprobe=3"):
         assert_equal(sides(found), find_neighbors(source, target, k=k))
         assert found.recall == (1.0, 1.0)
-
-
-@pytest.mark.parametrize("factory", ["Flat", "IVF30,Flat?nprobe=30", "HNSW16?efSearch=1500"])
-def test_exact_and_faiss_agree_where_all_is_compared(factory):
-    source, target = clustered(1500, 1), clustered(1200, 2)
-    assert_equal(find_neighbors(source, target, method=f"faiss:{factory}"), find_neighbors(source, target))
 
 
 @pytest.mark.parametrize("distinct", [1, 3])
@@ -128,21 +116,12 @@ def test_threads_change_nothing_and_default_indexes_suit_the_vectors(monkeypatch
     assert found[0].index.startswith("IVF4,PQ3x4fs?nprobe=1") and " and IVF8,PQ3x4fs" in found[0].index
 
 
-def test_another_seed_gives_another_index():
-    source, target = embeddings(1500, 0, 24), embeddings(1500, 1, 24)
-    options = {"factory": "IVF40,Flat?nprobe=2"}
-    one, other = (approximate_neighbors(source, target, seed=seed, **options) for seed in (0, 1))
-    assert one.forward.indices.tobytes() != other.forward.indices.tobytes()
-    assert str(approximate_neighbors(source, target, recall_sample=0)).startswith("recall not measured, by Flat")
-
-
-def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
+def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch):
     source, target = clustered(600, 1), clustered(500, 2)
     folder = tmp_path / "deep" / "folder"
     options = {"factory": "IVF8,Flat?nprobe=2", "index_folder": folder}
     expected = approximate_neighbors(source, target, **options)
-    files = sorted(folder.glob("*.faiss"))
-    assert [path.name[:6] for path in files] == ["source", "target"]
+    assert len(list(folder.glob("*.faiss"))) == 2
     with monkeypatch.context() as patch:
         patch.setattr(CandidateIndex, "_build", lambda *_: pytest.fail("the index was made again"))
         assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
@@ -154,34 +133,6 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     other[17] *= 2
     approximate_neighbors(other, target, **options)  # beside the others: the target's is there
     assert len(list(folder.glob("*.faiss"))) == 5
-    whole = files[0].read_bytes()
-    flipped = bytearray(whole)
-    flipped[len(whole) // 2] ^= 0x40
-    for damaged in (whole[:-100], bytes(flipped), files[1].read_bytes()):
-        caplog.clear()
-        files[0].write_bytes(damaged)
-        assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
-        assert f"{files[0]} is damaged" in caplog.text and files[0].stat().st_size == len(whole)
-
-
-def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
-    source, target = clustered(600, 1), clustered(500, 2)
-    build, built, start = CandidateIndex._build, [], Barrier(2)
-
-    def slow(index, matrix, **options):
-        built.append(matrix.rows)
-        sleep(0.3)
-        build(index, matrix, **options)
-
-    def search(_):
-        start.wait()
-        return sides(approximate_neighbors(source, target, factory="IVF8,Flat", index_folder=tmp_path))
-
-    monkeypatch.setattr(CandidateIndex, "_build", slow)
-    with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(search, range(2))
-    assert_equal(one, other)
-    assert sorted(built) == [500, 600] and len(list(tmp_path.glob("*.faiss"))) == 2
 
 
 @pytest.mark.parametrize(
@@ -217,7 +168,6 @@ def test_as_a_method_of_whatever_searches(method, logged, monkeypatch):
     for wrong, message in (
         ("fast", "one of exact, approximate, auto, or faiss:"),
         ("faiss:Fltt", "FAISS cannot search by 'Fltt'"),
-        ("faiss:HNSW0", "2 links a vector or more: got 'HNSW0'"),
     ):
         with pytest.raises(ValueError, match=message):
             mine(source, target, method=wrong)

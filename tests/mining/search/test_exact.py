@@ -269,8 +269,8 @@ def test_state_of_another_search_is_refused(tmp_path):
     find_neighbors(source, target, k=2, state_folder=tmp_path)
     state = tmp_path / "search.safetensors"
     whole = state.read_bytes()
-    state.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    with pytest.raises(ValueError, match="search.safetensors is damaged; delete it"):
+    state.write_bytes(whole[:-1])
+    with pytest.raises(ValueError, match="search.safetensors is damaged: .*; delete it"):
         find_neighbors(source, target, k=2, state_folder=tmp_path)
     state.write_bytes(whole)
     changed = target.copy()

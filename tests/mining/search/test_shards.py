@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib.util
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -12,13 +11,12 @@ import numpy as np
 import pytest
 
 from st_xling.mining import Neighbors, find_neighbors, write_store
-from st_xling.mining.search import find, shards
-from st_xling.mining.search.find import choose_method
-from st_xling.mining.search.shards import EXACT_ROWS, Task, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search import find
+from st_xling.mining.search.find import EXACT_ROWS, choose_method, run_here, sharded_neighbors, tasks_of
 from tests.mining.search.test_exact import embeddings
 
 
-def exact(source: Any, target: Any, task: Task) -> tuple[Neighbors, Neighbors]:
+def exact(source: Any, target: Any) -> tuple[Neighbors, Neighbors]:
     return find_neighbors(source, target, k=4)
 
 
@@ -75,9 +73,8 @@ def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, l
 
     expected = find_neighbors(source, target)
     assert_same(sharded_neighbors(*both, exact, tasks, backwards, k=4), expected)
-    if importlib.util.find_spec("faiss"):
-        assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
-        assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
+    assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
+    assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
 
 
 def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
@@ -122,24 +119,3 @@ def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monk
         search()
     assert_same(search(), find_neighbors(source, target))
     assert len(calls) == 1 + 12  # twelve tasks, one of them twice
-
-
-def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, target = embeddings(60, seed=1), embeddings(50, seed=2)
-    expected = find_neighbors(source, target, k=4)
-    options: dict[str, Any] = {"k": 4, "method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path}
-    merged = shards.distinct_best
-    for last in range(1, 12):
-        calls = iter(range(last))
-
-        def stop(keys: Any, k: int, calls: Any = calls) -> Any:
-            if next(calls, None) is None:
-                raise KeyboardInterrupt
-            return merged(keys, k)
-
-        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(shards, "distinct_best", stop)
-            find_neighbors(source, target, **options)
-        assert_same(find_neighbors(source, target, **options), expected)
-        for path in tmp_path.glob("*.safetensors"):
-            path.unlink()
