@@ -232,7 +232,7 @@ def check_input(metavar: str, value: str) -> None:
 
     names, can_be_other = [], False
     if metavar in FILES:
-        names = [value.partition("=")[2] if metavar == "XX=FILE" else value]
+        names = [split_spec(value).location if metavar == "XX=FILE" else value]
     elif metavar in SPECS:
         spec = split_spec(value)
         read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
@@ -248,7 +248,7 @@ def check_input(metavar: str, value: str) -> None:
 def check_model(name: str, revision: str | None) -> None:
     """Raise ``ValueError`` if a name is no folder and no model of the Hub or of its cache."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, LocalEntryNotFoundError
+    from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError
 
     from st_xling.utils.failures import first_line
     from st_xling.utils.text import home_path
@@ -258,11 +258,9 @@ def check_model(name: str, revision: str | None) -> None:
     try:
         if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):
             hf_hub_download(name, MODEL_FILES[0], revision=revision)
-    except (LocalEntryNotFoundError, ValueError, OSError) as error:
-        if isinstance(error, GatedRepoError) or (
-            isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
-        ):
-            return  # what is wrong, if anything, is found when it is loaded
+    except (GatedRepoError, RemoteEntryNotFoundError):
+        return  # what is wrong, if anything, is found when it is loaded
+    except (ValueError, OSError) as error:
         local = name.startswith((".", "/", "~")) or name.count("/") > 1
         reason = "there is no such folder" if local else first_line(error)
         raise ValueError(

@@ -24,7 +24,7 @@ from st_xling.cli.model_options import (
     load_cross_encoder,
     load_evaluated,
 )
-from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
+from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import (
     check_folder,
     check_keep,
@@ -62,13 +62,6 @@ ENGLISH_PAIRS = required(
 LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
 QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).")
-
-
-def threshold_or_tune(word: str) -> float | str:
-    try:
-        return word if word == "tune" else float(word)
-    except ValueError:
-        raise typer.BadParameter(f"expected a number or tune, got {word!r}") from None
 
 
 def _report(context: typer.Context, task: str, result: EvaluationResult, table: str) -> None:
@@ -156,7 +149,7 @@ def bucc(
     threshold: Any = option(
         "--threshold X",
         "A number instead; or tune: the best one on the gold of the evaluated split itself.",
-        parser=threshold_or_tune,
+        parser=number_or("tune"),
     ),
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,

@@ -15,7 +15,7 @@ from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
-from st_xling.cli.options import argument, flag, given, option, options_of, required, search_option
+from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import (
     check_folder,
     keep_thresholds,
@@ -60,15 +60,6 @@ def filter_limit(word: str) -> tuple[str, float]:
         return name, float(limit)
     except ValueError:
         raise typer.BadParameter(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}") from None
-
-
-def threshold_or_word(word: str) -> float | str:
-    if word in ("auto", "published", "none"):
-        return word
-    try:
-        return float(word)
-    except ValueError:
-        raise typer.BadParameter(f"expected a number, auto, published or none, got {word!r}") from None
 
 
 @dataclass(frozen=True)
@@ -228,7 +219,7 @@ def mine(
         "--threshold X",
         "Minimum score of a pair. auto: the one that the model was published with for these two languages (its "
         "mining.json) if it fits, otherwise none; published: that one or an error; none: keep all (default: auto).",
-        parser=threshold_or_word,
+        parser=number_or("auto", "published", "none"),
         default="auto",
     ),
     format: PairFormat | None = FORMAT,

@@ -32,6 +32,7 @@ def option(flag: str, help: str, *, default: Any = None, panel: str | None = Non
 required = partial(option, default=...)
 flag = partial(option, default=False)
 repeatable = partial(option, default=[])
+search_option = partial(option, panel="Search")
 
 
 def argument(metavar: str | None, help: str, default: Any = ...) -> Any:
@@ -60,6 +61,18 @@ def whole_numbers(values: list[str] | None) -> list[str] | None:
     if words and not (all(map(str.isdigit, words)) and len({*map(int, words)}) == len(words)):
         raise typer.BadParameter(f"expected distinct whole numbers, such as 0,1,2, got {','.join(words)}")
     return words
+
+
+def number_or(*words: str) -> Callable[[str], float | str]:
+    """Return a parser of a number or one of some words."""
+
+    def parse(text: str) -> float | str:
+        try:
+            return text if text in words else float(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected a number or {', '.join(words)}, got {text!r}") from None
+
+    return parse
 
 
 def given(**options: Any) -> dict[str, Any]:
@@ -95,7 +108,6 @@ BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the
 SKIP_BAD_LINES = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.")
 OVERWRITE = flag("--overwrite", "Replace an earlier result.")
 KEEP = flag("--keep", "Also save the results with the model, which must be a folder.")
-search_option = partial(option, panel="Search")
 MEMORY_MIB = search_option("--memory-mib", "Memory for a block of the search (default: 256).")
 NEIGHBORS = search_option("--k", "Number of neighbors that make up a sentence's neighborhood (default: 4).")
 MARGIN = search_option("--margin", "How a cosine is compared with those of the neighbors (default: ratio).")
