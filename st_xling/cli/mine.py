@@ -140,19 +140,15 @@ class PairOptions:
         from st_xling.hub.dataset import push_dataset
 
         assert self.license and self.source_language and self.target_language
-        try:
-            pushed = push_dataset(
-                out,
-                self.push_dataset,
-                source_language=self.source_language,
-                target_language=self.target_language,
-                license=self.license,
-                results=results,
-                overwrite=self.overwrite,
-            )
-        except Exception:
-            logger.error("the pairs are in %s; st-xling push publishes them later", out)
-            raise
+        pushed = push_dataset(
+            out,
+            self.push_dataset,
+            source_language=self.source_language,
+            target_language=self.target_language,
+            license=self.license,
+            results=results,
+            overwrite=self.overwrite,
+        )
         print(pushed.url)
 
 
