@@ -262,10 +262,10 @@ def train(
 
     distributed.init_distributed()
     if kind == "adapter":
-        summary = _train_adapter(recipe, options, context.obj.line)
+        summary = _train_adapter(recipe, options, context)
     else:
         runs = {"encoder": _train_encoder, "retriever": _train_retriever, "cross-encoder": _train_cross_encoder}
-        result = runs[kind](recipe, options, context.obj.line)
+        result = runs[kind](recipe, options, context)
         best = "" if result.best is None else f", best development {MEASURES[kind]} {100 * result.best:.1f} %"
         summary = f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
     if distributed.is_main():
@@ -303,7 +303,7 @@ def _push(folder: Path) -> None:
         print(f"pushed to {training['hub_model_id']}")
 
 
-def _run_options(options: TrainOptions, command: str) -> dict[str, Any]:
+def _run_options(options: TrainOptions, context: typer.Context) -> dict[str, Any]:
     """Return what every kind of training takes, after checking model, output folder and ``--tiny``."""
     from st_xling.training.run import check_model, check_tiny
     from st_xling.training.run_folder import RunFolder
@@ -327,23 +327,25 @@ def _run_options(options: TrainOptions, command: str) -> dict[str, Any]:
         "on_leak": on_leak,
         "resume": options.resume,
         "overwrite": options.overwrite,
-        "command": command,
+        "command": context.obj.line,
     }
 
 
-def _train_encoder(recipe: str, options: TrainOptions, command: str) -> Any:
+def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> Any:
     """Train an encoder. Each process reads the data, and all stop if one cannot."""
     from st_xling.training import train as train_encoder
     from st_xling.utils import distributed
 
-    arguments, picture = distributed.run_on_all(lambda: _encoder_arguments(recipe, options, command))
+    arguments, picture = distributed.run_on_all(lambda: _encoder_arguments(recipe, options, context))
     result = train_encoder(**arguments, begin=picture.begin)
     if distributed.is_main():
         picture.end(result.model, result.folder)
     return result
 
 
-def _encoder_arguments(name: str, options: TrainOptions, command: str) -> tuple[dict[str, Any], TrainingPicture]:
+def _encoder_arguments(
+    name: str, options: TrainOptions, context: typer.Context
+) -> tuple[dict[str, Any], TrainingPicture]:
     """Read the data, and return the arguments of :func:`st_xling.training.train` and the picture to draw."""
     from st_xling.data import load_evaluation_specs
     from st_xling.data.retrieval.training_text import read_all_others
@@ -351,10 +353,12 @@ def _encoder_arguments(name: str, options: TrainOptions, command: str) -> tuple[
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
     from st_xling.training.run import check_model
+    from st_xling.utils.paths import check_outputs
 
-    arguments = _run_options(options, command)
+    arguments = _run_options(options, context)
     recipe = load_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
     if (teacher := recipe.teacher).model is not None:
+        check_outputs({"--json": context.params["json"]}, [teacher.model])
         check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
     data, dev = _read_data(options)
     mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
@@ -371,7 +375,7 @@ def _encoder_arguments(name: str, options: TrainOptions, command: str) -> tuple[
     return arguments, TrainingPicture(dev or ({} if options.stream else data), recipe.name)
 
 
-def _train_adapter(name: str, options: TrainOptions, command: str) -> str:
+def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> str:
     """Train an adapter, print a table of its layers, and return a one-line summary."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
@@ -379,7 +383,7 @@ def _train_adapter(name: str, options: TrainOptions, command: str) -> str:
     from st_xling.models.view import rebuilt
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
-    arguments = _run_options(options, command)
+    arguments = _run_options(options, context)
     recipe = load_adapter_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
     data, dev = _read_data(options)
     evaluator = PrecisionEvaluator(dev, name="dev") if dev else None
@@ -406,7 +410,7 @@ def _train_adapter(name: str, options: TrainOptions, command: str) -> str:
     )
 
 
-def _train_retriever(name: str, options: TrainOptions, command: str) -> Any:
+def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -> Any:
     from st_xling.data import load_data_specs, load_evaluation_specs
     from st_xling.data.columns import negative_columns
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
@@ -414,7 +418,7 @@ def _train_retriever(name: str, options: TrainOptions, command: str) -> Any:
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
-    arguments = _run_options(options, command)
+    arguments = _run_options(options, context)
     recipe = load_retrieval_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
     skip: Any = {"skip_bad_lines": options.skip_bad_lines}
     sources = RetrievalSources(
@@ -437,13 +441,13 @@ def _train_retriever(name: str, options: TrainOptions, command: str) -> Any:
     return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **arguments)
 
 
-def _train_cross_encoder(name: str, options: TrainOptions, command: str) -> Any:
+def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Context) -> Any:
     from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
-    arguments = _run_options(options, command)
+    arguments = _run_options(options, context)
     recipe = load_cross_encoder_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
     dev = options.dev_specs()
     if recipe.strategy == XPI:
