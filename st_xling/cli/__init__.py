@@ -6,7 +6,6 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 GLOBAL_FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose", "--debug": "debug"}
@@ -19,9 +18,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
     """
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by the shell: >&-
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     words = list(sys.argv[1:] if argv is None else argv)
     flags = {GLOBAL_FLAGS[word] for word in words if word in GLOBAL_FLAGS}
     words = [word for word in words if word not in GLOBAL_FLAGS]
@@ -50,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def load_app() -> Any:
     """Return the typer application with all commands, in the order of its help."""
-    from st_xling.cli import train, evaluate, transfer, mine, rerank, tools, publish  # noqa: F401, I001
+    from st_xling.cli import train, evaluate, mine, rerank, tools  # noqa: F401, I001
     from st_xling.cli.app import app
 
     return app

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import inspect
-import math
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperCommand
 
 from st_xling._version import __version__
+from st_xling.cli.options import JsonOption, command_of
 
 HELP = """Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, publish them.
 
@@ -50,20 +51,17 @@ def fill(text: str) -> str:
     return "\n\n".join(part if part.startswith("\b") else " ".join(part.split()) for part in paragraphs)
 
 
-INPUTS = frozenset(
-    ("MODEL", "RECIPE", "SPEC", "EVAL", "STORE", "FILE", "DIR", "XX=PATH", "XX=FILE", "XX=DIR", "PAPER")
-    + ("SOURCE", "TARGET", "TEXT", "PARALLEL", "PAIRS", "WORDS|FILE")
-)
+FILES = ("SOURCE", "TARGET", "TEXT", "FILE", "XX=FILE")
+SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
+INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH", "XX=DIR", "PAPER"))
 """Metavars of parameters that name something to read."""
 NAMES = ("tiny", "bm25")
 """Models that are not folders, even if there is a folder of that name."""
-OUTPUTS = frozenset(("out", "json", "rejects", "work"))
+OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs", "html"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
 POSITIVE = ("batch_size", "epochs", "layer", "learning_rate", "max_steps", "truncate_dim")
 """Numbers that must be above 0."""
-FILES = ("SOURCE", "TARGET", "TEXT", "FILE")
-SPECS = ("SPEC", "EVAL", "PAIRS", "PARALLEL")
 ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
 """Endings of names that can only be files."""
 MODEL_FILES = ("config.json", "modules.json")
@@ -113,10 +111,14 @@ def root(
 
 
 class Command(TyperCommand):
-    """A command whose errors are one line on stderr."""
+    """A command with ``--json``, whose errors are one line on stderr."""
 
-    def __init__(self, *args: Any, help: str | None = None, **settings: Any) -> None:
-        super().__init__(*args, help=fill(help or ""), **settings)
+    def __init__(
+        self, *args: Any, params: list[Any], shared: Sequence[type] = (), help: str | None = None, **settings: Any
+    ) -> None:
+        self.own = [str(each.name) for each in params]
+        more = [each for kind in (*shared, JsonOption) for each in command_of(kind).params]
+        super().__init__(*args, params=[*params, *more], help=fill(help or ""), **settings)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command.
@@ -135,9 +137,7 @@ class Command(TyperCommand):
         for word in [word.partition("=")[0] for word in args]:
             if word not in known and (ours := SYNONYMS.get(word.replace("_", "-"))) in known:
                 raise typer.BadParameter(f"No such option: {word}; did you mean {ours}?")
-        lists = {
-            flag for each in self.params if str(getattr(each, "metavar", "")).endswith("...") for flag in each.opts
-        }
+        lists = {flag for each in self.params if str(each.metavar).endswith("...") for flag in each.opts}
         words: list[str] = []
         flag = None
         for word in args:
@@ -149,19 +149,19 @@ class Command(TyperCommand):
         return super().parse_args(ctx, words)
 
     def invoke(self, ctx: Any) -> Any:
+        """Check the parameters, and call the function of the command with those that it declares."""
         from st_xling.utils.console import console
         from st_xling.utils.failures import explain, hide_passwords
 
         call: Call = ctx.obj
         is_main = os.environ.get("RANK", "0") == "0"
-        json_to_stdout = ctx.params.get("json") == Path("-")
         try:
             with (
                 console(quiet="quiet" in call.flags or not is_main, verbose="verbose" in call.flags),
-                redirect_stdout(sys.stderr if json_to_stdout else sys.stdout),
+                redirect_stdout(sys.stderr if ctx.params["json"] == Path("-") else sys.stdout),
             ):
                 self.check(ctx.params)
-                return super().invoke(ctx)
+                return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.own})
         except KeyboardInterrupt as stop:
             if is_main:
                 print(f"\n{after_interrupt(stop, call.line)}", file=sys.stderr)
@@ -176,26 +176,6 @@ class Command(TyperCommand):
                 print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
             raise typer.Exit(2) from None
 
-    def check_input(self, metavar: str, value: str, revision: str | None) -> None:
-        """Raise if a text or model is not there, before anything large is imported."""
-        from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, read_options, split_spec
-        from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
-
-        if metavar == "XX=FILE":
-            metavar, value = "FILE", value.partition("=")[2]
-        if metavar in FILES or metavar in SPECS:
-            spec = None if metavar in FILES else split_spec(value)
-            if spec is not None:
-                read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
-            names = [value] if spec is None else [] if spec.is_phrasebook else spec.location.split(",")
-            for name in names:
-                path = home_path(name)
-                is_file = spec is None or len(names) > 1 or file_ending(unpacked_name(path)) in ENDINGS
-                if is_file and not path.exists() and not any(map(Path.is_file, path.parents)):
-                    raise FileNotFoundError(describe_missing(path))
-        elif metavar == "MODEL" and self.name not in ("card", "push", "reproduce") and value not in NAMES:
-            check_model(value.partition("?")[0] if self.name == "compare" else value, revision)
-
     def check(self, values: dict[str, Any]) -> None:
         """Raise if an output would replace an input or cannot be written, an input or device is not there, or a number
         is not above 0."""
@@ -205,51 +185,70 @@ class Command(TyperCommand):
 
         for name in POSITIVE:
             value = values.get(name)
-            if value is not None and not 0 < value < math.inf:
+            if value is not None and not value > 0:
                 raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {value}.")
-        for parameter in self.params:
-            value = values.get(str(parameter.name))
-            if isinstance(value, float) and math.isnan(value):
-                raise ValueError(f"{parameter.opts[-1]} must be a number: got nan.")
         files: dict[str, Any] = {}
         folders: dict[str, Any] = {}
-        inputs: list[Any] = []
+        inputs: list[tuple[str, str]] = []
         for parameter in self.params:
-            value, metavar = values.get(str(parameter.name)), str(getattr(parameter, "metavar", "")).removesuffix("...")
+            value, metavar = values[str(parameter.name)], str(parameter.metavar).removesuffix("...")
             if parameter.name in OUTPUTS:
                 (folders if metavar in ("DIR", "STORE") else files)[parameter.opts[-1]] = value
-            elif metavar in ("RECIPE", "PAPER") and not str(value).endswith((".yaml", ".yml")):
-                continue  # the name of one
-            elif metavar in INPUTS and parameter.name != "runs" and value not in NAMES:
-                inputs.append(value)
-        if values.get("rejects") == "-":
-            raise ValueError("--rejects must be a file: got -, which means stdout for --out only.")
-        if files.get("--json") == Path("-") and files.get("--out") == "-":
+            elif metavar in INPUTS and value is not None:
+                several = value if isinstance(value, (list, tuple)) else [value]
+                inputs += [(metavar, str(each)) for each in several if each not in NAMES]
+        # Recipes and papers have names, too.
+        inputs = [each for each in inputs if each[0] not in ("RECIPE", "PAPER") or each[1].endswith((".yaml", ".yml"))]
+        if files["--json"] == Path("-") and files.get("--out") == "-":
             raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
-        check_outputs(files, inputs, folders=folders)
-        results = {name: path for name, path in files.items() if name != "--json"}
+        check_outputs(files, [value for _, value in inputs], folders=folders)
+        results = {name: path for name, path in files.items() if name not in ("--json", "--html")}
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
-        named = [
-            (str(getattr(parameter, "metavar", "")).removesuffix("..."), value)
-            for parameter in self.params
-            if parameter.name not in OUTPUTS and (found := values.get(str(parameter.name)))
-            for value in (found if isinstance(found, list) else [found])
-            if isinstance(value, str)
-        ]
         keeps = values.get("keep") or values.get("keep_threshold")  # these need a folder, and say so
-        for metavar, value in sorted(named, key=lambda each: each[0] != "MODEL"):
-            if keeps and metavar == "MODEL":
-                continue
-            self.check_input(metavar, value, values.get("revision"))
+        for metavar, value in sorted(inputs, key=lambda each: each[0] != "MODEL"):
+            if metavar != "MODEL":
+                check_input(metavar, value)
+            elif not keeps and self.name not in ("card", "push", "reproduce"):
+                check_model(value.partition("?")[0] if self.name == "compare" else value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])
+
+
+def with_options(*kinds: type) -> type[Command]:
+    """Return a kind of command that also has the options of these dataclasses, see :mod:`st_xling.cli.options`."""
+
+    class CommandWithOptions(Command):
+        def __init__(self, *args: Any, **settings: Any) -> None:
+            super().__init__(*args, shared=kinds, **settings)
+
+    return CommandWithOptions
+
+
+def check_input(metavar: str, value: str) -> None:
+    """Raise if a text is not there, before anything large is imported."""
+    from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, read_options, split_spec
+    from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
+
+    names, can_be_other = [], False
+    if metavar in FILES:
+        names = [split_spec(value).location if metavar == "XX=FILE" else value]
+    elif metavar in SPECS:
+        spec = split_spec(value)
+        read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
+        names = [] if spec.is_phrasebook else spec.location.split(",")
+        can_be_other = len(names) == 1  # a folder, a beginning of file names, an id of the Hub
+    for path in map(home_path, names):
+        if can_be_other and file_ending(unpacked_name(path)) not in ENDINGS:
+            continue
+        if not path.exists() and not any(map(Path.is_file, path.parents)):
+            raise FileNotFoundError(describe_missing(path))
 
 
 def check_model(name: str, revision: str | None) -> None:
     """Raise ``ValueError`` if a name is no folder and no model of the Hub or of its cache."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
-    from huggingface_hub.errors import EntryNotFoundError, GatedRepoError, LocalEntryNotFoundError
+    from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError
 
     from st_xling.utils.failures import first_line
     from st_xling.utils.text import home_path
@@ -259,11 +258,9 @@ def check_model(name: str, revision: str | None) -> None:
     try:
         if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):
             hf_hub_download(name, MODEL_FILES[0], revision=revision)
-    except (LocalEntryNotFoundError, ValueError, OSError) as error:
-        if isinstance(error, GatedRepoError) or (
-            isinstance(error, EntryNotFoundError) and not isinstance(error, LocalEntryNotFoundError)
-        ):
-            return  # what is wrong, if anything, is found when it is loaded
+    except (GatedRepoError, RemoteEntryNotFoundError):
+        return  # what is wrong, if anything, is found when it is loaded
+    except (ValueError, OSError) as error:
         local = name.startswith((".", "/", "~")) or name.count("/") > 1
         reason = "there is no such folder" if local else first_line(error)
         raise ValueError(

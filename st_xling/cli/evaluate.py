@@ -1,11 +1,12 @@
-"""``st-xling evaluate`` and ``compare``: evaluate encoders and cross-encoders."""
+"""``st-xling evaluate``, ``compare`` and ``transfer``: evaluate encoders and cross-encoders."""
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import math
 import sys
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,22 +14,37 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import TYPER, Command, app
-from st_xling.cli.keep import check_folder, check_keep, keep_results, publish_thresholds
-from st_xling.cli.model_options import centered, check_center, load_cross_encoder, load_model, model_options
-from st_xling.cli.options import argument, given, listed, numbers, option, print_results, resumable, write_results
-from st_xling.utils.choices import Autocast, Backend, Dtype, Margin, Pooling, Retrieval
+from st_xling.cli.app import TYPER, Command, app, with_options
+from st_xling.cli.model_options import (
+    EncoderOptions,
+    EvaluationOptions,
+    LoadOptions,
+    ScoringOptions,
+    centered,
+    load_cross_encoder,
+    load_evaluated,
+)
+from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
+from st_xling.cli.results import (
+    check_folder,
+    check_keep,
+    keep_results,
+    keep_thresholds,
+    print_results,
+    resumable,
+    write_results,
+)
+from st_xling.utils.choices import Margin, Retrieval
 
 if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 logger = logging.getLogger(__name__)
 
 BM25 = "bm25"
-EVALUATOR: dict[str, Any] = {"show_progress_bar": True}
+ENCODER = with_options(EvaluationOptions, EncoderOptions)
+"""Kind of a command that evaluates an encoder."""
 
 tasks = typer.Typer(
     **TYPER,
@@ -38,60 +54,30 @@ tasks = typer.Typer(
 )
 app.add_typer(tasks, name="evaluate")
 
-ENGLISH_PAIRS = option(
-    "--data",
-    metavar="SPEC",
-    default=...,
-    help="Folder of tatoeba.{l3}-eng.{l3,eng} files, or xx-en=PATH; from the Hub tatoeba, xx-en=ntrex or xx-en=flores; "
-    "or phrasebook:… (its test split) (repeatable).",
+ENGLISH_PAIRS = required(
+    "--data SPEC",
+    "Folder of tatoeba.{l3}-eng.{l3,eng} files, or xx-en=PATH; from the Hub tatoeba, xx-en=ntrex or xx-en=flores; or "
+    "phrasebook:… (its test split) (repeatable).",
 )
-LANGUAGES = listed("--languages", help="Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
-QUERY_LANGUAGES = listed("--query-languages", metavar="LIST...", help="Such as de,zh (default: all).")
-NAME = option("--name", help="Name of the data, for the signature.")
-
-
-def threshold_or_tune(word: str) -> float | str:
-    try:
-        return word if word == "tune" else float(word)
-    except ValueError:
-        raise typer.BadParameter(f"expected a number or tune, got {word!r}") from None
-
-
-def _load(context: typer.Context, *, publishes: bool = False) -> SentenceTransformer:
-    """Load the encoder, before any data are read and once it is known that results can be saved."""
-    check_keep(context, publishes=publishes)
-    check_center(context)
-    return load_model(context)
+LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
+paper_option = partial(option, panel="In place of the paper's values")
+QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).")
 
 
 def _report(context: typer.Context, task: str, result: EvaluationResult, table: str) -> None:
-    """Print the results, write them as JSON, and save them with the model."""
+    """Print the results, write them as JSON, and with ``--keep`` save them with the model."""
     print_results(context, task, result.metrics, result.signature, table)
-    keep_results(context, task, result)
+    if context.params["keep"]:
+        keep_results(context, task, result, Path(context.params["model"]))
 
 
-@tasks.command("tatoeba", cls=Command)
+@tasks.command("tatoeba", cls=ENCODER)
 def tatoeba(
     context: typer.Context,
     model: str = model_opts.MODEL,
     data: list[str] = ENGLISH_PAIRS,
     languages: list[str] | None = LANGUAGES,
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    center: model_opts.CenterBy | None = model_opts.CENTER_BY,
-    center_text: list[str] | None = model_opts.CENTER_TEXT,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Translation retrieval accuracy, in both directions.
 
@@ -110,41 +96,23 @@ def tatoeba(
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
-    encoder = _load(context)
+    encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=batch_size, **EVALUATOR)
-    encoder = centered(encoder, context, *english_columns(evaluator.pairs), batch_size=batch_size)
+    evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=options.batch_size, show_progress_bar=True)
+    encoder = centered(encoder, options, *english_columns(evaluator.pairs))
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
 
 
-@tasks.command("precision", cls=Command)
+@tasks.command("precision", cls=ENCODER)
 def precision(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    data: list[str] = option(
-        "--data",
-        metavar="SPEC",
-        default=...,
-        help="xx-yy=PATH, Hub id, xx-yy=ntrex or xx-yy=flores, or phrasebook:… (its test split) (repeatable).",
+    data: list[str] = required(
+        "--data SPEC", "xx-yy=PATH, Hub id, xx-yy=ntrex or xx-yy=flores, or phrasebook:… (its test split) (repeatable)."
     ),
-    at: list[str] | None = option("--at", metavar="LIST", help="Numbers of candidates (default: 1,5)."),
+    at: list[str] | None = option("--at LIST", "Numbers of candidates (default: 1,5).", callback=whole_numbers),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    center: model_opts.CenterBy | None = model_opts.CENTER_BY,
-    center_text: list[str] | None = model_opts.CENTER_TEXT,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Translations among the N nearest sentences (P@1, P@5), in both directions.
 
@@ -161,56 +129,31 @@ def precision(
     from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
-    candidates = numbers("--at", at) or [1, 5]
-    encoder = _load(context)
+    encoder, options = load_evaluated(context, model)
     pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
     name = phrasebook_name(data, split="test")
-    evaluator = PrecisionEvaluator(pairs, data_name=name, at=candidates, batch_size=batch_size, **EVALUATOR)
-    encoder = centered(encoder, context, *evaluator.columns(), batch_size=batch_size)
+    settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
+    evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
+    encoder = centered(encoder, options, *evaluator.columns())
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))
 
 
-@tasks.command("bucc", cls=Command)
+@tasks.command("bucc", cls=ENCODER)
 def bucc(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    data: str = option(
-        "--data", metavar="DIR", default=..., help="Files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100."
-    ),
-    pairs: list[str] | None = listed(
-        "--pairs",
-        metavar="LIST...",
-        help="Language pairs, such as de-en,fr-en (default: all).",
-    ),
-    split: str | None = option("--split", help="Split that is evaluated (default: test)."),
-    train_split: str | None = option(
-        "--train-split", help="Split that the threshold comes from (default: training; of the phrasebook: dev)."
-    ),
+    data: str = required("--data DIR", "Files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100."),
+    pairs: list[str] | None = listed("--pairs LIST...", "Language pairs, such as de-en,fr-en (default: all)."),
+    split: str | None = option("--split", "Split that is evaluated (default: test)."),
     threshold: Any = option(
-        "--threshold",
-        metavar="X",
-        parser=threshold_or_tune,
-        help="A number instead; or tune: the best one on the gold of the evaluated split itself.",
+        "--threshold X",
+        "A number instead; or tune: the best one on the gold of the evaluated split itself.",
+        parser=number_or("tune"),
     ),
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
     retrieval: Retrieval | None = opts.RETRIEVAL,
-    batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    center: model_opts.CenterBy | None = model_opts.CENTER_BY,
-    center_text: list[str] | None = model_opts.CENTER_TEXT,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Bitext mining: precision, recall and F1 of mined pairs.
 
@@ -230,29 +173,26 @@ def bucc(
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
-    options = given(split=split, train_split=train_split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
-    options |= given(batch_size=batch_size) | EVALUATOR
-    encoder = _load(context, publishes=True)
+    encoder, options = load_evaluated(context, model, publishes=True)
     make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(data) else BuccEvaluator.from_folder
-    evaluator = make(data, pairs, **options)
-    encoder = centered(encoder, context, *evaluator.columns(), batch_size=batch_size)
+    settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
+    evaluator = make(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
+    encoder = centered(encoder, options, *evaluator.columns())
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
-    if keep:
-        publish_thresholds(Path(model), publishable_thresholds(evaluator, result))
-    keep_results(context, "bucc", replace(result, metrics={**metrics, "histograms": evaluator.histograms}))
+    if options.keep:
+        keep_thresholds(Path(model), publishable_thresholds(evaluator, result))
+        result = dataclasses.replace(result, metrics={**metrics, "histograms": evaluator.histograms})
+        keep_results(context, "bucc", result, Path(model))
 
 
 @tasks.command("documents", cls=Command)
 def documents(
     context: typer.Context,
-    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign.", default=...),
-    gold: list[str] = option(
-        "--gold", metavar="FILE", default=..., help="Right groups, a file for each FILE in the same order (repeatable)."
-    ),
-    json: Path | None = opts.JSON,
+    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign."),
+    gold: list[str] = required("--gold FILE", "Right groups, a file for each FILE in the same order (repeatable)."),
 ) -> None:
     """Precision, recall and F1 of aligned documents.
 
@@ -269,7 +209,7 @@ def documents(
     print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
 
 
-@tasks.command("xsim", cls=Command)
+@tasks.command("xsim", cls=ENCODER)
 def xsim(
     context: typer.Context,
     model: str = model_opts.MODEL,
@@ -277,28 +217,11 @@ def xsim(
     languages: list[str] | None = LANGUAGES,
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
-    plus_plus: bool = option(
-        "--plus-plus",
-        default=False,
-        help="xsim++: also search among English sentences that differ in one place and mean something else.",
+    plus_plus: bool = flag(
+        "--plus-plus", "xsim++: also search among English sentences that differ in one place and mean something else."
     ),
-    seed: int | None = option("--seed", help="Random seed of these sentences (default: 0)."),
+    seed: int | None = option("--seed", "Random seed of these sentences (default: 0)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    center: model_opts.CenterBy | None = model_opts.CENTER_BY,
-    center_text: list[str] | None = model_opts.CENTER_TEXT,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Similarity search errors by margin, in both directions.
 
@@ -315,53 +238,36 @@ def xsim(
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
 
-    encoder = _load(context)
+    encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    encoder = centered(encoder, context, *english_columns(pairs), batch_size=batch_size)
-    options = given(k=k, margin=margin, seed=seed, batch_size=batch_size)
-    result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **options)
+    encoder = centered(encoder, options, *english_columns(pairs))
+    settings = given(k=k, margin=margin, seed=seed, batch_size=options.batch_size)
+    result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **settings)
     _report(context, "xsim", result, result.table())
 
 
-@tasks.command("reranking", cls=Command)
+@tasks.command("reranking", cls=with_options(ScoringOptions, LoadOptions))
 def reranking(
     context: typer.Context,
-    model: str = argument("MODEL", "Cross-encoder: Hub id or folder.", default=...),
-    data: list[str] = option(
-        "--data",
-        metavar="XX=PATH",
-        default=...,
-        help="Questions with passages of a language, in one of the forms below, or xx=phrasebook (repeatable).",
+    model: str = model_opts.CROSS_ENCODER,
+    data: list[str] = required(
+        "--data XX=PATH",
+        "Questions with passages of a language, in one of the forms below, or xx=phrasebook (repeatable).",
     ),
     split: Literal["train", "dev", "test"] | None = option(
-        "--split", help="Part of the articles (default: all), or of the phrasebook (default: test)."
+        "--split", "Part of the articles (default: all), or of the phrasebook (default: test)."
     ),
     query_languages: list[str] | None = QUERY_LANGUAGES,
-    passage_languages: list[str] | None = listed(
-        "--passage-languages", metavar="LIST...", help="Such as de,zh (default: all)."
-    ),
     max_candidates: int | None = option(
-        "--max-candidates", help="Maximum number of candidates of a query, drawn at random (default: all)."
-    ),
-    without_relevant: Literal["exclude", "zero", "error"] | None = option(
-        "--without-relevant", help="Queries without a relevant candidate (default: exclude)."
+        "--max-candidates", "Maximum number of candidates of a query, drawn at random (default: all)."
     ),
     seed: int | None = opts.SEED,
-    cutoff: int | None = option("--cutoff", help="Last rank that MAP counts (default: the whole list)."),
-    samples: int | None = option("--samples", help="Bootstrap samples (default: 1000)."),
+    samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     examples: int | None = option(
-        "--examples", help="Number of queries to list with their three best passages (default: 0)."
+        "--examples", "Number of queries to list with their three best passages (default: 0)."
     ),
-    name: str | None = NAME,
+    name: str | None = option("--name", "Name of the data, for the signature."),
     keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    token_budget: int | None = model_opts.TOKEN_BUDGET,
-    autocast: Autocast | None = model_opts.AUTOCAST,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Passage re-ranking by a cross-encoder: acc@1, acc@10, MRR, MAP, nDCG@10.
 
@@ -383,70 +289,47 @@ def reranking(
     from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation import EvaluationResult, RerankingEvaluator
 
-    check_keep(context)
-    cross_encoder = load_cross_encoder(context)
-    counts_zero = without_relevant == "zero"
+    if keep:
+        check_keep(Path(model))
+    cross_encoder = load_cross_encoder(context, model)
     pools = load_pool_specs(
-        data,
-        split=split,
-        query_languages=query_languages,
-        passage_languages=passage_languages,
-        max_candidates=max_candidates,
-        **given(without_relevant="keep" if counts_zero else without_relevant, seed=seed),
+        data, split=split, query_languages=query_languages, max_candidates=max_candidates, **given(seed=seed)
     )
-    options = given(no_relevant="zero" if counts_zero else None, cutoff=cutoff, samples=samples, examples=examples)
-    options |= given(name=name or phrasebook_name(data, split=split or "test"))
-    evaluator = RerankingEvaluator(pools, token_budget=token_budget, autocast=autocast, **EVALUATOR, **options)
+    scoring = options_of(context, ScoringOptions)
+    settings = given(samples=samples, examples=examples, name=name or phrasebook_name(data, split=split or "test"))
+    evaluator = RerankingEvaluator(pools, show_progress_bar=True, **vars(scoring), **settings)
     report = evaluator.report(cross_encoder)
     print_results(context, "reranking", report.as_dict(), evaluator.signature, report.table())
-    # What is saved goes to the Hub with the model; passages of the examples do not.
-    metrics = replace(report, examples={}).as_dict()
-    keep_results(context, "reranking", EvaluationResult(metrics, *report.rows(), evaluator.signature))
+    if keep:
+        # What is saved goes to the Hub with the model; passages of the examples do not.
+        metrics = dataclasses.replace(report, examples={}).as_dict()
+        result = EvaluationResult(metrics, *report.rows(), evaluator.signature)
+        keep_results(context, "reranking", result, Path(model))
 
 
-@tasks.command("retrieval", cls=Command)
+@tasks.command("retrieval", cls=ENCODER)
 def retrieval(
     context: typer.Context,
-    model: str = argument("MODEL", "Hub id or folder, or bm25.", default=...),
-    data: list[str] = option(
-        "--data",
-        metavar="XX=DIR",
-        default=...,
-        help="Folder of passages of a language with queries and qrels, XX=FILE.json of XQuAD-R, a data set of the Hub "
-        "in the layout of BEIR, xx=miracl, xx=mlqa, or xx=phrasebook (repeatable).",
+    model: str = argument("MODEL", "Hub id or folder, or bm25."),
+    data: list[str] = required(
+        "--data XX=DIR",
+        "Folder of passages of a language with queries and qrels, XX=FILE.json of XQuAD-R, a data set of the Hub in "
+        "the layout of BEIR, xx=miracl, xx=mlqa, or xx=phrasebook (repeatable).",
     ),
-    bm25: bool = option("--bm25", default=False, help="Also evaluate BM25."),
+    bm25: bool = flag("--bm25", "Also evaluate BM25."),
     pool: Literal["separate", "mixed"] | None = option(
-        "--pool", help="Passages of each set alone, or of all languages mixed (default: separate)."
+        "--pool", "Passages of each set alone, or of all languages mixed (default: separate)."
     ),
     measures: list[str] | None = listed(
-        "--measures",
-        metavar="LIST...",
-        help="Measures of ir_measures, such as MAP,nDCG@10 (default: MRR@100,Recall@100).",
+        "--measures LIST...", "Measures of ir_measures, such as MAP,nDCG@10 (default: MRR@100,Recall@100)."
     ),
-    split: str | None = option("--split", help="Split of queries and qrels (default: test)."),
+    split: str | None = option("--split", "Split of queries and qrels (default: test)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
-    runs: Path | None = option("--runs", metavar="DIR", help="Also write rankings into this folder, as TREC runs."),
-    skip_bad_lines: bool = option(
-        "--skip-bad-lines", default=False, help="Skip faulty lines and unknown passages, and list them in a warning."
+    runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),
+    skip_bad_lines: bool = flag(
+        "--skip-bad-lines", "Skip faulty lines and unknown passages, and list them in a warning."
     ),
-    batch_size: int | None = opts.BATCH_SIZE,
-    name: str | None = NAME,
-    keep: bool = opts.KEEP,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
     passage_prompt: str | None = model_opts.PASSAGE_PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    center: model_opts.CenterBy | None = model_opts.CENTER_BY,
-    center_text: list[str] | None = model_opts.CENTER_TEXT,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Passage retrieval by language: MRR@100, Recall@100, BM25, language bias.
 
@@ -472,13 +355,11 @@ def retrieval(
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
-    if keep and model == BM25:
-        raise ValueError("--keep saves results in a model's folder: bm25 has none; remove --keep.")
-    encoder = None
+    options, encoder = options_of(context, EvaluationOptions), None
     if model != BM25:
-        encoder = _load(context)
-    elif used := sorted({*model_options(context), *(["center"] if center else [])} - {"device"}):
-        raise ValueError(f"--{used[0].replace('_', '-')} is for encoders: got bm25; remove it.")
+        encoder, options = load_evaluated(context, model, passage_prompt=passage_prompt)
+    elif options.keep:
+        raise ValueError("--keep saves results in a model's folder: bm25 has none; remove --keep.")
     sets = load_retrieval_specs(
         data, query_languages=query_languages, skip_bad_lines=skip_bad_lines, **given(split=split)
     )
@@ -488,12 +369,13 @@ def retrieval(
         more = f"; {left:,} queries without a relevant passage skipped" if left else ""
         more += f"; {part.n_absent:,} judged queries are in none of these languages" if part.n_absent else ""
         print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
-    options = given(name=name or phrasebook_name(data, split=split or "test"), pool=pool, measures=measures)
-    evaluator = RetrievalEvaluator(sets, **given(batch_size=batch_size), **EVALUATOR, **options)
+    settings = given(name=phrasebook_name(data, split=split or "test"), pool=pool, measures=measures)
+    settings |= given(batch_size=options.batch_size)
+    evaluator = RetrievalEvaluator(sets, show_progress_bar=True, **settings)
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if encoder is not None:
-        encoder = centered(encoder, context, None, evaluator.languages, batch_size=evaluator.batch_size)
+        encoder = centered(encoder, options, None, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
     if bm25 or encoder is None:
         reports["BM25"] = evaluator.bm25_report()
@@ -519,38 +401,26 @@ def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, 
                 write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"), names=names)
 
 
-@app.command("compare", cls=Command)
+@app.command("compare", cls=with_options(EncoderOptions))
 def compare(
     context: typer.Context,
     models: list[str] = argument(
-        "MODEL", "Hub ids or folders. Options of one model follow it: 'e5?prompt=query: &name=E5&layer=7'.", default=...
+        "MODEL", "Hub ids or folders. Options of one model follow it: 'e5?prompt=query: &name=E5&layer=7'."
     ),
     data: list[str] | None = option(
-        "--data",
-        metavar="SPEC",
-        help="Folder of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; xx=DIR or xx=FILE.json, passages as of "
-        "evaluate retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
+        "--data SPEC",
+        "Folder of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; xx=DIR or xx=FILE.json, passages as of evaluate "
+        "retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
     ),
     languages: list[str] | None = LANGUAGES,
-    tasks: list[str] | None = listed("--tasks", help="tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
-    out: str | None = option(
-        "--out", metavar="DIR", help="Folder for the page compare.html and for results, to resume from."
+    tasks: list[str] | None = listed(
+        "--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."
     ),
-    samples: int | None = option("--samples", help="Bootstrap samples (default: 1000)."),
+    out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
+    samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     seed: int | None = opts.SEED,
     batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = option("--keep", default=False, help="Also save the results with the models, which must be folders."),
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+    keep: bool = flag("--keep", "Also save the results with the models, which must be folders."),
 ) -> None:
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
@@ -570,17 +440,103 @@ def compare(
     """
     from st_xling.evaluation.compare import compare_models, load_comparison_data, parse_models
 
-    specs = parse_models(models, **model_options(context))
+    specs = parse_models(models, **options_of(context, EncoderOptions).given())
     if keep:
         for each in specs:
             check_folder(Path(str(each.model)), "--keep")
     items = load_comparison_data(data or [], languages, seed=seed or 0)
-    options = given(tasks=tasks, samples=samples, batch_size=batch_size)
+    settings = given(tasks=tasks, samples=samples, batch_size=batch_size)
     with resumable(out is not None):
-        report = compare_models(specs, items, out=out, show_progress_bar=True, **options)
+        report = compare_models(specs, items, out=out, show_progress_bar=True, **settings)
     print(report.table())
     if out is not None:
         print(f"page: {Path(out) / 'compare.html'}", file=sys.stderr)
     write_results(context, {"compare": report.as_dict(), "signature": report.signature})
     for each in report.content["models"] if keep else ():
         keep_results(context, "compare", report.result(each["name"]), Path(each["model"]))
+
+
+@app.command("transfer", cls=Command)
+def transfer(
+    context: typer.Context,
+    task: Literal["xnli", "pawsx", "pos"] = argument(None, "Inference, paraphrases, or part-of-speech tags."),
+    model: str = argument("MODEL", "Encoder: Hub id or folder."),
+    train: list[str] = required("--train XX=FILE...", "Files to fine-tune on (repeatable)."),
+    test: list[str] = required("--test XX=FILE...", "Files to evaluate on, a column of the table each (repeatable)."),
+    out: Path = required("--out DIR", "Folder for the model and its results."),
+    hold_out: float | None = option(
+        "--hold-out",
+        "For sets of one split, line-aligned in all languages: test on this share of the rows, train on the others.",
+    ),
+    like: Literal["dap", "amber"] | None = option(
+        "--like", "Fine-tune as this paper does (default: the one that reports the task)."
+    ),
+    fused: bool = flag("--fused", "Of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)."),
+    resume: bool = flag("--resume", "Resume an interrupted run in --out."),
+    overwrite: bool = opts.OVERWRITE,
+    epochs: float | None = paper_option("--epochs", "Passes over the training rows."),
+    max_steps: int | None = paper_option("--max-steps", "Steps, instead of epochs."),
+    batch_size: int | None = paper_option("--batch-size", "Rows per step."),
+    learning_rate: float | None = paper_option("--learning-rate", "Peak learning rate."),
+    schedule: Literal["constant", "linear", "cosine"] | None = paper_option(
+        "--schedule", "How the learning rate falls."
+    ),
+    warmup: float | None = paper_option(
+        "--warmup", "Share of the steps in which the learning rate rises (default: 0)."
+    ),
+    max_length: int | None = paper_option(
+        "--max-length", "Tokens of a pair or sentence (default: 128, if the encoder has them)."
+    ),
+    save_steps: int | None = paper_option("--save-steps", "Steps between checkpoints (default: ten of them)."),
+    seed: int | None = paper_option("--seed", "Seed of the head, dropout and the order of rows (default: 0)."),
+    keep: bool = opts.KEEP,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+) -> None:
+    """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos.
+
+    \b
+    examples:
+      st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
+      st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
+      st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
+
+    Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
+    2e-5 (AMBER). --like amber fine-tunes on XNLI as AMBER does, 5 epochs of batch 32 at 2e-5. Options override a
+    paper's. Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.
+
+    Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
+    """
+    from st_xling.evaluation.results import EvaluationResult
+    from st_xling.models import load_encoder
+    from st_xling.models.load import cast_to_saved_dtype
+    from st_xling.training.run_folder import RunFolder
+    from st_xling.training.transfer import fine_tuning, load_transfer_data
+    from st_xling.training.transfer import transfer as fine_tune
+
+    if keep:
+        check_keep(Path(model))
+    RunFolder(out, resume=resume, overwrite=overwrite, start=model, inputs=[train, test]).check()
+    loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
+    encoder = cast_to_saved_dtype(loaded)
+    options = dataclasses.replace(
+        fine_tuning(task, like),
+        **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
+        **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
+    )
+    data = load_transfer_data(task, train, test, hold_out=hold_out, fused=fused)
+    for side, parts in (("train", data.train), ("test", data.test)):
+        sizes = ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items())
+        print(f"{side}: {sizes}", file=sys.stderr)
+    for language, rows in data.in_training.items():
+        if rows:
+            logger.warning("%s: %s of %s test rows are in the training data", language, rows, len(data.test[language]))
+    for language, tags in data.untrained.items():
+        logger.warning("%s: tags that were never trained, by words: %s", language, tags)
+    report = fine_tune(
+        encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line
+    )
+    print_results(context, "transfer", report.as_dict(), report.signature, report.table())
+    if keep:
+        result = EvaluationResult(report.as_dict(), *report.rows(), report.signature)
+        keep_results(context, f"transfer-{task}", result, Path(model))

@@ -1,30 +1,48 @@
-"""Options that several commands share, and what all commands do with results."""
+"""Declare options, and share them: the fields of a dataclass are options of every command that takes it."""
 
 from __future__ import annotations
 
-import json as json_module
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import typer
 
-
-def option(*flags: str, help: str, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
-    """Declare an option. ``None`` leaves the default to the library, and the help names it, see :func:`given`."""
-    return typer.Option(default, *flags, help=help, rich_help_panel=panel, show_default=False, **settings)
+Options = TypeVar("Options")
 
 
-def argument(metavar: str | None, help: str, default: Any = None) -> Any:
-    """Declare a positional argument."""
+def option(flag: str, help: str, *, default: Any = None, panel: str | None = None, **settings: Any) -> Any:
+    """Declare an option.
+
+    Args:
+        flag: The option, and the name of its value if the type alone does not tell: ``"--out DIR"``.
+        help: Meaning, and the default where it is the library's.
+        default: Value if it is not given; ``None`` leaves it to the library, see :func:`given`.
+        panel: Heading in the help.
+        **settings: Other arguments of ``typer.Option``.
+    """
+    flag, _, metavar = flag.partition(" ")
+    return typer.Option(
+        default, flag, help=help, metavar=metavar or None, rich_help_panel=panel, show_default=False, **settings
+    )
+
+
+required = partial(option, default=...)
+flag = partial(option, default=False)
+repeatable = partial(option, default=[])
+search_option = partial(option, panel="Search")
+
+
+def argument(metavar: str | None, help: str, default: Any = ...) -> Any:
+    """Declare a positional argument, by default a required one."""
     return typer.Argument(default, metavar=metavar, help=help, show_default=False)
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """Return the options that were set; the library's defaults hold for the others."""
-    return {name: value for name, value in options.items() if value is not None}
+def listed(flag: str, help: str, **settings: Any) -> Any:
+    """Declare an option of words, joined by commas or repeated."""
+    return option(flag if " " in flag else f"{flag} LIST", help, callback=split_commas, **settings)
 
 
 def split_commas(values: list[str] | None) -> list[str] | None:
@@ -37,83 +55,64 @@ def split_commas(values: list[str] | None) -> list[str] | None:
     return [word.strip() for value in values for word in value.split(",") if word.strip()] if values else None
 
 
-def numbers(flag: str, values: list[str] | None) -> list[int] | None:
-    """Parse distinct whole numbers, joined by commas."""
+def whole_numbers(values: list[str] | None) -> list[str] | None:
+    """Split values at commas, and check that they are distinct whole numbers."""
     words = split_commas(values)
-    if words is None:
-        return None
-    if not (all(map(str.isdigit, words)) and len({*map(int, words)}) == len(words)):
-        raise ValueError(f"{flag} must be distinct whole numbers, such as 0,1,2: got {','.join(words)}.")
-    return [int(word) for word in words]
+    if words and not (all(map(str.isdigit, words)) and len({*map(int, words)}) == len(words)):
+        raise typer.BadParameter(f"expected distinct whole numbers, such as 0,1,2, got {','.join(words)}")
+    return words
 
 
-def listed(*flags: str, help: str, panel: str | None = None, **settings: Any) -> Any:
-    """Declare an option of words, joined by commas or repeated."""
-    return option(*flags, help=help, panel=panel, callback=split_commas, **{"metavar": "LIST", **settings})
+def number_or(*words: str) -> Callable[[str], float | str]:
+    """Return a parser of a number or one of some words."""
+
+    def parse(text: str) -> float | str:
+        try:
+            return text if text in words else float(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected a number or {', '.join(words)}, got {text!r}") from None
+
+    return parse
 
 
-JSON = option("--json", help="Also write the results as JSON to this file; - for stdout, all else then goes to stderr.")
-KEEP = option("--keep", default=False, help="Also save the results with the model, which must be a folder.")
-SEED = option("--seed", help="Random seed (default: 0).")
-BATCH_SIZE = option("--batch-size", help="Maximum batch size (default: chosen for the device).")
-SKIP_BAD_LINES = option("--skip-bad-lines", default=False, help="Skip faulty lines, and list them in a warning.")
-OVERWRITE = option("--overwrite", default=False, help="Replace an earlier result.")
-MEMORY_MIB = option("--memory-mib", help="Memory for a block of the search (default: 256).")
-NEIGHBORS = option("--k", help="Number of neighbors that make up a sentence's neighborhood (default: 4).")
-MARGIN = option("--margin", help="How a cosine is compared with those of the neighbors (default: ratio).")
-RETRIEVAL = option("--retrieval", help="Which candidates are chosen (default: max).")
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that were set; the library's defaults hold for the others."""
+    return {name: value for name, value in options.items() if value is not None}
 
 
-def write_results(context: typer.Context, content: Any) -> None:
-    """Write ``content`` to the file of ``--json``, or to stdout for ``-``."""
-    path = context.params["json"]
-    if path == Path("-"):
-        print(json_module.dumps(content, ensure_ascii=False, indent=2), file=context.obj.stdout)
-    elif path is not None:
-        from st_xling.utils.io import write_json
-
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_json(path, content)
+@cache
+def command_of(kind: Any) -> Any:
+    """Return a command of typer whose parameters are the fields of a dataclass, and which returns one."""
+    maker = typer.Typer(add_completion=False)
+    maker.command()(kind)
+    return typer.main.get_command(maker)
 
 
-def print_results(context: typer.Context, name: str, content: Any, signature: str, table: str) -> None:
-    """Print a table of results with its signature, and write the results as JSON."""
-    print(table, signature, sep="\n")
-    write_results(context, {name: content, "signature": signature})
+def options_of(context: typer.Context, kind: Callable[..., Options]) -> Options:
+    """Return the values of a dataclass of options, see :func:`~st_xling.cli.app.with_options`."""
+    command = command_of(kind)
+    return command.callback(**{each.name: context.params[each.name] for each in command.params})
 
 
-def print_report(context: typer.Context, report: Any, summary: str) -> dict[str, Any]:
-    """Print the lines of a report and its signature, to stderr if stdout has the results, and write it as JSON.
+@dataclass(frozen=True)
+class JsonOption:
+    """An option of every command."""
 
-    Returns:
-        The content of the JSON.
-    """
-    out = context.params["out"]
-    for line in [*report.lines(), f"{summary}: {out}", report.signature]:
-        print(line, file=sys.stderr if out == "-" else sys.stdout)
-    content = {str(context.info_name): report.as_dict(), "signature": report.signature}
-    if context.params["json"] or context.params.get("push_dataset"):
-        from st_xling.hub.card import shown_command
-
-        content["command"] = shown_command(context.obj.line)
-    write_results(context, content)
-    return content
+    json: Path | None = option(
+        "--json", "Also write the results as JSON to this file; - for stdout, all else then goes to stderr."
+    )
 
 
-@contextmanager
-def resumable(can_resume: bool = True) -> Iterator[None]:
-    """Tell how to resume when the block is interrupted."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if can_resume:
-            print("\nRun the same command again to resume.", file=sys.stderr)
-        raise
-
-
-@contextmanager
-def output(context: typer.Context) -> Iterator[Any]:
-    """Return ``--out`` as the library takes it; when the block is interrupted, tell how to resume."""
-    out = context.params["out"]
-    with resumable(out != "-" or context.params["work"] is not None):
-        yield sys.stdout.buffer if out == "-" else Path(out)
+SEED = option("--seed", "Random seed (default: 0).")
+BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).")
+SKIP_BAD_LINES = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.")
+OVERWRITE = flag("--overwrite", "Replace an earlier result.")
+KEEP = flag("--keep", "Also save the results with the model, which must be a folder.")
+MEMORY_MIB = search_option("--memory-mib", "Memory for a block of the search (default: 256).")
+NEIGHBORS = search_option("--k", "Number of neighbors that make up a sentence's neighborhood (default: 4).")
+MARGIN = search_option("--margin", "How a cosine is compared with those of the neighbors (default: ratio).")
+RETRIEVAL = search_option("--retrieval", "Which candidates are chosen (default: max).")
+WORK = option(
+    "--work DIR",
+    "Work folder, kept at the end, to try other thresholds or filters (default: OUT.work, which is removed).",
+)

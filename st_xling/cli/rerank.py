@@ -2,50 +2,39 @@
 
 from __future__ import annotations
 
-import json as json_module
-from pathlib import Path
-from typing import Literal
-
 import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import Command, app
-from st_xling.cli.model_options import load_cross_encoder, load_model
-from st_xling.cli.options import argument, given, option, output, print_report, write_results
-from st_xling.utils.choices import Autocast, Backend, Dtype, Pooling
+from st_xling.cli.app import app, with_options
+from st_xling.cli.model_options import (
+    EncoderOptions,
+    LoadOptions,
+    ScoringOptions,
+    embedding_options,
+    load_cross_encoder,
+)
+from st_xling.cli.options import argument, given, option, options_of, required
+from st_xling.cli.results import output, print_report, write_results
 
 MAX_SHOWN_CHARS = 90
 
 
-@app.command("rerank", cls=Command)
+@app.command("rerank", cls=with_options(ScoringOptions, LoadOptions))
 def rerank(
     context: typer.Context,
-    model: str = argument("MODEL", "Cross-encoder: Hub id or folder.", default=...),
-    queries: str = option(
-        "--queries", metavar="FILE", default=..., help="Queries: JSON lines or TSV, also compressed."
-    ),
-    passages: str = option("--passages", metavar="FILE", default=..., help="Passages: JSON lines or TSV."),
-    out: str = option("--out", metavar="FILE", default=..., help="File of the ranked passages, or - for stdout."),
+    model: str = model_opts.CROSS_ENCODER,
+    queries: str = required("--queries FILE", "Queries: JSON lines or TSV, also compressed."),
+    passages: str = required("--passages FILE", "Passages: JSON lines or TSV."),
+    out: str = required("--out FILE", "File of the ranked passages, or - for stdout."),
     candidates: str | None = option(
-        "--candidates",
-        metavar="FILE",
-        help="Result of a first stage: TREC's run format, or JSON lines with query_id and passage_id or "
-        "passage_ids (default: every passage for every query).",
+        "--candidates FILE",
+        "Result of a first stage: TREC's run format, or JSON lines with query_id and passage_id or passage_ids "
+        "(default: every passage for every query).",
     ),
-    top_k: int | None = option("--top-k", help="Passages written per query (default: all)."),
+    top_k: int | None = option("--top-k", "Passages written per query (default: all)."),
     overwrite: bool = opts.OVERWRITE,
-    work: str | None = option(
-        "--work", metavar="DIR", help="Work folder, kept at the end (default: OUT.work, which is removed)."
-    ),
-    json: Path | None = opts.JSON,
-    token_budget: int | None = model_opts.TOKEN_BUDGET,
-    autocast: Autocast | None = model_opts.AUTOCAST,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+    work: str | None = opts.WORK,
 ) -> None:
     """Rank passages for queries by a cross-encoder.
 
@@ -61,8 +50,8 @@ def rerank(
     """
     from st_xling.reranking import rerank_texts
 
-    cross_encoder = load_cross_encoder(context)
-    with output(context) as opened:
+    cross_encoder = load_cross_encoder(context, model)
+    with output(out, work) as opened:
         report = rerank_texts(
             cross_encoder,
             queries,
@@ -70,44 +59,25 @@ def rerank(
             opened,
             candidates=candidates,
             top_k=top_k,
-            token_budget=token_budget,
-            autocast=autocast,
-            device=device,
+            device=options_of(context, LoadOptions).device,
             work=work,
             progress=True,
+            **vars(options_of(context, ScoringOptions)),
         )
     print_report(context, report, f"{report.passages:,} passages for {report.queries:,} queries")
 
 
-@app.command("search", cls=Command)
+@app.command("search", cls=with_options(ScoringOptions, EncoderOptions))
 def search(
     context: typer.Context,
-    query: list[str] = argument("QUERY", "Queries in any language of the models.", default=...),
-    model: str = option("--model", metavar="MODEL", default=..., help="Encoder that made the store: Hub id or folder."),
-    store: str = option(
-        "--store", metavar="STORE", default=..., help="Store of the passages, of st-xling encode, or .npy file."
-    ),
-    passages: str = option("--passages", metavar="FILE", default=..., help="The passages: JSON lines or TSV."),
-    reranker: str | None = option(
-        "--reranker", metavar="MODEL", help="Cross-encoder that orders the passages (default: none)."
-    ),
-    top_k: int | None = option("--top-k", help="Passages shown per query (default: 10)."),
-    max_candidates: int | None = option("--max-candidates", help="Passages re-ranked per query (default: 100)."),
-    format: Literal["table", "jsonl"] = option("--format", default="table", help="Format of the output."),
+    query: list[str] = argument("QUERY", "Queries in any language of the models."),
+    model: str = required("--model MODEL", "Encoder that made the store: Hub id or folder."),
+    store: str = required("--store STORE", "Store of the passages, of st-xling encode, or .npy file."),
+    passages: str = required("--passages FILE", "The passages: JSON lines or TSV."),
+    reranker: str | None = option("--reranker MODEL", "Cross-encoder that orders the passages (default: none)."),
+    top_k: int | None = option("--top-k", "Passages shown per query (default: 10)."),
+    max_candidates: int | None = option("--max-candidates", "Passages re-ranked per query (default: 100)."),
     memory_mib: int | None = opts.MEMORY_MIB,
-    json: Path | None = opts.JSON,
-    token_budget: int | None = model_opts.TOKEN_BUDGET,
-    autocast: Autocast | None = model_opts.AUTOCAST,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Search passages of several languages, in two stages.
 
@@ -121,30 +91,23 @@ def search(
     The store has a row for each line of the passages, {"id": ..., "text": ..., "language": ...}. A missing language is
     identified, and shown with a question mark.
     """
-    from st_xling.models.view import prompt_text
     from st_xling.reranking import search_texts
 
-    encoder = load_model(context, without=("prompt", "prompt_name"))
+    embedding = embedding_options(context, model)
     results = search_texts(
         query,
-        encoder,
+        embedding.pop("model"),
         store,
         passages,
         reranker=reranker,
-        prompt=prompt_text(encoder, prompt, prompt_name),
-        token_budget=token_budget,
-        autocast=autocast,
-        device=device,
         progress=True,
+        **vars(options_of(context, ScoringOptions)),
+        **embedding,
         **given(top_k=top_k, candidates=max_candidates, memory_mib=memory_mib),
     )
     found = [{"query": each, "hits": [hit.as_dict() for hit in hits]} for each, hits in zip(query, results)]
     write_results(context, {"search": found})
     for each, hits in zip(query, results):
-        if format == "jsonl":
-            for hit in hits:
-                print(json_module.dumps({"query": each, **hit.as_dict()}, ensure_ascii=False))
-            continue
         print(each)
         width = max([2, *(len(hit.passage_id) for hit in hits)])
         for hit in hits:

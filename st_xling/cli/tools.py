@@ -1,35 +1,56 @@
-"""``st-xling demo``, ``leak``, ``slim``, ``postprocess`` and ``reproduce``."""
+"""``st-xling demo``, ``leak``, ``slim``, ``postprocess``, ``reproduce``, ``card`` and ``push``."""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import Command, app
-from st_xling.cli.keep import update_model_card
-from st_xling.cli.model_options import CENTERS, model_options
-from st_xling.cli.options import argument, given, listed, numbers, option, write_results
-from st_xling.utils.choices import Backend, Dtype, Pooling
+from st_xling.cli.app import Command, app, with_options
+from st_xling.cli.model_options import CENTERS, EncoderOptions
+from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
+from st_xling.cli.results import update_model_card, write_results
 
-ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.", default=...)
-NEW_FOLDER = option("--out", metavar="DIR", default=..., help="Folder of the new model.")
+ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.")
+TEXTS, DATASET = "Texts of the card", "For a file of pairs"
+
+
+@dataclass(frozen=True)
+class NewModelOptions:
+    """Options of ``slim`` and ``postprocess``, by the names of the library's parameters."""
+
+    out: str = required("--out DIR", "Folder of the new model.")
+    skip_bad_lines: bool = opts.SKIP_BAD_LINES
+    batch_size: int | None = opts.BATCH_SIZE
+    overwrite: bool = opts.OVERWRITE
+
+
+def _new_model(context: typer.Context) -> dict[str, Any]:
+    """Return the arguments of functions that save a model made of another."""
+    from st_xling.hub.card import shown_command
+
+    return {
+        **vars(options_of(context, NewModelOptions)),
+        **options_of(context, EncoderOptions).given(),
+        "progress": True,
+        "command": shown_command(context.obj.line),
+        "complete": lambda folder: update_model_card(folder, is_new=True),
+    }
 
 
 @app.command("demo", cls=Command)
 def demo(
     context: typer.Context,
-    out: Path = option(
-        "--out", metavar="DIR", default=Path("xling-demo"), help="Folder for the model (default: xling-demo)."
-    ),
-    seed: int = option("--seed", default=0, help="Seed of text, weights and training (default: 0)."),
+    out: Path = option("--out DIR", "Folder for the model (default: xling-demo).", default=Path("xling-demo")),
+    seed: int = option("--seed", "Seed of text, weights and training (default: 0).", default=0),
     overwrite: bool = opts.OVERWRITE,
-    json: Path | None = opts.JSON,
 ) -> None:
     """Train, evaluate and use a tiny encoder, offline, in a few minutes.
 
@@ -53,20 +74,15 @@ def demo(
 @app.command("leak", cls=Command)
 def leak(
     context: typer.Context,
-    train: list[str] = option(
-        "--train", metavar="SPEC", default=..., help="Training text, as train --data takes it (repeatable)."
-    ),
-    eval: list[str] = option(
-        "--eval",
-        metavar="EVAL",
-        default=...,
-        help="Parallel text, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… "
-        "(its test split) (repeatable).",
+    train: list[str] = required("--train SPEC", "Training text, as train --data takes it (repeatable)."),
+    eval: list[str] = required(
+        "--eval EVAL",
+        "Parallel text, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… (its test "
+        "split) (repeatable).",
     ),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    stream: bool = option("--stream", default=False, help="Read --train as needed, for more than fits into memory."),
-    fail_on_leak: bool = option("--fail-on-leak", default=False, help="Exit with status 2 if any text is shared."),
-    json: Path | None = opts.JSON,
+    stream: bool = flag("--stream", "Read --train as needed, for more than fits into memory."),
+    fail_on_leak: bool = flag("--fail-on-leak", "Exit with status 2 if any text is shared."),
 ) -> None:
     """Look for evaluation text in training data.
 
@@ -88,41 +104,17 @@ def leak(
         refuse_leaks(report)
 
 
-@app.command("slim", cls=Command)
+@app.command("slim", cls=with_options(NewModelOptions, EncoderOptions))
 def slim(
     context: typer.Context,
     model: str = ENCODER,
-    languages: list[str] = listed("--languages", default=..., help="Languages that the model keeps, such as de,en."),
-    data: list[str] = option(
-        "--data",
-        metavar="SPEC",
-        default=...,
-        help="Text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable).",
+    languages: list[str] = listed("--languages", "Languages that the model keeps, such as de,en.", default=...),
+    data: list[str] = required(
+        "--data SPEC", "Text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."
     ),
-    out: str = NEW_FOLDER,
-    keep_words: list[str] | None = option(
-        "--keep-words",
-        metavar="WORDS|FILE",
-        help="Words, or a file of them, a line each, whose tokens are kept (repeatable).",
-    ),
-    min_count: int | None = option("--min-count", help="Drop tokens that occur less often (default: 1)."),
-    parity: list[str] | None = option("--parity", metavar="SPEC", help="Also compare on this text (repeatable)."),
-    parity_rows: int | None = option("--parity-rows", help="Number of texts or pairs to compare (default: 500)."),
-    seed: int | None = opts.SEED,
-    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = opts.BATCH_SIZE,
-    overwrite: bool = opts.OVERWRITE,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+    min_count: int | None = option("--min-count", "Drop tokens that occur less often (default: 1)."),
+    parity: list[str] | None = option("--parity SPEC", "Also compare on this text (repeatable)."),
+    parity_rows: int | None = option("--parity-rows", "Number of texts or pairs to compare (default: 500)."),
 ) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -134,79 +126,40 @@ def slim(
       st-xling slim intfloat/multilingual-e5-small --languages de,en --data de-en=pairs.tsv --out small
       st-xling slim my-encoder --languages de,en --data de=news.de.txt.gz --data en=news.en.txt.gz --min-count 2 \\
           --out small
-      st-xling slim my-encoder --languages de,en --data phrasebook:de --layer 2 --keep-words 'Zürich' --out small
+      st-xling slim my-encoder --languages de,en --data phrasebook:de --layer 2 --out small
 
     Text is parallel as train takes it, a text a line, or JSON lines with "text". Use much of it, of many kinds: tokens
     that do not occur in it are removed, and words that need them are spelled in smaller pieces.
     """
-    from st_xling.data.check import FaultLog, numbered_lines
-    from st_xling.hub.card import shown_command
     from st_xling.models.slim import slim_model
 
-    keep: list[str] = []
-    for each in keep_words or ():
-        if not Path(each).is_file():
-            keep.append(each)
-            continue
-        faults = FaultLog(can_skip=False, what="words")
-        keep += [line for _, line in numbered_lines(each, faults) if line]
-        faults.finalize()
     report = slim_model(
         model,
         data,
-        out,
         languages=languages or (),
         parity_texts=parity or (),
-        keep=keep,
-        skip_bad_lines=skip_bad_lines,
-        overwrite=overwrite,
-        batch_size=batch_size,
-        progress=True,
-        command=shown_command(context.obj.line),
-        complete=lambda folder: update_model_card(folder, is_new=True),
-        **given(parity_rows=parity_rows, min_count=min_count, seed=seed),
-        **model_options(context),
+        **given(parity_rows=parity_rows, min_count=min_count),
+        **_new_model(context),
     )
     print(report.table())
     write_results(context, {"slim": report.content})
 
 
-@app.command("postprocess", cls=Command)
+@app.command("postprocess", cls=with_options(NewModelOptions, EncoderOptions))
 def postprocess(
     context: typer.Context,
     model: str = ENCODER,
-    data: list[str] = option(
-        "--data", metavar="SPEC", default=..., help="Parallel text; 2 % to a fifth of it is held out (repeatable)."
-    ),
-    out: str = NEW_FOLDER,
+    data: list[str] = required("--data SPEC", "Parallel text; 2 % to a fifth of it is held out (repeatable)."),
     center: model_opts.CenterBy | None = option(
         "--center",
-        help="Subtract one mean of all languages, or each language's own, which encode(texts, task='de') takes "
-        "(default: as the model has).",
+        "Subtract one mean of all languages, or each language's own, which encode(texts, task='de') takes (default: as "
+        "the model has).",
     ),
-    remove_languages: bool = option(
-        "--remove-languages", default=False, help="Remove the directions in which the languages' means differ."
-    ),
-    whiten: bool = option("--whiten", default=False, help="Scale all directions to equal variance."),
-    dim: int | None = option("--dim", help="Number of dimensions to keep, those of most variance."),
-    int8: bool = option(
-        "--int8", default=False, help="Also write int8_ranges.json, for quantize_embeddings of sentence-transformers."
-    ),
-    eval: list[str] | None = option("--eval", metavar="SPEC", help="Evaluate on these pairs instead (repeatable)."),
-    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
-    batch_size: int | None = opts.BATCH_SIZE,
-    overwrite: bool = opts.OVERWRITE,
-    json: Path | None = opts.JSON,
-    prompt: str | None = model_opts.PROMPT,
-    prompt_name: str | None = model_opts.PROMPT_NAME,
-    device: str | None = model_opts.DEVICE,
-    dtype: Dtype | None = model_opts.DTYPE,
-    layer: int | None = model_opts.LAYER,
-    pooling: Pooling | None = model_opts.POOLING,
-    truncate_dim: int | None = model_opts.TRUNCATE_DIM,
-    backend: Backend | None = model_opts.BACKEND,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
+    remove_languages: bool = flag("--remove-languages", "Remove the directions in which the languages' means differ."),
+    whiten: bool = flag("--whiten", "Scale all directions to equal variance."),
+    dim: int | None = option("--dim", "Number of dimensions to keep, those of most variance."),
+    int8: bool = flag("--int8", "Also write int8_ranges.json, for quantize_embeddings of sentence-transformers."),
+    eval: list[str] | None = option("--eval SPEC", "Evaluate on these pairs instead (repeatable)."),
 ) -> None:
     """Fit centering, removal of languages, whitening, fewer dimensions or int8 on text.
 
@@ -219,25 +172,17 @@ def postprocess(
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
     from st_xling.evaluation import postprocess as fit_steps
-    from st_xling.hub.card import shown_command
 
     report = fit_steps(
         model,
         data,
-        out,
         center=None if center is None else CENTERS[center],
         remove_languages=remove_languages,
         whiten=whiten,
         dim=dim,
         int8=int8,
         evaluate_on=eval or (),
-        skip_bad_lines=skip_bad_lines,
-        overwrite=overwrite,
-        batch_size=batch_size,
-        progress=True,
-        command=shown_command(context.obj.line),
-        complete=lambda folder: update_model_card(folder, is_new=True),
-        **model_options(context),
+        **_new_model(context),
     )
     print(report.table(), report.content["signature"], sep="\n")
     write_results(context, {"postprocess": report.content})
@@ -250,39 +195,35 @@ def reproduce(
         "PAPER",
         "dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al. 2023), xpr (Chen et "
         "al. 2020), or a YAML file of the same form.",
-        default=...,
     ),
-    table: list[str] | None = argument("TABLE", "Number in the paper, such as 1 or 'figure 4' (default: all)."),
+    table: list[str] | None = argument(
+        "TABLE", "Number in the paper, such as 1 or 'figure 4' (default: all).", default=None
+    ),
     scale: Literal["tiny", "small", "paper"] = option(
         "--scale",
+        "tiny: the phrasebook, to see that all runs; small: real text on two cores; paper: the paper's own setting, "
+        "for GPUs (default: tiny).",
         default="tiny",
-        help="tiny: the phrasebook, to see that all runs; small: real text on two cores; paper: the paper's own "
-        "setting, for GPUs (default: tiny).",
     ),
     model: str | None = option(
-        "--model",
-        metavar="MODEL",
-        help="Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked words alone "
-        "(default below paper scale); e5-small: the first four layers of multilingual-e5-small, its vocabulary "
-        "cut; e5-12: all twelve.",
+        "--model MODEL",
+        "Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked words alone (default "
+        "below paper scale); e5-small: the first four layers of multilingual-e5-small, its vocabulary cut; e5-12: all "
+        "twelve.",
     ),
     precision: Literal["bf16", "fp32"] | None = option(
-        "--precision", help="Type of numbers (default: bf16 where the scale and the processor have it)."
+        "--precision", "Type of numbers (default: bf16 where the scale and the processor have it)."
     ),
-    seeds: list[str] | None = option("--seeds", metavar="LIST", help="A run each, such as 0,1,2 (default: 0)."),
+    seeds: list[str] | None = option("--seeds LIST", "A run each, such as 0,1,2 (default: 0).", callback=whole_numbers),
     rows: list[str] | None = option(
-        "--rows", metavar="LABEL...", help="Only these rows, such as TR DAP; 'TR*' is all that begin with TR."
+        "--rows LABEL...", "Only these rows, such as TR DAP; 'TR*' is all that begin with TR."
     ),
-    data: str | None = option("--data", metavar="DIR", help="Folder of the data (default: $ST_XLING_DATA)."),
+    data: str | None = option("--data DIR", "Folder of the data (default: $ST_XLING_DATA)."),
     out: Path = option(
-        "--out",
-        metavar="DIR",
-        default=Path("xling-reproduce"),
-        help="Folder of models, results and tables (default: xling-reproduce).",
+        "--out DIR", "Folder of models, results and tables (default: xling-reproduce).", default=Path("xling-reproduce")
     ),
-    jobs: int = option("--jobs", default=1, help="Number of steps at a time (default: 1)."),
+    jobs: int = option("--jobs", "Number of steps at a time (default: 1).", default=1),
     overwrite: bool = opts.OVERWRITE,
-    json: Path | None = opts.JSON,
 ) -> None:
     """Reproduce a paper's tables, next to the paper's own values.
 
@@ -299,7 +240,7 @@ def reproduce(
     """
     from st_xling.reproduce.paper import load_paper
 
-    runs = numbers("--seeds", seeds) or [0]
+    runs = [*map(int, seeds or ["0"])]
     loaded = load_paper(paper, table or [], rows=rows or (), scale=scale, model=model, seeds=runs, precision=precision)
     # Only now what needs torch: errors of names are told at once.
     from st_xling.reproduce import reproduce as run
@@ -312,3 +253,161 @@ def reproduce(
     if results["failed"]:
         lines = "\n".join(f"  {name}: {why}" for name, why in results["failed"].items())
         raise ValueError(f"{len(results['failed'])} steps failed; run the same command to try them again:\n{lines}")
+
+
+@app.command("card", cls=Command)
+def card(
+    context: typer.Context,
+    model: Path = argument("MODEL", "Folder of the model."),
+    license: str | None = option("--license ID", "License, as the Hub spells it: apache-2.0, cc-by-4.0, …"),
+    license_name: str | None = option("--license-name", "With --license other: its name."),
+    license_link: str | None = option("--license-link", "With --license other: its address."),
+    data_license: list[str] | None = option("--data-license NAME=ID", "License of a training data set (repeatable)."),
+    repo: str | None = option("--repo OWNER/NAME", "Repository of the model on the Hub."),
+    languages: list[str] | None = listed("--languages", "Codes, such as de,fr,en (default: those of the data)."),
+    base_model: str | None = option("--base-model ID", "Hub id of the model that training started from."),
+    title: str | None = option("--title", "Name of the model.", panel=TEXTS),
+    intended_use: str | None = option("--intended-use", "Intended use, above the limits.", panel=TEXTS),
+    limits: str | None = option("--limits", "Instead of the generated ones.", panel=TEXTS),
+    author: list[str] | None = option("--author", "Author of the model (repeatable).", panel=TEXTS),
+    citation: str | None = option("--citation FILE", "BibTeX of the model.", panel=TEXTS),
+) -> None:
+    """Write a model's card: results, commands, data, pictures.
+
+    Writes README.md into a model's folder, as the Hub reads it.
+
+    \b
+    examples:
+      st-xling card my-encoder --license apache-2.0 --data-license de-en=cc-by-2.0
+      st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only."
+
+    The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
+    --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
+    """
+    _check_folder(model)
+    from st_xling.hub.card import CardOptions, write_card
+
+    licenses = {}
+    for text in data_license or ():
+        name, equals, each = text.rpartition("=")
+        if not equals or not name:
+            raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {text!r}.")
+        licenses[name] = each
+    options = CardOptions(
+        license=license,
+        license_name=license_name,
+        license_link=license_link,
+        title=title,
+        base_model=base_model,
+        intended_use=intended_use,
+        limits=limits,
+        repo_id=repo,
+        data_licenses=licenses,
+        # An empty list means that there are none; None leaves them to the training data.
+        languages=None if context.params["languages"] is None else tuple(languages or ()),
+        authors=tuple(filter(None, author)) if author else None,
+        citation=citation and Path(citation).read_text(encoding="utf-8"),
+    )
+    path = write_card(model, options=options)
+    print(f"the card is {path}")
+    write_results(context, {"card": {"path": str(path)}})
+
+
+@app.command("push", cls=Command)
+def push(
+    context: typer.Context,
+    model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set."),
+    repo: str = argument("REPO", "user/name on the Hub, created if missing."),
+    # Unset is not public: an organization may make its repositories private by default.
+    private: bool | None = option("--private", "Make the repository private."),
+    revision: str | None = option("--revision BRANCH", "Branch to push to, created from main if missing."),
+    dry_run: bool = flag(
+        "--dry-run",
+        "Only list the files that would be published, or print the card of a data set, without any request.",
+    ),
+    source_language: str | None = option(
+        "--source-language CODE", "Language of the sources, such as de.", panel=DATASET
+    ),
+    target_language: str | None = option(
+        "--target-language CODE", "Language of the targets, such as en.", panel=DATASET
+    ),
+    license: str | None = option("--license ID", "License of the pairs.", panel=DATASET),
+    results: Path | None = option(
+        "--results FILE", "What mine, score or align-documents wrote with --json.", panel=DATASET
+    ),
+    overwrite: bool = flag("--overwrite", "Replace a data set that is there.", panel=DATASET),
+) -> None:
+    """Publish a model, or a data set of pairs, on the Hub.
+
+    Publishes a model with its card, results, thresholds and pictures in one commit. Log in first: hf auth login.
+
+    \b
+    examples:
+      st-xling push my-encoder user/my-encoder --dry-run
+      st-xling push my-encoder user/my-encoder --private
+      st-xling push pairs.tsv user/pairs --source-language de --target-language en --license cc-by-4.0
+
+    A file of pairs becomes Parquet, with a card that has its languages, size, a histogram of the scores and pairs drawn
+    at random; --results adds the model, threshold, filters and command that made it. load_dataset and train --data read
+    such a data set.
+    """
+    if model.is_file():
+        if revision:
+            raise ValueError("--revision is for models; omit it for a file of pairs.")
+        if not (source_language and target_language and license):
+            raise ValueError("a data set needs --source-language, --target-language and --license.")
+        from st_xling.hub.dataset import push_dataset
+
+        dataset = push_dataset(
+            model,
+            repo,
+            source_language=source_language,
+            target_language=target_language,
+            license=license,
+            results=results,
+            private=private,
+            overwrite=overwrite,
+            dry_run=dry_run,
+        )
+        if dataset.url is None:
+            print(dataset.card)
+            print(f"would go to {dataset.repo_id}: {dataset.rows:,} pairs")
+        else:
+            print(f"{dataset.rows:,} pairs are in {dataset.repo_id}", file=sys.stderr)
+            print(dataset.url)
+        write_results(context, {"push": dataclasses.asdict(dataset)})
+        return
+    _check_folder(model)
+    from st_xling.hub.push import push_model
+
+    report = push_model(model, repo, private=private, revision=revision, dry_run=dry_run)
+    if report.url is None:
+        width = max(len(file.path) for file in report.files)
+        for file in report.files:
+            print(f"{file.path:<{width}}  {_size(file.size):>9}")
+        print(f"would go to {report.repo_id}: {len(report.files)} files, {_size(report.size)}")
+    else:
+        print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
+        print(report.url)
+    write_results(context, {"push": dataclasses.asdict(report)})
+
+
+def _check_folder(model: Path) -> None:
+    """Raise ``ValueError`` if there is no such folder, before torch is imported."""
+    if not model.is_dir():
+        raise ValueError(f"expected the folder of a model: there is no folder {model}; give one, such as a copy.")
+
+
+def _size(count: int) -> str:
+    """Format a number of bytes.
+
+    Example:
+        >>> _size(2048)
+        '2.0 KiB'
+    """
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -54,26 +54,11 @@ def run(name: str, words: list[str], folder: Path) -> dict[str, Any]:
 
 def machine(threads: int) -> dict[str, Any]:
     """Description of this machine, with versions."""
-    facts = {**machine_facts(), "threads": threads, "bfloat16": cpu_has_bfloat16()}
+    facts = {**machine_facts(), "threads": threads, "bfloat16": cpu_has_bfloat16(), "st-xling": __version__}
     for name in ("faiss-cpu", "faiss-gpu", "faiss"):
         with suppress(metadata.PackageNotFoundError):
             facts["versions"]["faiss"] = metadata.version(name)
-    return facts
-
-
-def described(facts: dict[str, Any]) -> str:
-    """A machine in a line."""
-    bfloat16 = {True: ["with bfloat16"], False: ["without bfloat16"], None: []}[facts["bfloat16"]]
-    parts = [
-        facts.get("processor", "unknown processor"),
-        f"{facts['cores']} cores, {facts['threads']} of them used",
-        *bfloat16,
-        f"{facts['memory_gib']:g} GiB",
-        ", ".join(facts.get("accelerators", [])) or "no accelerator",
-    ]
-    versions = ", ".join(f"{name} {version}" for name, version in facts["versions"].items())
-    encoder = f"; encoder {encoder_name()}" if encoder_name() else ""
-    return f"{', '.join(parts)}; {versions}; st-xling {__version__}{encoder}"
+    return {**facts, "encoder": encoder_name()}
 
 
 def main() -> int:
@@ -104,7 +89,7 @@ def main() -> int:
         for number, name in enumerate(names := options.names or list(known), 1):
             log(f"{number}/{len(names)} {name}")
             results[name] = run(name, words, Path(folder))
-    print(described(facts))
+    print("; ".join(f"{name}: {fact}" for name, fact in facts.items()))
     if options.quick:
         print("Quick: toy sizes, which show that all run. THE FIGURES SAY NOTHING.")
     rows = {name: result.get("ratios") or result["failed"] for name, result in results.items()}

@@ -16,13 +16,11 @@ noise           the target's words in any order, a fifth of their letters others
 ==============  ========================================================================
 
 ``st-xling score`` filters it in several ways. The threshold of the margin is the best by F1 on every second line;
-precision and recall, in the notes, are those on the other lines. Time is that of the whole call. What is removed of
-each kind is logged.
+precision and recall, in the notes, are those on the other lines. Time is that of the whole call.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import re
 import tempfile
@@ -35,8 +33,7 @@ import numpy as np
 from sentence_transformers import SentenceTransformer
 
 from st_xling.mining import FilterOptions, best_threshold, score_texts
-from st_xling.utils.tables import format_table
-from tests.benchmarks.measure import Ratio, Run, encoder_folder, log, main, parallel
+from tests.benchmarks.measure import Ratio, Run, encoder_folder, main, parallel
 
 SOUND, DEFECTS = "sound", ("misaligned", "truncated", "cut", "added", "wrong language", "numbers", "near copy", "noise")
 OFF = FilterOptions(disable=["all"])
@@ -106,42 +103,30 @@ def measure(
         "filters first": {"filters": filters, "filter_first": True},
     }
     sound, tuned = np.array([defect == SOUND for defect in defects]), np.arange(len(pairs)) % 2 == 0
-    removed: dict[str, np.ndarray] = {}
     seconds: dict[str, float] = {}
     with tempfile.TemporaryDirectory() as folder:
-        path, out, rejects = (Path(folder) / name for name in ("pairs.tsv", "scored.tsv", "rejects.jsonl"))
-        path.write_text("".join(f"{one}\t{two}\t{row}\n" for row, (one, two) in enumerate(pairs)), encoding="utf-8")
+        path, out = Path(folder, "pairs.tsv"), Path(folder, "scored.tsv")
+        path.write_text("".join(f"{one}\t{two}\n" for one, two in pairs), encoding="utf-8")
         for way, options in ways.items():
             report: list[Any] = []
-            call = partial(score_texts, path, out, model=encoder, prompt=prompt, rejects=rejects, **options)
+            call = partial(score_texts, path, out, model=encoder, prompt=prompt, **options)
             seconds[way] = run.seconds(lambda: report.append(call()))  # noqa: B023
             scores = np.full(len(pairs), -np.inf)
-            for line in out.read_text(encoding="utf-8").splitlines():
-                score, *_, row = line.split("\t")
-                scores[int(row)] = float(score)
-            for line in rejects.read_text(encoding="utf-8").splitlines():
-                record = json.loads(line)
-                if way == "filters, after the score":
-                    of_reason = removed.setdefault(record["reason"], np.zeros(len(pairs), dtype=bool))
-                    of_reason[int(record["source_ids"][0]) - 1] = True
+            for line in out.read_text(encoding="utf-8").splitlines()[1:]:
+                score, number, *_ = line.split("\t")
+                scores[int(number) - 1] = float(score)
             chosen = tuned & np.isfinite(scores)
             threshold = best_threshold(scores[chosen], sound[chosen], int(sound[tuned].sum())).threshold
             found, truth = scores[~tuned] >= threshold, sound[~tuned]
             precision, recall = (found & truth).sum() / max(1, found.sum()), (found & truth).sum() / truth.sum()
             f1 = 2 * precision * recall / max(1e-9, precision + recall)
             if way == "score alone":
-                removed[way], f1_alone = scores < threshold, f1
+                f1_alone = f1
             early = sum(report[0].rejected.values()) if options.get("filter_first") else 0
             note = f"P {precision:.3f}, R {recall:.3f}, F1 {f1:.3f}; {1 - early / len(pairs):.0%} embedded"
             yield Ratio(f"{way}: time", "score alone", seconds[way] / seconds["score alone"], note=note)
             if way != "score alone":
                 yield Ratio(f"{way}: F1", "score alone", f1 / max(1e-9, f1_alone))
-    removed["all stages"] = scores < threshold
-    shares = []
-    for kind in sorted({*defects}):
-        of_kind = np.array([defect == kind for defect in defects])
-        shares.append([kind, *(f"{rows[of_kind].mean():.0%}" for rows in removed.values())])
-    log("\n" + format_table(["removed by", *removed], shares))
 
 
 if __name__ == "__main__":

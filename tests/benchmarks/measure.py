@@ -211,11 +211,11 @@ def resident() -> float:
     return pages * resource.getpagesize() / 2**20
 
 
-def peak(key: str = "VmHWM") -> float:
-    """The most MiB that this process has held; ``RssAnon``: what it holds now and is no file's."""
+def peak() -> float:
+    """The most MiB that this process has held."""
     # Not getrusage: a child begins with its parent's peak, and this parent holds models.
     status = Path("/proc/self/status").read_text(encoding="ascii")
-    return int(next(line for line in status.splitlines() if line.startswith(key)).split()[1]) / 2**10
+    return int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 2**10
 
 
 def data_folder() -> Path:

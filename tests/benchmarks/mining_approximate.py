@@ -8,8 +8,7 @@ Speed is in seconds of both directions and the making of the indexes; ``recall``
 ``--rows`` beyond theirs adds mixtures of two rows, the same two in both languages. Without files vectors are made up:
 topics, sentences around them, and translations near these; text is harder.
 
-Times are those of the sample times what it is of all; exact search is timed on 50,000 rows a side at most. ``--points``
-adds the measurements to a file of JSON lines, all of which ``--picture`` draws.
+Times are those of the sample times what it is of all; exact search is timed on 50,000 rows a side at most.
 
 Measured with multilingual-e5-small ("query: ", bfloat16) on 32,768 parallel sentences a side (11 languages, English),
 beyond these mixtures, dim 384, 2,048 sources, one thread of a busy machine, faiss-cpu 1.15.1, 20 (Flat, SQ8)
@@ -55,11 +54,8 @@ the first time from cold caches. Cells parted in this package, for both corpora 
 
 from __future__ import annotations
 
-import json
-import re
 import tempfile
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -75,18 +71,6 @@ from tests.benchmarks.measure import Ratio, Run, main
 
 # Rows of a side by which exact search is timed at most, and rows made up at a time.
 _TIMED, _ROWS_AT_ONCE = 50_000, 2**16
-
-
-@dataclass(frozen=True)
-class Point:
-    """One search, against the exact one, which takes so many seconds."""
-
-    rows: int
-    name: str
-    exact: float
-    seconds: float
-    recall: float
-    pairs: float
 
 
 def made_up(rows: int, seed: int, dim: int = 384) -> np.ndarray:
@@ -118,63 +102,6 @@ def read(path: Path, rows: int) -> np.ndarray:
     return result
 
 
-def points_of(
-    run: Run, source: np.ndarray, target: np.ndarray, indexes: list[str], options: dict[str, Any], sample: int
-) -> Iterator[Point]:
-    count = min(_TIMED, len(source)) * min(_TIMED, len(target))
-    in_all = run.seconds(lambda: find_neighbors(source[:_TIMED], target[:_TIMED], **options))
-    in_all *= len(source) * len(target) / count
-    picked = np.sort(np.random.default_rng(1).choice(len(source), sample, replace=False))
-    queries = CorpusMatrix(source[picked], "source", torch.device("cpu"))
-    corpus = CorpusMatrix(target, "target", torch.device("cpu"))
-    exact = Neighbors.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
-    translated = exact[:, 0] == picked
-    of: dict[str, Any] = {"memory_mib": options["memory_mib"], "progress": False}
-    made: dict[str, tuple[CandidateIndex, float]] = {}
-    for name in indexes:
-        index = CandidateIndex(name, corpus.dim)
-        if index.factory not in made:
-            to_make = run.seconds(partial(index.prepare, corpus, None, **of))
-            made[index.factory] = index, to_make
-        ready, to_make = made[index.factory]
-        ready.parameters, ready.candidates = index.parameters, index.candidates
-        ready.set_parameters()
-        keys: list[torch.Tensor] = []
-        search = partial(ready.search, queries, corpus, k=options["k"], **of)
-        to_search = run.seconds(lambda: keys.append(search()[0])) * len(source) / sample  # noqa: B023
-        found = Neighbors.from_keys(keys[0]).indices
-        best = float((found[:, 0] == exact[:, 0])[translated].mean())
-        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
-        yield Point(len(target), index.text, in_all, 2 * (to_make + to_search), recall, best)
-
-
-def draw(points: list[Point], path: Path) -> None:
-    from matplotlib import pyplot
-
-    sizes = sorted({point.rows for point in points})
-    size, shared = (1 + 3.6 * len(sizes), 6.4), {"sharex": True, "sharey": "row"}
-    figure, panels = pyplot.subplots(2, len(sizes), figsize=size, squeeze=False, layout="constrained", **shared)
-    names = {point: re.sub(r"IVF\d+", "IVF", point.name.partition("?")[0]) for point in points}
-    colors = dict(zip(dict.fromkeys(names.values()), pyplot.colormaps["tab10"].colors))
-    for column, rows in enumerate(sizes):
-        others = [point for point in points if point.rows == rows]
-        for axes, share in zip(panels[:, column], ("pairs", "recall")):
-            for name in dict.fromkeys(names[point] for point in others):
-                own = (point for point in others if names[point] == name)
-                curve = sorted((point.exact / point.seconds, getattr(point, share)) for point in own)
-                axes.plot(*zip(*curve), ".-", color=colors[name], label=name)
-            axes.axvline(4, color="grey", linewidth=0.8)
-            axes.axhline(0.99, color="grey", linewidth=0.8)
-            axes.set(xscale="log", xlabel="times as fast as exact search")
-            axes.xaxis.set(major_formatter="{x:g}", minor_formatter="")
-        panels[0, column].set_title(f"{rows:,} rows a side")
-    panels[0, 0].set_ylabel("pairs found")
-    panels[1, 0].set_ylabel("neighbors found")
-    lines = {line.get_label(): line for axes in panels[0] for line in axes.lines if line.get_label()[0] != "_"}
-    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4, fontsize=8)
-    figure.savefig(path, dpi=150)
-
-
 def measure(
     run: Run,
     *,
@@ -184,27 +111,33 @@ def measure(
     k: int = 4,
     index: tuple[str, ...] = (),
     sample: int = 2048,
-    points: Path | None = None,
-    picture: Path | None = None,
 ) -> Iterator[Ratio]:
     """``index``: factory strings, ``IVF*`` with the cells that the default has; without any, the default."""
     if (source is None) != (target is None):
         raise SystemExit("--source and --target go together")
     sides = [made_up(rows, n) if file is None else read(file, rows) for n, file in enumerate((source, target), 1)]
-    indexes = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
-    indexes = [name.replace("IVF*", f"IVF{default_cells(rows)}") for name in indexes]
-    found = []
-    for point in points_of(run, *sides, indexes, {"k": k, "memory_mib": 256}, min(sample, rows)):
-        found.append(point)
-        name, note = point.name.replace(".", ","), f"{point.seconds:.1f} by {point.exact:.1f} s; {rows:,} a side"
-        yield Ratio(f"{name}: speed", "exact", point.exact / point.seconds, note=note)
-        yield Ratio(f"{name}: pairs", "exact", point.pairs, note=f"recall {point.recall:.4f}")
-    if points is not None:
-        with points.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps(asdict(point)) + "\n" for point in found)
-        found = [Point(**json.loads(line)) for line in points.read_text(encoding="utf-8").splitlines()]
-    if picture is not None:
-        draw(found, picture)
+    names = list(index) or [default_factory(len(sides[1]), sides[1].shape[1])]
+    sample, options = min(sample, rows), {"k": k, "memory_mib": 256}
+    timed = [side[:_TIMED] for side in sides]
+    exact_seconds = run.seconds(lambda: find_neighbors(*timed, **options)) * (rows / len(timed[0])) ** 2
+    picked = np.sort(np.random.default_rng(1).choice(rows, sample, replace=False))
+    queries = CorpusMatrix(sides[0][picked], "source", torch.device("cpu"))
+    corpus = CorpusMatrix(sides[1], "target", torch.device("cpu"))
+    exact = Neighbors.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
+    translated = exact[:, 0] == picked
+    of: dict[str, Any] = {"memory_mib": 256, "progress": False}
+    for name in names:
+        chosen = CandidateIndex(name.replace("IVF*", f"IVF{default_cells(rows)}"), corpus.dim)
+        to_make = run.seconds(partial(chosen.prepare, corpus, None, **of))
+        keys: list[torch.Tensor] = []
+        search = partial(chosen.search, queries, corpus, k=k, **of)
+        to_search = run.seconds(lambda: keys.append(search()[0])) * rows / sample  # noqa: B023
+        found, seconds = Neighbors.from_keys(keys[0]).indices, 2 * (to_make + to_search)
+        label, note = chosen.text.replace(".", ","), f"{seconds:.1f} by {exact_seconds:.1f} s; {rows:,} a side"
+        yield Ratio(f"{label}: speed", "exact", exact_seconds / seconds, note=note)
+        best = float((found[:, 0] == exact[:, 0])[translated].mean())
+        recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())
+        yield Ratio(f"{label}: pairs", "exact", best, note=f"recall {recall:.4f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """From two texts and their ready embeddings to a file of pairs: ``st-xling mine`` by the two ways in common use.
 
 Text: the mining sets (test split) of the folder that ``ST_XLING_DATA`` names, each by itself and all as one.
-Embeddings: ``.npy`` files of float32, of ``--model``; without one made up, gold pairs near each other.
+Embeddings: ``.npy`` files of float32, made up, gold pairs near each other.
 
 The ways in common use share their algorithm: FAISS's flat index searched once in each direction, then margins and
 choice in Python loops. LASER's writes plain text; that of sentence-transformers' example, xz.
@@ -98,30 +98,20 @@ def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int
     return corpus.source, corpus.target, [(rows[0][one], rows[1][other]) for one, other in corpus.gold or []]
 
 
-def prepare(run: Run, folder: Path, model: str | None, sets: list[str]) -> int:
-    """Write text and embeddings of each set, and of all sets as one; returns the number of dimensions."""
-    encoder = None
-    if model:
-        from sentence_transformers import SentenceTransformer
-
-        encoder = SentenceTransformer(model)
-    dim = encoder.get_sentence_embedding_dimension() if encoder else DIM
+def prepare(run: Run, folder: Path, sets: list[str]) -> None:
+    """Write text and embeddings of each set, and of all sets as one."""
     for name in sets:
         *texts, gold = read(run, name)
-        if encoder is not None:
-            vectors = [encoder.encode(lines, batch_size=128, show_progress_bar=False) for lines in texts]
-        else:
-            random = np.random.default_rng(len(name) + ord(name[0]))
-            vectors = [random.standard_normal((len(lines), dim), dtype=np.float32) / 2 for lines in texts]
-            for one, other in gold:
-                vectors[1][other] += vectors[0][one]
+        random = np.random.default_rng(len(name) + ord(name[0]))
+        vectors = [random.standard_normal((len(lines), DIM), dtype=np.float32) / 2 for lines in texts]
+        for one, other in gold:
+            vectors[1][other] += vectors[0][one]
         for side, lines, some in zip(("source", "target"), texts, vectors):
             for label in (name, "all"):
                 with (folder / f"{label}.{side}").open("a", encoding="utf-8") as file:
                     file.writelines(f"{text}\n" for text in lines)
                 path = folder / f"{label}.{side}.npy"
                 np.save(path, np.concatenate([*([np.load(path)] if path.exists() else []), some]).astype(np.float32))
-    return int(dim)
 
 
 def _pairs(path: Path) -> set[tuple[str, ...]]:
@@ -141,16 +131,16 @@ def memory(folder: str, name: str, dim: int, way: str) -> float:
     return max(0.0, peak() - before)
 
 
-def measure(run: Run, *, model: str | None = None, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Ratio]:
+def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Ratio]:
     import faiss
 
     faiss.omp_set_num_threads(run.threads)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        dim = prepare(run, folder, model, [name for name in sets if name != "all"] if run.quick else [*SETS])
+        prepare(run, folder, [name for name in sets if name != "all"] if run.quick else [*SETS])
         for name in sets:
-            seconds = run.in_turn(ways(folder, name, dim))
-            mib = {way: apart(memory, place, name, dim, way) for way in (FILTERED, UNFILTERED, "LASER")}
+            seconds = run.in_turn(ways(folder, name, DIM))
+            mib = {way: apart(memory, place, name, DIM, way) for way in (FILTERED, UNFILTERED, "LASER")}
             rows = [(folder / f"{name}.{side}").read_bytes().count(b"\n") for side in ("source", "target")]
             ours, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
             for way in (UNFILTERED, FILTERED):

@@ -1,91 +1,25 @@
-"""What mining takes as texts grow, by stage: the exponent of time and memory; and what the plan says of it.
+"""What mining takes as texts grow: the exponent of time and memory.
 
-1 grows as the texts, 2 as their product. Each size is a process of its own: seconds of the processor, of each stage,
-and peak of the memory beyond what was there before, without the mapped stores.
-
-Text and vectors are made up: distinct short lines and a noisy copy of each. With ``--model`` lines of real text are
-embedded instead.
+1 grows as the texts, 2 as their product. Each size is a process of its own: seconds of the processor, and peak of the
+memory beyond what was there before, mapped stores included. Text and vectors are made up: distinct short lines and a
+noisy copy of each.
 """
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import math
 import tempfile
-import threading
-import time
-from collections import defaultdict
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 
-from st_xling.mining import FilterOptions, MiningText, mine_texts, plan_mining, write_store
-from st_xling.mining.filters import PairFilters
-from st_xling.mining.pipeline import mine_texts as pipeline
-from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak
+from st_xling.mining import MiningText, mine_texts, write_store
+from tests.benchmarks.measure import Ratio, Run, apart, log, main, peak, resident
 
-K = 4
 SIDES = ("source", "target")
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in ("a", "e", "i", "o", "u", "au", "ei")]
-
-#: What a stage calls; what one calls within another is not counted twice.
-STAGES: dict[str, list[tuple[Any, str]]] = {
-    "read": [(pipeline, "validate_text"), (pipeline, "UniqueSentences")],
-    "encode": [(pipeline, "embed_distinct")],
-    "search": [(pipeline, "find_neighbors")],
-    "choose": [(pipeline, "best_pairs")],
-    "filters": [(PairFilters, "allowed")],
-    "write": [(pipeline, "_write_pairs")],
-}
-
-
-class Stages:
-    """Seconds and memory of the stages of :func:`mine_texts`, by name; a context manager."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = defaultdict(float)
-        self.mib: dict[str, float] = defaultdict(float)
-        self._stack, self._done = ["other"], threading.Event()
-        self._before, self._at = peak("RssAnon"), time.process_time()
-
-    def __enter__(self) -> Stages:
-        for name, functions in STAGES.items():
-            for owner, function in functions:
-                setattr(owner, function, self._within(name, getattr(owner, function)))
-        threading.Thread(target=self._watch, daemon=True).start()
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self._done.set()
-        self._count()
-
-    def _within(self, name: str, function: Any) -> Any:
-        @functools.wraps(function)
-        def call(*arguments: Any, **options: Any) -> Any:
-            self._count()
-            self._stack.append(name)
-            try:
-                return function(*arguments, **options)
-            finally:
-                self._count()
-                self._stack.pop()
-
-        return call
-
-    def _count(self) -> None:
-        now = time.process_time()
-        self.seconds[self._stack[-1]] += now - self._at
-        self._at = now
-
-    def _watch(self) -> None:
-        while not self._done.wait(0.02):
-            name = self._stack[-1]
-            self.mib[name] = max(self.mib[name], peak("RssAnon") - self._before)
 
 
 class MadeUp:
@@ -128,43 +62,16 @@ def _words(number: int, side: str) -> str:
     return " ".join(["".join(words[:2]), "".join(words[2:])])
 
 
-def one_size(arguments: SimpleNamespace, rows: int) -> dict[str, Any]:
-    """Mine so many lines a side."""
-    with tempfile.TemporaryDirectory(dir=arguments.folder) as place:
-        folder, options = Path(place), dict[str, Any](k=K)
-        if arguments.model:
-            for side, path in zip(SIDES, arguments.text):
-                with Path(path).open("rb") as whole:
-                    (folder / f"{side}.txt").write_bytes(b"".join(islice(whole, rows)))
-            options |= {"model": arguments.model, "dtype": arguments.dtype}
-        else:
-            make_up(folder, rows, arguments.dim, arguments.dtype)
-            options |= {f"{side}_embeddings": folder / f"{side}.store" for side in SIDES}
+def one_size(run: Run, rows: int, dim: int, dtype: str, method: str) -> tuple[float, float]:
+    """Seconds and MiB that mining so many lines a side takes."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        make_up(folder, rows, dim, dtype)
         texts = [folder / f"{side}.txt" for side in SIDES]
-        with contextlib.chdir(folder), Stages() as stages:
-            filters = FilterOptions(disable=["all"] if arguments.no_filters else [])
-            report = mine_texts(*texts, "pairs.tsv", filters=filters, method=arguments.method, **options)
-        plan: dict[str, Any] = {}
-        if not arguments.no_plan:
-            plan = plan_mining(*texts, **options).as_dict()
-    return {"pairs": report.pairs, "seconds": stages.seconds, "mib": stages.mib, "plan": plan}
-
-
-def ratios(rows: int, more: int, small: dict[str, Any], large: dict[str, Any]) -> Iterator[Ratio]:
-    """Exponents between two sizes: 1 grows as the rows, 2 as their product."""
-    spent, before = large["seconds"], small["seconds"]
-
-    def exponent(of: float, by: float) -> float:
-        return math.log(max(1e-9, of) / max(1e-9, by)) / math.log(more / rows)
-
-    total, size = sum(spent.values()), f"{rows:,} to {more:,}"
-    shares = ", ".join(f"{name} {part / total:.0%}" for name, part in spent.items() if part > 0.005 * total)
-    time_exponent = exponent(total, sum(before.values()))
-    yield Ratio(f"{size}: exponent of time", "rows", time_exponent, note=f"{total:.1f} s: {shares}")
-    if before["search"]:
-        yield Ratio(f"{size}: exponent of search", "rows", exponent(spent["search"], before["search"]), at_most=2.1)
-    few, most = (max([1.0, *result["mib"].values()]) for result in (small, large))
-    yield Ratio(f"{size}: exponent of memory", "rows", exponent(most, few), at_most=1.0, note=f"{most:,.0f} MiB")
+        stores = {f"{side}_embeddings": folder / f"{side}.store" for side in SIDES}
+        before = resident()
+        seconds = run.seconds(lambda: mine_texts(*texts, folder / "pairs.tsv", method=method, **stores))
+        return seconds, peak() - before
 
 
 def measure(
@@ -174,28 +81,16 @@ def measure(
     dim: int = 32,
     dtype: str = "float16",
     method: str = "exact",
-    model: str | None = None,
-    text: tuple[str, ...] = (),
-    folder: str | None = None,
-    no_filters: bool = False,
-    no_plan: bool = False,
 ) -> Iterator[Ratio]:
-    """``text``: source and target, for ``model``; ``folder`` for texts and stores meanwhile."""
-    arguments = SimpleNamespace(dim=dim, dtype=dtype, method=method, model=model, text=text, folder=folder)
-    arguments.no_filters, arguments.no_plan = no_filters, no_plan
-    sizes: list[tuple[int, dict[str, Any]]] = []
-    for count in rows:
-        sizes.append((count, apart(one_size, arguments, count)))
-        result = sizes[-1][1]
-        stages = ", ".join(f"{name} {spent:.1f} s" for name, spent in result["seconds"].items())
-        log(f"{count:,}: {stages}; MiB: {', '.join(f'{name} {mib:,.0f}' for name, mib in result['mib'].items())}")
-        if result["plan"]:
-            planned = sum(result["plan"][f"{key}_seconds"] for key in ("encode", "search"))
-            yield Ratio(f"{count:,}: plan, time", "measured", planned / sum(result["seconds"].values()))
-            memory = result["plan"]["memory_bytes"] / 2**20 / max([1.0, *result["mib"].values()])
-            yield Ratio(f"{count:,}: plan, memory", "measured", memory)
-    for (few, small), (many, large) in pairwise(sizes):
-        yield from ratios(few, many, small, large)
+    spent = {count: apart(one_size, run, count, dim, dtype, method) for count in rows}
+    for count, (seconds, mib) in spent.items():
+        log(f"{count:,}: {seconds:.1f} s, {mib:,.0f} MiB")
+    for few, many in pairwise(rows):
+        growth = [math.log(max(1.0, large) / max(1.0, small)) for small, large in zip(spent[few], spent[many])]
+        time, memory = (each / math.log(many / few) for each in growth)
+        size, (seconds, mib) = f"{few:,} to {many:,}", spent[many]
+        yield Ratio(f"{size}: exponent of time", "rows", time, at_most=2.1, note=f"{seconds:.1f} s")
+        yield Ratio(f"{size}: exponent of memory", "rows", memory, at_most=1.0, note=f"{mib:,.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""``st-xling evaluate``: what it prints and writes is what the library finds."""
+"""``st-xling evaluate``, ``compare`` and ``transfer``: what they print and write is what the library finds."""
 
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,16 @@ from st_xling.evaluation import (
     PrecisionEvaluator,
     RerankingEvaluator,
     TatoebaEvaluator,
+    read_saved_results,
     xsim_by_language,
 )
+from st_xling.evaluation.compare.tasks import TASKS as COMPARE_TASKS
 from st_xling.evaluation.tatoeba_data import load_english_pairs
 from st_xling.utils.io import finite
 from tests.conftest import PAIRS
 from tests.data.reranking.aligned_sentences import question, squad
 from tests.retrieval_files import lines
+from tests.training.transfer.sets import write_encoder, write_set
 
 
 @pytest.fixture(scope="module")
@@ -124,3 +128,118 @@ def test_bucc_options(saved_encoder: Path, folder: Path, tmp_path: Path, capsys:
     assert written["bucc_de-en_threshold"] is None and written["bucc_de-en_n_mined"] == 0
     assert main([*words, "--threshold", "tune"]) == 0
     assert "|threshold:tuned on this gold|split:test|" in capsys.readouterr().out
+
+
+# Comparison
+
+COMPARED = ["--data", "phrasebook:de?size=20", "--samples", "20", "--tasks", "tatoeba,mining,size"]
+
+
+def test_table_page_and_cards(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = Path(shutil.copytree(encoder, tmp_path / "other"))
+    words = ["compare", f"{encoder}?prompt=query: ", str(other), *COMPARED, "--out", str(tmp_path / "out")]
+    assert main([*words, "--json", str(tmp_path / "comparison.json"), "--keep"]) == 0
+    printed = capsys.readouterr()
+    written = json.loads((tmp_path / "comparison.json").read_text(encoding="utf-8"), parse_constant=pytest.fail)
+    assert printed.out.splitlines()[-1] == written["signature"] == written["compare"]["signature"]
+    assert f"my-encoder: {encoder}, prompt 'query: '" in printed.out and "compare.html" in printed.err
+    assert "st-xling compare" not in printed.out
+    for folder in (encoder, other):
+        (kept,) = read_saved_results(folder)
+        card = (folder / "README.md").read_text(encoding="utf-8")
+        assert kept.task == "compare" and kept.signature in card and "## Results" in card
+        assert [row.label for row in kept.rows or ()][:1] == ["Tatoeba: accuracy"]
+        assert ("prompt:query: " in kept.signature) == (folder == encoder)
+    assert kept.command.startswith("st-xling compare 'my-encoder?prompt=query: ' other --data")
+
+
+def test_an_interrupted_comparison_says_how_to_resume(
+    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMPARE_TASKS, "tatoeba", COMPARE_TASKS["tatoeba"]._replace(run=stopped))
+    assert main(["compare", str(encoder), *COMPARED, "--out", str(tmp_path / "out")]) == 130
+    assert "Run the same command again to resume" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "fact"),
+    [
+        (["{0}", "--tasks", "xsimm"], "xsimm"),
+        (["{0}", "--data", "{0}/nothing"], "nothing"),
+        (["{0}?layers=2"], "layers=2"),
+        (["no/model", "--keep"], "no/model"),
+        (["{0}", "--languages", "klingon"], "klingon"),
+        (["{0}", "--out", "{0}"], "{0}"),
+    ],
+)
+def test_bad_input_of_a_comparison(
+    words: list[str], fact: str, encoder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    data = [] if "--data" in words else COMPARED[:2]
+    assert main(["compare", *(word.format(encoder) for word in words), *data]) == 2
+    printed = capsys.readouterr()
+    assert fact.format(encoder) in printed.err and not printed.out
+
+
+# Transfer
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return write_encoder(tmp_path_factory.mktemp("encoder"))
+
+
+def transfer_words(task: str, bert: str, paths: dict[str, Path], out: Path) -> list[str]:
+    tests = [f"{language}={path}" for language, path in paths.items()]
+    return ["transfer", task, bert, "--train", f"en={paths['en']}", "--test", *tests, "--out", str(out)]
+
+
+def test_transfer_from_files_to_a_table(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    task = "xnli"
+    paths, figures = write_set(tmp_path / "data", task), tmp_path / "deep" / "figures.json"
+    command = transfer_words(task, bert, paths, tmp_path / "run")
+    command[4] += "?size=30&seed=0"
+    small = ["--hold-out", "0.4", "--max-steps", "2", "--batch-size", "8", "--seed", "3", "--json", str(figures)]
+    assert main([*command, *small]) == 0
+    captured = capsys.readouterr()
+    head, *rows, signature = captured.out.splitlines()
+    assert head.split()[1:] == ["en", "ar", "th", "avg", "zero-shot"]
+    assert [row.split()[0] for row in rows] == ["accuracy"]
+    assert signature.startswith(f"transfer|task:{task}|train:en@") and "|seed:3|" in signature
+    written = json.loads(figures.read_text(encoding="utf-8"))
+    assert written["signature"] == written["transfer"]["signature"] == signature
+    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
+        float(rows[-1].split()[3]) / 100, abs=1e-3
+    )
+    assert f"{task}: step 2 of 2, " in captured.err and "test: en " in captured.err
+    assert main([*command, *small]) == 2
+    assert "holds an earlier run (it is complete)" in capsys.readouterr().err
+    assert main([*command, *small, "--resume"]) == 0
+    assert capsys.readouterr().out == captured.out
+
+
+def test_bad_input_of_a_transfer(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = write_set(tmp_path / "data", "pawsx")
+    assert main(transfer_words("xnli", bert, paths, tmp_path / "run")) == 2
+    assert "expected XNLI without faults" in capsys.readouterr().err
+    command = transfer_words("pawsx", bert, paths, tmp_path / "run")
+    command[2] = str(tmp_path / "no-encoder")
+    assert main(command) == 2
+    assert "no encoder could be loaded" in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()
+
+
+def test_like_a_paper_and_options_before_it(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = write_set(tmp_path / "data", "xnli")
+    command = [*transfer_words("xnli", bert, paths, tmp_path / "run"), "--like", "amber", "--max-steps", "1"]
+    assert main([*command, "--batch-size", "4"]) == 0
+    signature = capsys.readouterr().out.splitlines()[-1]
+    assert "|batch:4|lr:2e-05/constant|" in signature
+    pos = write_set(tmp_path / "pos", "pos")
+    assert main([*transfer_words("pos", bert, pos, tmp_path / "tags"), "--like", "dap"]) == 2
+    assert "got dap for pos" in capsys.readouterr().err
+    assert main([*transfer_words("pos", bert, pos, tmp_path / "tags"), "--fused", "--max-steps", "1"]) == 0
+    assert "|words:fused|f1:runs|" in capsys.readouterr().out

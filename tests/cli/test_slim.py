@@ -38,16 +38,8 @@ def fails(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untouched, out = files(source), tmp_path / "deep" / "small"
-    words = [
-        "slim",
-        str(source),
-        "--languages",
-        "de,en",
-        "--data",
-        "phrasebook:de?size=300",
-        "--parity",
-        "phrasebook:de?size=60&split=test",
-    ]
+    words = f"slim {source} --languages de,en --data phrasebook:de?size=300".split()
+    words += ["--parity", "phrasebook:de?size=60&split=test"]
     assert main([*words, "--out", str(out), "--json", str(tmp_path / "f.json")]) == 0
     printed = capsys.readouterr().out
     assert files(source) == untouched
@@ -99,26 +91,6 @@ def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: P
     assert small.prompts[small.default_prompt_name] == "query: "
 
 
-def test_parity_on_other_text_and_kept_words(source: Path, tmp_path: Path) -> None:
-    (tmp_path / "words.txt").write_text("Zürich\nBün\n", encoding="utf-8")
-    words = ["slim", str(source), "--languages", "en,fr", "--data", "phrasebook:fr?size=120", "--min-count", "3"]
-    words += [
-        "--parity",
-        "phrasebook:fr?size=30&split=test",
-        "--keep-words",
-        str(tmp_path / "words.txt"),
-        "--keep-words",
-        "XY",
-    ]
-    assert main([*words, "--out", str(tmp_path / "small")]) == 0
-    found = json.loads((tmp_path / "small" / "results.json").read_text(encoding="utf-8"))["slim"]
-    assert found["report"]["texts"] == {"fr": 120, "en": 120} and "|parity:" in found["signature"]
-    assert found["report"]["parity"]["other"]["texts"] <= 60
-    tokenizer: Any = SentenceTransformer(str(tmp_path / "small"), device="cpu").tokenizer
-    big: Any = SentenceTransformer(str(source), device="cpu").tokenizer
-    assert all(tokenizer.tokenize(word) == big.tokenize(word) for word in ("Zürich", "Bün", "XY"))
-
-
 def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = [str(source), "--languages", "de,en", "--data", "phrasebook:de?size=60"]
     for goal in (source, source.parent, source / "small"):
@@ -135,7 +107,7 @@ def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys
     kept = files(out)
     capsys.readouterr()
     assert "use --overwrite to replace it" in fails([*words, "--out", str(out)], capsys)
-    bad = [*words, "--keep-words", "x", "--languages", "de,en,fr", "--out", str(out), "--overwrite"]
+    bad = [*words, "--languages", "de,en,fr", "--out", str(out), "--overwrite"]
     assert "got none of fr" in fails(bad, capsys)
     assert files(out) == kept
     assert main(["slim", *words, "--out", str(out), "--overwrite"]) == 0

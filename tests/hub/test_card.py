@@ -237,8 +237,8 @@ def test_folders_that_have_no_card(tmp_path, capsys):
         ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
         ("st-xling evaluate bucc m --keep --json 'a b'", "st-xling evaluate bucc a/b"),
         (
-            "st-xling slim enc --languages de --keep-words 'query: ' --out /home/me/small",
-            "slim enc --languages de --keep-words 'query: '",
+            "st-xling slim enc --languages de --prompt 'query: ' --out /home/me/small",
+            "slim enc --languages de --prompt 'query: '",
         ),
         ("an 'open quote", "an 'open quote"),
     ],

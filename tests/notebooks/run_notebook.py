@@ -1,10 +1,17 @@
-"""A notebook run from top to bottom, by the Python that runs the tests, whatever kernels the machine has."""
+"""Run notebooks by the Python that runs the tests; ``python -m tests.notebooks.run_notebook [01 03 …]`` keeps outputs.
+
+Each runs in a temporary folder of its own; with numbers, only those are run. What reads a ready model takes that in the
+folder ``ST_XLING_E5``, and is left as it is without.
+"""
 
 from __future__ import annotations
 
+import base64
+import io
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +19,7 @@ import nbformat
 from jupyter_client.kernelspec import KernelSpec
 from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
+from PIL import Image
 
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 
@@ -27,6 +35,17 @@ _ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "MPLBACKEND": "module://matplotlib_inline.backend_inline",
 }
+
+COLOURS = 256
+"""Of a kept picture: enough for a diagram or a color map, at half the size."""
+
+METADATA = {
+    "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+# What a viewer without the kernel cannot show.
+_WIDGET = "application/vnd.jupyter.widget-view+json"
 
 
 class ThisPython(AsyncKernelManager):
@@ -88,3 +107,95 @@ def run_notebook(path: Path, folder: Path, encoder: str | Path | None = None) ->
         cache = {} if encoder is None else {"HF_HUB_CACHE": str(hub_cache(Path(settings) / "hub", encoder))}
         client.execute(env={**os.environ, **_ENVIRONMENT, **cache, "IPYTHONDIR": settings})
     return notebook
+
+
+def kept_outputs(outputs: list[Any]) -> list[Any]:
+    """Outputs without what differs from run to run or is of no use later: stderr (warnings, progress) and widgets.
+
+    What was printed bit by bit becomes one piece; the terminal of a shell command ends its lines by ``\\r\\n``.
+    """
+    kept: list[Any] = []
+    for output in outputs:
+        if output.output_type == "stream":
+            if output.name == "stderr":
+                continue
+            text = output.text.replace("\r\n", "\n")
+            if kept and kept[-1].output_type == "stream":
+                kept[-1].text += text
+                continue
+            output = nbformat.from_dict({**output, "text": text})
+        elif _WIDGET in output.get("data", {}):
+            continue
+        kept.append(nbformat.from_dict(output))
+    return kept
+
+
+def kinds(outputs: list[Any]) -> list[str]:
+    """Of each output that is kept: ``stdout``, or the richest of its forms, such as ``image/png``."""
+    return [
+        output.name if output.output_type == "stream" else _richest(output.get("data", {}))
+        for output in kept_outputs(outputs)
+    ]
+
+
+def printed(notebook: Any) -> str:
+    """All that the cells of a notebook printed, and their results as text."""
+    parts = []
+    for cell in notebook.cells:
+        for output in kept_outputs(cell.get("outputs", [])):
+            if output.output_type == "stream":
+                parts.append(output.text)
+            parts += [text for form, text in output.get("data", {}).items() if form in ("text/plain", "text/markdown")]
+    return "\n".join(parts)
+
+
+def pictures(notebook: Any) -> list[str]:
+    """The PNGs of a notebook, in base64."""
+    data = (output.get("data", {}) for cell in notebook.cells for output in cell.get("outputs", []))
+    return [forms["image/png"] for forms in data if "image/png" in forms]
+
+
+def _richest(data: Any) -> str:
+    return next((form for form in ("image/png", "text/markdown", "text/html") if form in data), "text/plain")
+
+
+def clean(notebook: Any) -> Any:
+    """The notebook with the outputs that are kept, and nothing of the machine or the time of the run."""
+    notebook.metadata = nbformat.from_dict(METADATA)
+    for number, cell in enumerate(notebook.cells):
+        cell.id, cell.metadata = f"cell-{number:02}", nbformat.from_dict({})
+        if cell.cell_type == "code":
+            cell.outputs = kept_outputs(cell.outputs)
+            for output in cell.outputs:
+                if png := output.get("data", {}).get("image/png"):
+                    output.data["image/png"] = smaller(png)
+    return notebook
+
+
+def smaller(png: str) -> str:
+    """The same picture, base64 as before, in a palette of :data:`COLOURS`."""
+    before, after = base64.b64decode(png), io.BytesIO()
+    Image.open(io.BytesIO(before)).convert("RGB").quantize(COLOURS).save(after, format="PNG", optimize=True)
+    return base64.b64encode(min(before, after.getvalue(), key=len)).decode("ascii")
+
+
+def main(numbers: list[str]) -> None:
+    """Run and write the notebooks whose names begin with ``numbers``; without any, all."""
+    encoder = os.environ.get("ST_XLING_E5")
+    for path in notebooks():
+        if numbers and not path.name.startswith(tuple(numbers)):
+            continue
+        if encoder is None and reads_ready_model(path):
+            print(f"{path.name}: set ST_XLING_E5 to a folder of multilingual-e5-small")
+            continue
+        started = time.perf_counter()
+        with tempfile.TemporaryDirectory(prefix="notebooks-") as folder:
+            notebook = clean(run_notebook(path, Path(folder), encoder))
+        beside = path.with_suffix(".ipynb.tmp")
+        nbformat.write(notebook, beside)
+        beside.replace(path)
+        print(f"{path.name}: {time.perf_counter() - started:.0f} s, {path.stat().st_size / 1000:.0f} kB")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

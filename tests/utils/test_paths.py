@@ -99,9 +99,9 @@ def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) ->
         assert f"{name} contains mine.txt" in capsys.readouterr().err
 
 
-NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "X", "I,J", "LIST", "CODE", "ID", "OWNER/NAME", "BRANCH", "QUERY", "REPO"}
+NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "X", "LIST", "CODE", "ID", "OWNER/NAME", "BRANCH", "QUERY", "REPO"}
 NO_PATHS |= {"TABLE", "LABEL", "METHOD"}
-NOT_PATHS = {"split", "train_split", "device", "name", "revision", "message", "prompt", "prompt_name", "passage_prompt"}
+NOT_PATHS = {"split", "device", "name", "revision", "message", "prompt", "prompt_name", "passage_prompt"}
 NOT_PATHS |= {"teacher_prompt", "author", "title", "purpose", "intended_use", "limits", "license_name", "license_link"}
 
 

@@ -1,0 +1,156 @@
+"""Results of commands: print them, write them as JSON, save them with the model (``--keep``)."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from st_xling.evaluation.results import EvaluationResult
+    from st_xling.mining.thresholds import PublishedThreshold
+
+logger = logging.getLogger(__name__)
+
+
+def write_results(context: typer.Context, content: Any) -> None:
+    """Write ``content`` to the file of ``--json``, or to stdout for ``-``."""
+    path = context.params["json"]
+    if path == Path("-"):
+        print(json.dumps(content, ensure_ascii=False, indent=2), file=context.obj.stdout)
+    elif path is not None:
+        from st_xling.utils.io import write_json
+
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_json(path, content)
+
+
+def print_results(context: typer.Context, name: str, content: Any, signature: str, table: str) -> None:
+    """Print a table of results with its signature, and write the results as JSON."""
+    print(table, signature, sep="\n")
+    write_results(context, {name: content, "signature": signature})
+
+
+def print_report(context: typer.Context, report: Any, summary: str) -> dict[str, Any]:
+    """Print the lines of a report and its signature, to stderr if stdout has the results, and write it as JSON.
+
+    Returns:
+        The content of the JSON.
+    """
+    out = context.params["out"]
+    for line in [*report.lines(), f"{summary}: {out}", report.signature]:
+        print(line, file=sys.stderr if out == "-" else sys.stdout)
+    content = {str(context.info_name): report.as_dict(), "signature": report.signature}
+    if context.params["json"] or context.params.get("push_dataset"):
+        from st_xling.hub.card import shown_command
+
+        content["command"] = shown_command(context.obj.line)
+    write_results(context, content)
+    return content
+
+
+@contextmanager
+def resumable(can_resume: bool = True) -> Iterator[None]:
+    """Tell how to resume when the block is interrupted."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if can_resume:
+            print("\nRun the same command again to resume.", file=sys.stderr)
+        raise
+
+
+@contextmanager
+def output(out: str, work: str | None) -> Iterator[Any]:
+    """Return ``--out`` as the library takes it; when the block is interrupted, tell how to resume."""
+    with resumable(out != "-" or work is not None):
+        yield sys.stdout.buffer if out == "-" else Path(out)
+
+
+def check_keep(folder: Path, *, publishes: bool = False) -> None:
+    """Check before an evaluation that ``--keep`` can save its results.
+
+    Args:
+        folder: Folder of the model.
+        publishes: Thresholds will be saved as well.
+    Raises:
+        ValueError: If the model is not a local folder, it is not writable, or saved results in it are broken.
+    """
+    from st_xling.evaluation.results import read_saved_results
+    from st_xling.mining.thresholds import load_published_thresholds
+
+    check_folder(folder, "--keep")
+    read_saved_results(folder)
+    if publishes:
+        load_published_thresholds(folder)
+
+
+def check_folder(folder: Path, option: str) -> None:
+    """Raise ``ValueError`` unless ``folder`` is a writable local folder."""
+    if not folder.is_dir():
+        raise ValueError(
+            f"{option} writes into the model's folder: there is no folder {folder}; give a local one, such as a copy "
+            "of the Hub's (hf download), or leave the option out."
+        )
+    try:
+        with tempfile.TemporaryFile(dir=folder):  # permissions alone do not tell
+            pass
+    except OSError as error:
+        raise ValueError(
+            f"{option} writes into the model's folder: {folder} is not writable ({error.strerror}); use a copy of it, "
+            "or leave the option out."
+        ) from error
+
+
+def keep_results(context: typer.Context, task: str, result: EvaluationResult, folder: Path) -> None:
+    """Save results with the model, and update its card.
+
+    Args:
+        context: Context of the command.
+        task: One of :data:`~st_xling.hub.card_facts.TASKS`.
+        result: Metrics, rows and signature.
+        folder: Folder of the model.
+    """
+    from st_xling.evaluation.results import SavedResults, save_results
+    from st_xling.hub.card import shown_command
+
+    path = save_results(folder, SavedResults.of(task, result, shown_command(context.obj.line)))
+    print(f"saved: {path}", file=sys.stderr)
+    update_model_card(folder)
+
+
+def keep_thresholds(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
+    """Write thresholds, if there are any, into the model's ``mining.json``."""
+    if thresholds:
+        from st_xling.mining.thresholds import publish_thresholds
+
+        print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
+
+
+def update_model_card(folder: Path, *, is_new: bool = False) -> None:
+    """Write the model's card again, unless someone else wrote the one that is there.
+
+    Args:
+        folder: Folder of the model.
+        is_new: This command has made the folder, so that a card in it is ours.
+    """
+    from st_xling.hub import write_card
+    from st_xling.hub.card_facts import has_card_of_others
+
+    if has_card_of_others(folder) and not is_new:
+        card = folder / "README.md"
+        logger.warning("%s was not written by st-xling and is kept; to replace it: st-xling card %s", card, folder)
+        return
+    try:
+        path = write_card(folder)
+        if not is_new:  # a new folder is moved to its place afterwards
+            print(f"card: {path}", file=sys.stderr)
+    except ValueError as error:
+        logger.warning("the card was not updated: %s", error)
