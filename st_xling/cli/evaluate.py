@@ -413,9 +413,7 @@ def compare(
         "retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
     ),
     languages: list[str] | None = LANGUAGES,
-    tasks: list[str] | None = listed(
-        "--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."
-    ),
+    tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
     out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     seed: int | None = opts.SEED,
