@@ -74,7 +74,7 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
         model: The encoder.
         name: Name that the user gave; by default that in the encoder's card or configuration.
     """
-    from st_xling.models.fingerprint import model_fingerprint
+    from st_xling.models.sidecar import model_fingerprint
 
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""
