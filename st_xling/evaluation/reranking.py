@@ -238,7 +238,7 @@ class RerankingEvaluator(SignedEvaluator):
             # Where pools leave such queries out, they still know how many.
             "n_without_relevant": max(overall.n_without_relevant, getattr(self.pools, "without_relevant", 0)),
             "n_without_candidates": max(without_candidates, getattr(self.pools, "without_candidates", 0)),
-            "n_cut_passages": scorer.counts.cut_passages,
+            "n_cut_passages": scorer.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
         cells = {

@@ -16,11 +16,13 @@ from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import PrecomputedEmbeddings
+from st_xling.models import load_encoder
 from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
-from st_xling.reranking.records import TextRecord, TextRecords
+from st_xling.reranking.rerank_files import TextRecord, TextRecords
 from st_xling.utils.choices import Autocast
 from st_xling.utils.identify import likeliest_language
+from st_xling.utils.loaded import name_of
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,7 @@ def search_texts(
         queries: In any language of the models.
         encoder: The bi-encoder that made the store, or its Hub id or folder.
         store: Of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
-        passages: File of :class:`~st_xling.reranking.records.TextRecords`.
+        passages: File of :class:`~st_xling.reranking.rerank_files.TextRecords`.
         reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
         top_k: Passages returned for a query at most.
         candidates: Passages of a query that the cross-encoder reads; at least ``top_k``.
@@ -92,11 +94,6 @@ def search_texts(
         raise ValueError(f"candidates must be at least top_k: got {candidates} and {top_k}; read more, or show fewer.")
     if not queries or not all(query.strip() for query in queries):
         raise ValueError("expected queries that are not blank, and at least one.")
-    for query in queries:
-        try:
-            query.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
     texts = TextRecords(passages, "passages")
     try:
         vectors = PrecomputedEmbeddings.open(store, rows=len(texts))
@@ -133,9 +130,6 @@ def _embed(
     queries: Sequence[str], encoder: Any, vectors: PrecomputedEmbeddings, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
-    from st_xling.models import load_encoder
-    from st_xling.utils.loaded import name_of
-
     model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
     identity, made_by = model_identity(model, name_of(encoder)), vectors.identity
     if made_by is not None and made_by.fingerprint and made_by.fingerprint != identity.fingerprint:

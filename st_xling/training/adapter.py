@@ -27,10 +27,10 @@ from transformers import get_scheduler
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
-from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Center, Centering, fit_centering
+from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix

@@ -9,7 +9,7 @@ Dtype = Literal["float32", "float16", "bfloat16"]
 #: Type of matrix products, the rest as loaded.
 Autocast = Literal["bfloat16", "float16"]
 #: Library that runs a transformer.
-Backend = Literal["torch", "onnx", "openvino"]
+Backend = Literal["torch", "openvino"]
 #: How token states become the embedding of a sentence.
 Pooling = Literal["mean", "cls", "max"]
 

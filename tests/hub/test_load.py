@@ -158,7 +158,7 @@ from sentence_transformers import CrossEncoder
 from st_xling.models.cross_encoder import cross_encoder
 from st_xling.hub import load
 from st_xling.models import load_encoder, tiny_encoder
-from st_xling.models.layers import cut_to_layer
+from st_xling.models.view import cut_to_layer
 from st_xling.training.retriever import separate_encoders
 parent, name, out = words
 os.chdir(parent)

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, Transformer
 from transformers import AutoModel
 
-from st_xling.models.layers import check_layer, cut_to_layer, layer_count, layer_states
+from st_xling.models.view import check_layer, cut_to_layer, layer_count, layer_states
 from st_xling.utils.choices import Pooling as PoolingName
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]

@@ -13,8 +13,8 @@ import torch
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.models.layers import cut_to_layer
 from st_xling.models.length_groups import grouped_by_length, length_groups
+from st_xling.models.view import cut_to_layer
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
 TEXTS = (

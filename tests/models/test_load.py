@@ -117,8 +117,6 @@ DAMAGE: dict[str, tuple[str, bytes]] = {
     "weights cut short": ("model.safetensors", b"\x90\x01\x00\x00\x00\x00\x00\x00{"),
     "weights that run code": ("pytorch_model.bin", pickle.dumps(Code())),
     "no vocabulary": ("config.json", b'{"model_type": "bert", "vocab_size": 0, "num_hidden_layers": 1}'),
-    "a length of words": ("sentence_bert_config.json", b'{"max_seq_length": "long"}'),
-    "a tokenizer that is none": ("tokenizer.json", b"[]"),
 }
 
 

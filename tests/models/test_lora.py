@@ -14,7 +14,6 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models import load_encoder
 from st_xling.models.lora import (
     LoraOptions,
     add_lora,
@@ -113,10 +112,6 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
     assert has_adapters(loaded)
     assert loaded.encode(SENTENCES) == pytest.approx(result.model.eval().encode(SENTENCES), abs=1e-6)
     assert loaded.encode(SENTENCES) == pytest.approx(merged.model.eval().encode(SENTENCES), abs=1e-5)
-    copied = Path(shutil.copytree(out, tmp_path / "elsewhere" / "copy"))
-    out.rename(tmp_path / "gone")
-    assert load_encoder(str(copied)).encode(SENTENCES) == pytest.approx(loaded.encode(SENTENCES), abs=1e-6)
-    (tmp_path / "gone").rename(out)
     again = train(lora_recipe(max_steps=1, learning_rate=1e-9), phrases, tmp_path / "again", model=str(out))
     assert again.model.eval().encode(SENTENCES) == pytest.approx(loaded.encode(SENTENCES), abs=1e-4)
     with pytest.raises(ValueError, match="kept apart from a base that has none"):
@@ -216,28 +211,10 @@ def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> Non
         merge_adapters(spoilt)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rank": 0}, "rank .* got 0"),
-        ({"target_modules": "query"}, r"'all-linear', or a list such as \[query, value\]\): got 'query'"),
-    ],
-)
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        load_recipe("tr", overrides={f"training.lora.{key}": value for key, value in options.items()})
-
-
-@pytest.mark.parametrize("targets", [["word_embeddings"], ["query", "qkv"]])
-def test_layers_that_cannot_be_adapted(targets: list[str], make_model: Make, tmp_path: Path) -> None:
+def test_named_layers_alone_are_adapted(make_model: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="target_modules"):
+        add_lora(make_model(), LoraOptions(target_modules=["qkv"]), base=tmp_path)
     model = make_model()
-    with pytest.raises(ValueError, match="BertModel: it has dense, key, query, value"):
-        add_lora(model, LoraOptions(target_modules=targets), base=tmp_path)
-    assert not has_adapters(model) and all(part.requires_grad for part in model.parameters())
     add_lora(model, LoraOptions(target_modules=["query", "value"]), base=tmp_path)
-    assert {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name} == {
-        "query",
-        "value",
-    }
-    with pytest.raises(ValueError, match="has adapters already"):
-        add_lora(model, LoraOptions(), base=tmp_path)
+    layers = {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name}
+    assert layers == {"query", "value"}

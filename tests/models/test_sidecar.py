@@ -90,6 +90,6 @@ def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any])
     """Their weights are not to be read: what they compute stands for them."""
     one, same, other = make_model(), make_model(), make_model(seed=1)
     for model in (one, same, other):
-        model.backend = "onnx"
+        model.backend = "openvino"
         model.state_dict = dict
     assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)
