@@ -17,7 +17,7 @@ from st_xling.cli.app import TYPER, Command, app
 from st_xling.cli.keep import check_folder, check_keep, keep_results, publish_thresholds
 from st_xling.cli.model_options import centered, check_center, load_cross_encoder, load_model, model_options
 from st_xling.cli.options import argument, given, listed, numbers, option, print_results, resumable, write_results
-from st_xling.utils.choices import Autocast, Backend, Dtype, Margin, Pooling, Retrieval
+from st_xling.utils.options import Autocast, Backend, Dtype, Margin, Pooling, Retrieval
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

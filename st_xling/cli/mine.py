@@ -16,7 +16,7 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import check_folder, publish_thresholds, update_model_card
 from st_xling.cli.model_options import encoding_options, load_model
 from st_xling.cli.options import argument, given, option, output, print_report, resumable, write_results
-from st_xling.utils.choices import (
+from st_xling.utils.options import (
     AlignmentFormat,
     Backend,
     BlankLines,

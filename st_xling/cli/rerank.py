@@ -13,7 +13,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import Command, app
 from st_xling.cli.model_options import load_cross_encoder, load_model
 from st_xling.cli.options import argument, given, option, output, print_report, write_results
-from st_xling.utils.choices import Autocast, Backend, Dtype, Pooling
+from st_xling.utils.options import Autocast, Backend, Dtype, Pooling
 
 MAX_SHOWN_CHARS = 90
 

@@ -15,7 +15,7 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import update_model_card
 from st_xling.cli.model_options import CENTERS, model_options
 from st_xling.cli.options import argument, given, listed, numbers, option, write_results
-from st_xling.utils.choices import Backend, Dtype, Pooling
+from st_xling.utils.options import Backend, Dtype, Pooling
 
 ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.", default=...)
 NEW_FOLDER = option("--out", metavar="DIR", default=..., help="Folder of the new model.")

@@ -16,8 +16,8 @@ from st_xling.cli.app import Command, app
 from st_xling.cli.keep import update_model_card
 from st_xling.cli.model_options import model_options
 from st_xling.cli.options import argument, option, write_results
-from st_xling.utils.choices import Pooling
 from st_xling.utils.io import read_json_object
+from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
     from st_xling.data.reranking.pools import CandidatePools

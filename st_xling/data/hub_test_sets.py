@@ -9,7 +9,7 @@ import re
 from functools import cache
 from typing import Any, NamedTuple
 
-from st_xling.utils.failures import first_line
+from st_xling.utils.console import first_line
 from st_xling.utils.languages import canonical_language, match_language
 
 

@@ -43,7 +43,7 @@ from st_xling.data.pairs import COLUMNS, head, no_rows, pair_columns, require_ro
 from st_xling.data.phrasebook_spec import paired_languages, read_phrase_pairs
 from st_xling.data.sample import Sample, no_length, sample_rows
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, unique_name
-from st_xling.utils.failures import first_line
+from st_xling.utils.console import first_line
 from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
 from st_xling.utils.text import (
     PACKED,

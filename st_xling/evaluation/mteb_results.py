@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.evaluation.results import EvaluationResult, SavedResults
-from st_xling.utils.checks import require
 from st_xling.utils.languages import canonical_language, hub_language
+from st_xling.utils.options import require
 
 
 def to_mteb(

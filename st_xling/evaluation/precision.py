@@ -9,8 +9,8 @@ import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.tatoeba_data import Pairs, aligned_pairs, count_repeats, named_pairs
+from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.languages import distinct_codes, pair_languages
-from st_xling.utils.nearest import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 

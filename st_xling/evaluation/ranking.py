@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 #: Draws held in memory at a time.
 AT_ONCE = 2**22

@@ -18,7 +18,7 @@ from st_xling.evaluation.ranking import (
 )
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
-from st_xling.utils.choices import Autocast
+from st_xling.utils.options import Autocast
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_rows
 

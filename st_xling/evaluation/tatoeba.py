@@ -16,7 +16,7 @@ from st_xling.evaluation.tatoeba_data import (
     english_columns,
     named_pairs,
 )
-from st_xling.utils.nearest import nearest_both_ways, weighted_f1
+from st_xling.utils.cosines import nearest_both_ways, weighted_f1
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 

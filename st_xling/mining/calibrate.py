@@ -21,9 +21,8 @@ from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.mining.vectors import Encoder
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings, float64_rows
+from st_xling.utils.options import Margin, Retrieval, check_choice
 
 # Level of the intervals, and number of draws for those of precision.
 _CONFIDENCE, _DRAWS = 0.95, 4000

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from st_xling.mining.text import Files, MiningText, TextSummary, read_rows, validate_text
-from st_xling.utils.choices import Errors, TextFormat
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.options import Errors, TextFormat
 from st_xling.utils.text import is_blank
 
 # Soft hyphens, joiners and marks of direction, with which a sentence looks the same. Not those that shape a word.

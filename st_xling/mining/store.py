@@ -24,10 +24,9 @@ from torch import Tensor
 
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence, hash_sentences
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import StoreDtype
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.options import StoreDtype, check_choice
 from st_xling.utils.resumable import ResumableFolder, differences
 
 MANIFEST = "manifest.json"

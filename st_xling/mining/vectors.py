@@ -15,10 +15,10 @@ import numpy as np
 
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.store import BY_LANGUAGE, MANIFEST, STORED_NAMES, EmbeddingStore, ModelIdentity, model_identity
-from st_xling.utils.choices import Engine, StoreDtype
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.languages import canonical_language
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import Engine, StoreDtype
+from st_xling.utils.signature import name_of
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from torch import Tensor
 from st_xling.models.backbone import backbone
 from st_xling.models.corpus_alignment import Links, link_by_corpus
 from st_xling.models.encode import count_truncated, warn_of_truncated
-from st_xling.utils.checks import check_choice
 from st_xling.utils.console import progress_bar
+from st_xling.utils.options import check_choice
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 

@@ -31,7 +31,7 @@ from st_xling.models.backbone import special_token_id, token_encoder
 from st_xling.models.load import limit_length, load_sentence_transformer
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Head = Literal["cls", "pooler", "keep"]
 

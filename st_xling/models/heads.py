@@ -20,7 +20,7 @@ from transformers.utils import logging as logging_of_transformers
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 HeadStart = Literal["auto", "new"]
 

@@ -16,9 +16,8 @@ from sentence_transformers.sentence_transformer.modules import Pooling as Poolin
 from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Backend, Dtype, Pooling
-from st_xling.utils.loaded import Loaded, loaded
+from st_xling.utils.options import Backend, Dtype, Pooling, check_choice
+from st_xling.utils.signature import Loaded, loaded
 
 Model = TypeVar("Model", bound=BaseModel)
 

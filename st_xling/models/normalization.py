@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from st_xling.models.encode import Role, count_truncated, encode, own_prompt, warn_of_truncated
 from st_xling.models.view import rebuilt
-from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN, match_language
+from st_xling.utils.options import check_choice
 
 logger = logging.getLogger(__name__)
 

@@ -19,10 +19,8 @@ import torch
 from torch import Tensor
 
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Autocast
 from st_xling.utils.console import progress_bar
-from st_xling.utils.devices import warn_of_slow_bfloat16
+from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder

@@ -19,7 +19,7 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.load import load_sentence_transformer
-from st_xling.utils.io import naming_full_disk, read_json_object, temporary_path, write_json
+from st_xling.utils.io import read_json_object, temporary_path, write_json
 from st_xling.utils.paths import shared_json
 from st_xling.utils.resumable import ResumableFolder
 
@@ -141,19 +141,18 @@ def write_model(
     new = temporary / folder.path.resolve().name  # the card is called by the folder's name
     manifest = Path(source) / "training" / "run.json"
     try:
-        with naming_full_disk(folder.path):
-            new.parent.mkdir()
-            model.save_pretrained(str(new))
-            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
-                for path in new.rglob("sentence_bert_config.json"):
-                    write_json(path, {**read_json_object(path), "do_lower_case": True})
-            write_json(new / "results.json", {folder.task["command"]: report})
-            if manifest.is_file():
-                (new / "training").mkdir()
-                shutil.copyfile(manifest, new / "training" / "run.json")
-            if complete is not None:
-                complete(new)
-            folder.install("model", new, also=OF_THE_WEIGHTS)
+        new.parent.mkdir()
+        model.save_pretrained(str(new))
+        if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
+            for path in new.rglob("sentence_bert_config.json"):
+                write_json(path, {**read_json_object(path), "do_lower_case": True})
+        write_json(new / "results.json", {folder.task["command"]: report})
+        if manifest.is_file():
+            (new / "training").mkdir()
+            shutil.copyfile(manifest, new / "training" / "run.json")
+        if complete is not None:
+            complete(new)
+        folder.install("model", new, also=OF_THE_WEIGHTS)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

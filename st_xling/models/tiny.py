@@ -22,8 +22,7 @@ from transformers import (
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Pooling
+from st_xling.utils.options import Pooling, check_choice
 
 Architecture = Literal["bert", "xlm-roberta"]
 

@@ -20,9 +20,9 @@ from st_xling.models import load_encoder
 from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.rerank_files import TextRecord, TextRecords
-from st_xling.utils.choices import Autocast
 from st_xling.utils.identify import likeliest_language
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import Autocast
+from st_xling.utils.signature import name_of
 
 
 @dataclass(frozen=True)

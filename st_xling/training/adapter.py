@@ -38,9 +38,9 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import NotFiniteError
-from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.options import Pooling
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:

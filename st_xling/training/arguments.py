@@ -17,8 +17,8 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
-from st_xling.utils.devices import warn_of_slow_bfloat16
 from st_xling.utils.languages import is_code
+from st_xling.utils.options import warn_of_slow_bfloat16
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 

@@ -42,21 +42,19 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Args:
         path: The file; its folder must exist.
     Raises:
-        OSError: If the file cannot be written; the temporary file is then removed. For a full disk the message tells
-            what to do.
+        OSError: If the file cannot be written; the temporary file is then removed.
     """
     temporary = temporary_path(path)
-    with naming_full_disk(path):
-        try:
-            temporary.touch()
-            yield temporary
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+    try:
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
 
 
 @contextmanager
@@ -189,24 +187,6 @@ def file_sha256(path: Path) -> str:
         while count := stream.readinto(block):
             digest.update(block[:count])
     return digest.hexdigest()
-
-
-@contextmanager
-def naming_full_disk(path: Path) -> Iterator[None]:
-    """A block that writes ``path``: for a full disk, its error names the file and what to do."""
-    try:
-        yield
-    except Exception as error:
-        if not is_disk_full(error) or "Make room" in str(error):  # a file further in is named already
-            raise
-        number = getattr(error, "errno", None) or next(
-            (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
-        )
-        raise OSError(
-            number,
-            f"{os.strerror(number)}: {path} could not be written; earlier files are unchanged. Make room and run "
-            "the same command again",
-        ) from error
 
 
 def is_disk_full(error: BaseException) -> bool:

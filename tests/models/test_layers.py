@@ -14,7 +14,7 @@ from sentence_transformers.sentence_transformer.modules import Pooling, Transfor
 from transformers import AutoModel
 
 from st_xling.models.view import check_layer, cut_to_layer, layer_count, layer_states
-from st_xling.utils.choices import Pooling as PoolingName
+from st_xling.utils.options import Pooling as PoolingName
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 

@@ -53,7 +53,7 @@ def test_a_failure_leaves_the_earlier_model(error: Exception, tmp_path: Path) ->
     out = tmp_path / "small"
     write(Saved("old"), out, {"source": "big"})
     for goal in (out, tmp_path / "other"):
-        with pytest.raises(OSError, match=f"No space left.*{goal} could.*Make room"):
+        with pytest.raises(type(error), match="No space left"):
             write(Saved("new", error), goal, {})
     assert words(out) == {"old"}
     assert list(tmp_path.iterdir()) == [out] and not list(out.glob(".*"))

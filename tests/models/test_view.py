@@ -17,7 +17,7 @@ from st_xling.models.load import mark_loaded
 from st_xling.models.normalization import Centering, apply_centering, encode_columns
 from st_xling.models.view import cut_to_layer, load_encoder, model_options, view
 from st_xling.training.retriever import separate_encoders
-from st_xling.utils.loaded import name_of
+from st_xling.utils.signature import name_of
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 

@@ -11,8 +11,8 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.cross_encoder import tiny_cross_encoder
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.training.arguments import TrainingOptions, training_arguments
-from st_xling.utils import devices
-from st_xling.utils.devices import cpu_has_bfloat16, warn_of_slow_bfloat16
+from st_xling.utils import options
+from st_xling.utils.options import cpu_has_bfloat16, warn_of_slow_bfloat16
 
 TEXTS = ["Der Hund schläft.", "The dog sleeps."]
 
@@ -22,7 +22,7 @@ def facts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """What Linux says of the processor: one without bfloat16."""
     path = tmp_path / "cpuinfo"
     path.write_text("model name\t: AMD EPYC\nflags\t\t: fpu sse2 avx avx2\n", encoding="utf-8")
-    monkeypatch.setattr(devices, "_CPU_FACTS", path)
+    monkeypatch.setattr(options, "_CPU_FACTS", path)
     return path
 
 

@@ -15,8 +15,8 @@ from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.reranking.strategies import even_counts, require_languages, spread
 from st_xling.data.text_columns import column_texts
-from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -8,7 +8,7 @@ from typing import Any
 from st_xling.data.check import FaultLog
 from st_xling.data.hub_test_sets import HUB_RETRIEVAL_SETS
 from st_xling.data.retrieval.files import Passages, Qrels, parse_passage
-from st_xling.utils.failures import first_line
+from st_xling.utils.console import first_line
 from st_xling.utils.languages import match_language
 
 

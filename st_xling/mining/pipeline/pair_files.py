@@ -13,8 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from st_xling._version import __version__
 from st_xling.mining.text import tsv_line
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import PairFormat
+from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output
 from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
 

@@ -17,8 +17,8 @@ from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, embeddings_of, encoding_settings, model_names
-from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Margin
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 
 #: Name of the rejects in a work folder.

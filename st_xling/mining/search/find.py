@@ -14,8 +14,8 @@ from st_xling.mining.search.approximate import FAISS, approximate_neighbors, mea
 from st_xling.mining.search.corpus_matrix import CorpusMatrix
 from st_xling.mining.search.exact import Neighbors, exact_neighbors
 from st_xling.mining.search.shards import Search, Task, run_here, sharded_neighbors, tasks_of
-from st_xling.utils.choices import Engine
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.options import Engine
 
 logger = logging.getLogger(__name__)
 
