@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +14,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from transformers.utils import logging as logging_of_transformers
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
@@ -234,12 +231,12 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
     origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
     forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
-    for form, cache in itertools.product(forms, (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME"))):
+    options = {"revision": revision, "cache_dir": os.environ.get("SENTENCE_TRANSFORMERS_HOME")}
+    options |= {"local_files_only": True, "output_loading_info": True}
+    for form in forms:
         try:
-            with _quiet_transformers(), torch.random.fork_rng(devices=[]):
-                model, report = AutoModelForMaskedLM.from_pretrained(
-                    place, revision=revision, cache_dir=cache, local_files_only=True, output_loading_info=True, **form
-                )
+            with torch.random.fork_rng(devices=[]):
+                model, report = AutoModelForMaskedLM.from_pretrained(place, **options, **form)
         except (OSError, ValueError, AttributeError):  # no such folder, not in this cache, or a form not known here
             continue
         missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
@@ -247,20 +244,6 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
             return _take_apart(model).tensors(), f"from the checkpoint {place}"
         origin = f"new: the checkpoint {place} lacks {', '.join(missing)}"
     return {}, origin
-
-
-@contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Within it, transformers neither reports tensors that a checkpoint lacks nor shows bars."""
-    level, bars = logging_of_transformers.get_verbosity(), logging_of_transformers.is_progress_bar_enabled()
-    logging_of_transformers.set_verbosity_error()
-    logging_of_transformers.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging_of_transformers.set_verbosity(level)
-        if bars:
-            logging_of_transformers.enable_progress_bar()
 
 
 def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor | None:

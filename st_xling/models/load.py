@@ -13,7 +13,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
 from st_xling.utils.options import Backend, Dtype, Pooling, check_choice
@@ -80,17 +79,14 @@ def load_sentence_transformer(
         if dtype is not None:
             options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
         options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
-        if is_folder and kind is SentenceTransformer and not (Path(name_or_path) / "modules.json").exists():
-            model = _bare(name_or_path, **options)
-        else:
-            model = kind(name_or_path, **options)
+        model = kind(name_or_path, **options)
         _check_vocabulary(model)
     said = {
         "backend": None if backend == "torch" else backend,
         "revision": revision,
         "trust_remote_code": "yes" if trust_remote_code else None,
     }
-    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})
+    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})  # type: ignore[assignment]
     return model
 
 
@@ -105,22 +101,6 @@ def _check_vocabulary(model: BaseModel) -> None:
             f"its tokenizer has {tokens} tokens, its embeddings {embeddings.num_embeddings} rows: take the tokenizer "
             "that it was trained with, or save it after resize_token_embeddings."
         )
-
-
-def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:
-    """A transformer without modules of ST, under the mean: ST would announce a model made up on the spot."""
-    trust = {"trust_remote_code": options["trust_remote_code"]}
-    transformer = Transformer(
-        folder,
-        backend=options["backend"],
-        model_kwargs={**trust, **options.get("model_kwargs", {})},
-        processor_kwargs=trust,
-        config_kwargs=trust,
-    )
-    head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode="mean")
-    return load_sentence_transformer(
-        SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"]
-    )
 
 
 @contextlib.contextmanager

@@ -93,8 +93,6 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
             f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
             "first, and name that."
         )
-    if path.is_symlink() and not path.exists():
-        raise FileNotFoundError(f"expected a file: {path} is a link to {path.readlink()}, which is not there.")
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
     with path.open("rb") as file:
