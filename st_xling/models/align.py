@@ -201,8 +201,6 @@ def _pairs_of_pieces(
     """Yield rows with the pieces of source and target; pairs of like length together, for their padding."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1: got {batch_size}.")
     texts = [text if isinstance(text, str) else " ".join(text) for side in (sources, targets) for text in side]
     warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
