@@ -59,29 +59,21 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
 
 
 def as_embeddings(embeddings: Any, name: str) -> Embeddings:
-    """Convert embeddings that a caller passes to those that a search reads; copied only if torch lacks the type.
+    """Convert embeddings that a caller passes to those that a search reads.
 
     Args:
-        embeddings: numpy or torch, real numbers of any type and memory order; nested lists; rows on disk.
-        name: What to call it in an error.
+        embeddings: numpy or torch, real numbers of any type and memory order; lists of vectors; rows on disk.
+        name: Name of the argument in an error.
     Raises:
         ValueError: For anything else.
     """
-    if isinstance(embeddings, torch.Tensor):
-        return embeddings
     if isinstance(embeddings, (list, tuple)):
-        try:
-            embeddings = np.array([np.asarray(row, dtype=np.float64) for row in embeddings])
-        except (TypeError, ValueError) as error:
-            raise ValueError(f"{name} must be vectors of one length: {error}; stack one vector per sentence.") from None
-    if isinstance(embeddings, np.ndarray):
-        if embeddings.dtype.kind not in "fiub":
-            raise ValueError(f"{name} must hold real numbers: got {embeddings.dtype}; convert it to float32.")
-        # ascontiguousarray keeps a negative stride over one row, which torch does not take.
-        return embeddings.copy() if min(embeddings.strides, default=0) < 0 else embeddings
+        embeddings = np.asarray(embeddings, dtype=np.float64)
     if not (hasattr(embeddings, "shape") and hasattr(embeddings, "ndim")):
         raise ValueError(f"{name} must be an array of numbers: got {type(embeddings).__name__}; pass numpy or torch.")
-    rows: Embeddings = embeddings
+    # torch takes no negative stride, which ascontiguousarray keeps over one row.
+    is_turned = isinstance(embeddings, np.ndarray) and min(embeddings.strides, default=0) < 0
+    rows: Embeddings = embeddings.copy() if is_turned else embeddings
     return rows
 
 
@@ -162,16 +154,14 @@ def _listed(rows: list[int], shown: int = 5) -> str:
     return f"{'row' if len(rows) == 1 else 'rows'} {listed}{more}"
 
 
-def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = _BLOCK) -> np.ndarray:
+def nearest(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     """Index of the corpus vector with the highest cosine to each query; the lowest index among equals.
 
-    Cosines are those of this module, so neither ``block`` nor the place of a row changes the
-    answer. At most ``block * block`` cosines are held at a time.
+    Cosines are those of this module, so the place of a row does not change the answer.
 
     Args:
         queries: Any float dtype, numpy or torch, normalized or not. *Shape:* ``(queries, dim)``
         corpus: Vectors to search. *Shape:* ``(corpus, dim)``
-        block: Rows of either matrix compared at a time.
     Returns:
         Corpus indices, int64. *Shape:* ``(queries,)``
     Raises:
@@ -180,12 +170,10 @@ def nearest(queries: Embeddings, corpus: Embeddings, *, block: int = _BLOCK) -> 
         >>> nearest(np.array([[1.0, 0.1], [0.0, 2.0]]), np.eye(2)).tolist()
         [0, 1]
     """
-    if block < 1:
-        raise ValueError(f"block must be at least 1 row: got {block}; leave it out for the default.")
     check_pair(queries, corpus, "queries", "corpus")
     best = np.full(queries.shape[0], -np.inf, dtype=np.float32)
     indices = np.zeros(queries.shape[0], dtype=np.int64)
-    for rows, start, cosines in _cosine_blocks(queries, corpus, block):
+    for rows, start, cosines in _cosine_blocks(queries, corpus):
         first = cosines.argmax(axis=1)  # numpy promises the first of equals; torch.argmax does not
         highest = cosines[np.arange(len(first)), first]
         better = highest > best[rows]  # strictly: an equal cosine in a later block has a higher index
@@ -227,19 +215,19 @@ def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
         for start in range(0, len(ranks), _BLOCK)
     ]
     own = rounded_cosines(np.concatenate(blocks))  # equal to those below
-    for rows, start, cosines in _cosine_blocks(queries, corpus, _BLOCK):
+    for rows, start, cosines in _cosine_blocks(queries, corpus):
         mine = own[rows, None]
         earlier = np.arange(start, start + cosines.shape[1]) < np.arange(rows.start, rows.stop)[:, None]
         ranks[rows] += ((cosines > mine) | ((cosines == mine) & earlier)).sum(axis=1)
     return ranks
 
 
-def _cosine_blocks(queries: Embeddings, corpus: Embeddings, block: int) -> Iterator[tuple[slice, int, np.ndarray]]:
+def _cosine_blocks(queries: Embeddings, corpus: Embeddings) -> Iterator[tuple[slice, int, np.ndarray]]:
     """All cosines, block by block: rows of the queries, the first row of the corpus, and the cosines between them."""
-    for start in range(0, queries.shape[0], block):
-        query_block = unit_vectors(queries, start, start + block)
-        for corpus_start in range(0, corpus.shape[0], block):
-            cosines = rounded_cosines(query_block @ unit_vectors(corpus, corpus_start, corpus_start + block).T)
+    for start in range(0, queries.shape[0], _BLOCK):
+        query_block = unit_vectors(queries, start, start + _BLOCK)
+        for corpus_start in range(0, corpus.shape[0], _BLOCK):
+            cosines = rounded_cosines(query_block @ unit_vectors(corpus, corpus_start, corpus_start + _BLOCK).T)
             yield slice(start, start + len(query_block)), corpus_start, cosines
 
 

@@ -70,13 +70,12 @@ def format_rows(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> st
     return format_table([head, *(column.name for column in columns)], cells, summary=summary)
 
 
-def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: int = 1, summary: int = 0) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, summary: int = 0) -> str:
     """Columns padded to their widest cell: the first to the left, the others to the right.
 
     Args:
         head: Names of the columns.
-        rows: Cells; floats are printed with ``decimals``, ``None`` as ``-``, whole numbers with thousands separators.
-        decimals: Of floats.
+        rows: Cells; floats are printed with one decimal, ``None`` as ``-``, whole numbers with thousands separators.
         summary: Rows at the end, such as averages, after a line of dashes.
 
     Example:
@@ -89,7 +88,7 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals
 
     def cell(value: Any) -> str:
         if isinstance(value, float):
-            return f"{value:.{decimals}f}"
+            return f"{value:.1f}"
         return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
     table = [list(map(str, head)), *([cell(value) for value in row] for row in rows)]

@@ -116,21 +116,18 @@ def read_bytes(path: str | Path) -> bytes:
         return stream.read()
 
 
-def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
+def raw_lines(path: str | Path) -> Iterator[bytes]:
     """Every line by :func:`line_text`, one after another.
 
     Args:
         path: A text file, plain or packed.
-        any_length: Read also lines of more than 16 MiB, which are no sentences but may be records.
     Raises:
-        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB, unless of
-            ``any_length``.
+        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB.
     """
     with open_bytes(path) as stream:
         check_head(path, stream.peek())
-        most = -1 if any_length else LONGEST_LINE_BYTES + 1
-        for number, line in enumerate(iter(partial(stream.readline, most), b""), 1):
-            if not any_length and len(line) > LONGEST_LINE_BYTES:
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
+            if len(line) > LONGEST_LINE_BYTES:
                 raise ParallelTextError(
                     f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
                     "bytes; is this text?"
