@@ -14,6 +14,7 @@ from torch import Tensor
 from st_xling.models.backbone import backbone
 from st_xling.models.corpus_alignment import Links, link_by_corpus
 from st_xling.models.encode import count_truncated, warn_of_truncated
+from st_xling.models.view import check_layer
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import check_choice
 
@@ -297,11 +298,11 @@ def read_pieces(
         ValueError: A layer that the encoder does not have, or a tokenizer that does not say which words its tokens
             belong to.
     """
-    parts, depth = backbone(model), len(backbone(model).layers)
+    parts = backbone(model)
     if not getattr(parts.tokenizer, "is_fast", False):
         raise ValueError(f"aligning words needs a fast tokenizer: got {type(parts.tokenizer).__name__}.")
-    if wrong := [layer for layer in layers if not 1 <= layer <= depth]:
-        raise ValueError(f"layer must lie in 1..{depth}, the encoder's depth: got {wrong[0]}.")
+    for layer in layers:
+        check_layer(model, layer)
     # A sentence as it is, so that its tokens are those that the encoder knows: of Chinese, words, not characters.
     whole = all(isinstance(text, str) for text in texts)
     words = [split_words(text) if isinstance(text, str) else list(text) for text in texts]

@@ -227,8 +227,6 @@ class _Text:
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.sample: list[str] = []
-        if all(source.languages for source in self._sources):  # otherwise only the rows name them
-            self._check({code for source in self._sources for code in source.languages})
 
     @property
     def sha8(self) -> str:
@@ -255,13 +253,11 @@ class _Text:
                     self.counts[language] += 1
                     yield text
             self.sample += [text for row in sample for _, text in row]
-        self._check({*self.counts, *(code for code, name in known.items() if name is None)})
-
-    def _check(self, there: set[str]) -> None:
-        found = {canonical_code(name) for code in there if (name := match_language(code, self.languages))}
+        found = {canonical_code(name) for name in self.counts}
         missing = [code for code in self.languages if canonical_code(code) not in found]
         if missing and (self._covers_all or not found):
+            there = sorted({*self.counts, *(code for code, name in known.items() if name is None)})
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: "
-                f"{', '.join(sorted(there)) or 'none'}); add text of it, or remove it from --languages."
+                f"{', '.join(there) or 'none'}); add text of it, or remove it from --languages."
             )

@@ -152,7 +152,7 @@ def test_batches_and_lengths_do_not_change_links(method, make_model, caplog):
     ("targets", "options", "fact"),
     [
         (["a", "b"], {}, "1.*2"),
-        (["a"], {"layer": 3}, "1..2.*3"),
+        (["a"], {"layer": 3}, "1 to 2.*3"),
         (["a"], {"method": "both"}, "itermax.*both"),
     ],
 )
