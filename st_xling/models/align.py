@@ -20,7 +20,7 @@ from st_xling.utils.options import check_choice
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 
-#: Of words that have a partner already, in the second round of itermax.
+#: Factor for words that have a partner already, in the second round of itermax.
 DISCOUNT = 0.9
 
 #: Scripts that write no spaces between words, by the beginning of their characters' names: each character is a word.
@@ -62,8 +62,8 @@ def align_words(
         has no link.
 
     Raises:
-        ValueError: Unequal numbers of sentences, a layer that the encoder does not have, or a tokenizer that does not
-            say which words its tokens belong to.
+        ValueError: Unequal numbers of sentences, a layer that the encoder does not have, or a tokenizer
+            without a map from tokens to words.
 
     Source:
         Jalili Sabet et al. 2020, SimAlign, section 2: Argmax and Itermax; of "corpus" see there.
@@ -243,7 +243,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where in a text each word of :func:`split_words` begins and ends.
+    """Find where each word of :func:`split_words` begins and ends in a text.
 
     Example:
         >>> word_spans("Er kam,  sah.", ["Er", "kam", ",", "sah", "."])

@@ -41,8 +41,8 @@ class VocabularyHead(nn.Module):
         tied: Score with the encoder's word embeddings; otherwise with a copy that belongs to the head.
 
     Attributes:
-        origin: Where the head's tensors come from, for the log.
-        is_new: Whether they are random.
+        origin: Origin of the head's tensors, for the log.
+        is_new: True if they are random.
         weight: The head's own rows, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
         bias: *Shape:* ``(classes,)``
 
@@ -269,13 +269,13 @@ class RepresentationTranslationHead(nn.Module):
 
     .. math:: g(h, y) = \pi(W^T g^K(\cdots g^0(h, y))), \quad g^0 = (h_1 \dots h_{S_x}, [MASK] \times S_y)
 
-    Of BERT-type layers the last computes queries for the reconstructed positions only: what it would say about the
-    source positions nobody reads. The values are those of the full layer. Other families' layers are called by their
-    own code, with the final normalization, relative or rotary positions that stand around them in the encoder.
+    Of BERT-type layers the last computes queries for the reconstructed positions only: its states at the source
+    positions are not read. The values are those of the full layer. Other families' layers are called by their
+    own code, with the final normalization, relative or rotary positions around them in the encoder.
 
     Args:
         backbone: The encoder whose layers are copied; adapters on them are merged into the copy.
-        layers: How many of its last layers (``K``; the paper's best is 2).
+        layers: Number of its last layers (``K``; the paper's best is 2).
         languages: Number of languages the head may have to write; above 1, a learned language embedding, starting
             at zero, is added to the reconstructed positions.
         target_vocabulary: Token ids the softmax ranges over, ascending and distinct. ``None``: the whole vocabulary.

@@ -53,12 +53,12 @@ def load_sentence_transformer(
         kind: ``SentenceTransformer`` or ``CrossEncoder``.
         name_or_path: Hub id or folder; ``None`` with ``modules``.
         revision: Branch, tag or commit of the Hub.
-        dtype: Of the weights, and so of all that is computed with them; ``None``: as saved.
+        dtype: Type of the weights, and so of all that is computed with them; ``None``: as saved.
         backend: Library that runs the transformer; ``"openvino"`` needs optimum.
-        trust_remote_code: Whether code of the model's own may run.
+        trust_remote_code: Let the model's own code run.
         **options: As ``kind`` takes them.
     Raises:
-        ValueError: As :func:`loading`; options that exclude each other.
+        ValueError: See :func:`loading`; options that exclude each other.
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)

@@ -40,7 +40,7 @@ class LoraOptions:
     Attributes:
         rank: Rows of ``A``.
         alpha: Scale of the adapters, as a multiple of ``1 / rank``.
-        dropout: Of the adapters' input, in [0, 1).
+        dropout: Dropout of the adapters' input, in [0, 1).
         target_modules: Names of the layers to adapt (last parts of dotted names), or ``"all-linear"``: every linear
             layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
         merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
@@ -163,7 +163,7 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         model: A plain ``SentenceTransformer`` or ``CrossEncoder``.
         options: Shape of the adapters.
         base: Folder in which the model is saved as it is now, for checkpoints to name; nothing is written there.
-        seed: Of ``A``; ``B`` starts at zero. The global random state is not changed.
+        seed: Seed of ``A``; ``B`` starts at zero. The global random state is not changed.
 
     Raises:
         ValueError: peft's, such as for layers that the model lacks.
@@ -196,8 +196,8 @@ def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) 
 
     Args:
         model: The trained model.
-        options: Whether to merge.
-        start: What training started from; a Hub id becomes the base.
+        options: ``merge`` decides.
+        start: Model that training started from; a Hub id becomes the base.
         base: The folder with that model, which is the base otherwise.
     """
     if options.merge:

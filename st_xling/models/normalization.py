@@ -130,7 +130,7 @@ def center_by_text(
         texts: Texts of all languages.
         languages: Language of each text.
         center: ``"per_language"``, ``"joint"`` or ``"none"``.
-        options: Of :func:`~st_xling.models.encode.encode`.
+        options: Options of :func:`~st_xling.models.encode.encode`.
     Raises:
         ValueError: Text of an unknown language, where each language needs a mean.
     """
@@ -210,7 +210,7 @@ def encode_columns(
         columns: Lists of texts.
         tasks: Route of the model that encodes each column, see :func:`language_tasks`.
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
-        options: Of :func:`~st_xling.models.encode.encode`.
+        options: Options of :func:`~st_xling.models.encode.encode`.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """

@@ -37,7 +37,7 @@ CHUNK_PAIRS = 100_000
 # Texts whose tokens are counted at a time: ids take far more memory than their number.
 _TEXTS_AT_ONCE = 1024
 
-#: How ST cuts the passage of a pair alone.
+#: Option of ST by which only the passage of a pair is cut.
 ONLY_PASSAGES = {"truncation": "only_second"}
 
 
@@ -157,7 +157,7 @@ class RankedPassage:
 
     Attributes:
         index: Its index among the passages, from 0.
-        score: As ``CrossEncoder.predict`` scores it.
+        score: Score of ``CrossEncoder.predict``.
     """
 
     index: int
@@ -172,7 +172,7 @@ def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **op
     Args:
         model: A cross-encoder of one label.
         pairs: Pairs of query and passage, or an iterator, which need not fit in memory.
-        options: Of :class:`PairScorer`, such as ``token_budget``, ``autocast``, ``long_queries`` and ``progress``.
+        options: Options of :class:`PairScorer`, such as ``autocast`` and ``long_queries``.
     Returns:
         Scores in the order of the pairs, float32. *Shape:* ``(pairs,)``
     Raises:
@@ -200,7 +200,7 @@ def rerank(
         query: A query.
         passages: Passages, in one or several languages.
         top_k: Maximum number of passages; all by default.
-        options: Of :class:`PairScorer`.
+        options: Options of :class:`PairScorer`.
     Raises:
         ValueError: For ``top_k`` below 1, or as :func:`score_text_pairs`.
     Example:

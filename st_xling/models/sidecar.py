@@ -29,7 +29,7 @@ _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
-#: What commands add to a model: true of its weights alone. ``card.json`` is the user's.
+#: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 #: Texts whose embeddings tell apart models of backends that do not show their weights.
 PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القطة نائمة."]
@@ -130,7 +130,7 @@ def write_model(
     Args:
         folder: From :func:`model_folder`.
         model: The new model.
-        source: What it was made from; the manifest of its training is copied.
+        source: Model that it was made from; the manifest of its training is copied.
         report: For ``results.json``.
         complete: Called with the temporary folder before its files are moved, such as to write the card.
     Raises:
@@ -191,7 +191,7 @@ def model_fingerprint(model: Any) -> str:
 
 
 def _settings(module: Any) -> Any:
-    if hasattr(module, "auto_model"):  # its own settings name paths and versions; weights and vocabulary say enough
+    if hasattr(module, "auto_model"):  # its own settings name paths and versions; weights and vocabulary are hashed
         config = module.auto_model.config.to_dict()
         return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
     return _text_keys(module.get_config_dict()) if hasattr(module, "get_config_dict") else str(module)

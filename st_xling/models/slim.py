@@ -27,9 +27,8 @@ from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 RELATION = "quantized"
-"""Of the slim model to its source, out of the Hub's four words (adapter, finetune, merge, quantized): the same model in
-less space; it was not trained.
-"""
+"""Relation of the slim model to its source, as the Hub names it (adapter, finetune, merge or quantized): the same model
+in less space, not trained."""
 
 SAME = 0.9999
 """Cosine from which two embeddings count as the same."""

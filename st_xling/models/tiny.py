@@ -64,9 +64,9 @@ def tiny_encoder(
         pooling: ``"mean"`` or ``"cls"``. From scratch, mean learns much faster.
         max_length: Tokens a text is cut to, special tokens included.
         lowercase: Fold case. Accents are always kept: Vietnamese needs them.
-        dropout: Of hidden states and attention weights.
+        dropout: Dropout of hidden states and attention weights.
         architecture: ``"bert"`` (positions from 0) or ``"xlm-roberta"`` (positions from padding + 1).
-        seed: Of the weights; the tokenizer has no randomness.
+        seed: Seed of the weights; the tokenizer has no randomness.
 
     Returns:
         A ``SentenceTransformer`` of Transformer and Pooling.

@@ -52,10 +52,10 @@ def load_encoder(
         pooling: ``"mean"``, ``"cls"`` or ``"max"``; ``None`` keeps what the model has, or means over a bare
             transformer's tokens.
         max_length: Tokens a text is cut to, special tokens included.
-        device: Where to put it; ``None`` lets ST choose.
+        device: Device to put it on; ``None`` lets ST choose.
         revision: Branch, tag or commit of the Hub.
         dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, of what is computed, and but on a CPU of the weights.
-        layer: As for :func:`view`, and so are the prompts and ``truncate_dim``.
+        layer: See :func:`view`, also for the prompts and ``truncate_dim``.
         prompt: Before each text.
         prompt_name: One of the model's own prompts, instead.
         passage_prompt: Before each passage.
@@ -187,8 +187,8 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
 
     Args:
         model: A ``SentenceTransformer`` or ``CrossEncoder``; of others nothing is known.
-        prompt: That stood before each text, in place of the model's own.
-        retrieval: Whether queries and passages were distinguished.
+        prompt: Text before each text, in place of the model's own prompt.
+        retrieval: True if queries and passages were distinguished.
     """
     own = loaded(model).options
     parts = {name: own[name] for name in ("dim", "layer", "pooling") if name in own}
@@ -251,7 +251,7 @@ def layer_count(model: nn.Module) -> int:
     """Transformer layers of the encoder inside a ``SentenceTransformer``.
 
     Raises:
-        ValueError: It has none, or does not say how many.
+        ValueError: It has none, or its configuration does not give their number.
     """
     encoder = token_encoder(model)
     count = getattr(encoder.config, "num_hidden_layers", None)
@@ -279,7 +279,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
         model: A ``SentenceTransformer`` whose first module is a transformer; it stays as it is, what follows that
             module is not taken over, nor are prompts.
         layer: The last layer kept, counted from 1.
-        pooling: How its token states become a sentence vector.
+        pooling: Pooling of its token states into a sentence vector.
 
     Raises:
         ValueError: A layer that the encoder lacks, or an encoder whose states at a layer are not what it gives when it

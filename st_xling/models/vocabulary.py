@@ -322,7 +322,7 @@ def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: dict[int, int])
     Args:
         tokenizer: A fast transformers tokenizer; it stays as it is.
         vocabulary: Its own.
-        ids: As :func:`new_ids` gives them.
+        ids: Old id → new id, from :func:`new_ids`.
     """
     content = {key: part for key, part in vocabulary.content.items() if key != "model"}
     content = {**copy.deepcopy(content), "model": _model(vocabulary, ids)}

@@ -68,7 +68,7 @@ def rerank_texts(
         top_k: Passages of a query that are written at most; all by default.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
-        device: Where to score, for a model that is loaded; by default a GPU where there is one.
+        device: Device to score on, for a model that is loaded; by default a GPU where there is one.
         work: Work folder, which is kept at the end; by default ``OUT.work``, or for a stream a temporary one, which are
             removed.
         progress: Show a bar on stderr.
@@ -141,7 +141,7 @@ class RerankReport:
         without_candidates: Queries that had none, and have no lines.
         long_queries: Queries that leave the model no room for a passage, and have no lines.
         cut_passages: Pairs whose passage was cut to the model's length.
-        signature: What the result depends on.
+        signature: Everything that the result depends on.
     """
 
     queries: int
@@ -225,13 +225,13 @@ class TextRecords(IndexedLines[TextRecord]):
 
     Args:
         path: UTF-8, plain or packed.
-        what: What the records are, for errors: ``"queries"``, ``"passages"``.
+        what: Name of the records in errors: ``"queries"``, ``"passages"``.
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For faulty lines, together: no JSON, no id, no text, an id twice; for a file without lines.
 
     Attributes:
-        sha256: Of the file's lines.
+        sha256: Hash of the file's lines.
         rows: Id → place, from 0.
         format: Name of the lines' form in :mod:`st_xling.mining.text`.
     """
@@ -304,7 +304,7 @@ class FirstStage:
         ParallelTextError: For faulty lines, together: bad JSON, wrong columns, an id that is unknown.
 
     Attributes:
-        sha256: Of the file's lines; ``"all"`` without one.
+        sha256: Hash of the file's lines; ``"all"`` without one.
     """
 
     def __init__(self, path: str | Path | None, queries: TextRecords, passages: TextRecords) -> None:

@@ -31,11 +31,11 @@ class Hit:
 
     Attributes:
         rank: From 1.
-        passage_id: Of the passage.
+        passage_id: Id of the passage.
         score: The cross-encoder's; without one, the cosine.
-        cosine: Of query and passage, by the bi-encoder.
-        language: Of the passage, from its file or else identified.
-        identified: Whether it was identified.
+        cosine: Cosine of query and passage, by the bi-encoder.
+        language: Language of the passage, from its file or else identified.
+        identified: True if it was identified.
         text: The passage.
     """
 
@@ -72,7 +72,7 @@ def search_texts(
     Args:
         queries: In any language of the models.
         encoder: The bi-encoder that made the store, or its Hub id or folder.
-        store: Of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
+        store: Store of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
         passages: File of :class:`~st_xling.reranking.rerank_files.TextRecords`.
         reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
         top_k: Passages returned for a query at most.
@@ -80,7 +80,7 @@ def search_texts(
         prompt: Put before every query for the bi-encoder.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` for the cross-encoder to compute in.
-        device: Where to compute; by default a GPU where there is one.
+        device: Device to compute on; by default a GPU where there is one.
         memory_mib: Bound on one block of the search, in MiB.
         progress: Show bars on stderr.
     Returns:

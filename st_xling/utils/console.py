@@ -48,9 +48,9 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
     ``encoding: 12,000 of 40,000 sentences, 310/s, 90 s left``.
 
     Args:
-        iterable: What is counted as it is read, if not by ``update``.
-        unit: What is counted, in the plural.
-        show: Whether there is anything to be seen.
+        iterable: Items that are counted as they are read, if not by ``update``.
+        unit: Unit of the count, in the plural.
+        show: Show a bar or log lines.
         options: Others of tqdm: ``desc``, ``total``, ``initial``, ``leave``.
     """
     options = {"leave": False, "dynamic_ncols": True, "disable": not show, **options}
@@ -61,7 +61,7 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
 
 class _LoggedBar(tqdm):
     _shown = 0
-    """What was done at the last line."""
+    """Count at the last line."""
 
     def __init__(self, iterable: Iterable[Any] | None = None, **options: Any) -> None:
         # ``gui`` draws nothing by itself. Each update looks at the clock, so that tqdm's thread never logs.

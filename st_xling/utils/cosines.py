@@ -48,8 +48,8 @@ def check_pair(first: Embeddings, second: Embeddings, first_name: str, second_na
     Args:
         first: *Shape:* ``(n, dim)``
         second: *Shape:* ``(m, dim)``
-        first_name: What to call ``first`` in an error, such as ``"source_embeddings"``.
-        second_name: What to call ``second``.
+        first_name: Name of ``first`` in errors, such as ``"source_embeddings"``.
+        second_name: Name of ``second``.
     Raises:
         ValueError: Naming the side and, for bad values, the first rows concerned.
     """

@@ -64,7 +64,7 @@ def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[N
     Args:
         folder: An existing folder; processes that do not lock it are not kept out.
         name: File to lock there, which is removed at the end.
-        wait_s: How long to wait for another process, in seconds.
+        wait_s: Time to wait for another process, in seconds.
     Raises:
         ValueError: If another process has locked the folder.
     """
@@ -130,7 +130,7 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
 
     Args:
         path: The file.
-        missing_ok: Whether a missing file is an empty object.
+        missing_ok: Return an empty object for a missing file.
         remedy: End of the message for a damaged file.
     Raises:
         FileNotFoundError: If there is none, unless that is allowed.

@@ -107,8 +107,8 @@ def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
 
     Args:
         package: Its import name, such as ``"ir_measures"``.
-        purpose: What needs it.
-        extra: Of ours that brings it.
+        purpose: Task that needs it.
+        extra: Our extra that installs it.
     """
     try:
         return import_module(package)
@@ -140,7 +140,7 @@ def check_device(name: str) -> None:
     """Raise unless this machine and this build of PyTorch have the device.
 
     Args:
-        name: As PyTorch spells it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
+        name: PyTorch's name of it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
     Raises:
         ValueError: For a name that is none, or a device that is not there.
     """

@@ -140,7 +140,7 @@ def _is_result(path: Path) -> bool:
 
 
 def _real(path: Any) -> str | None:
-    """Where a link leads, or ``None`` for what is no path, and for what is not replaced: ``/dev/null``, a pipe."""
+    """Return the path behind links; ``None`` for what is no path, or is not replaced: ``/dev/null``, a pipe."""
     if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
         return None
     is_stream = Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())

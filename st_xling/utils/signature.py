@@ -21,9 +21,9 @@ def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None =
     """A signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:
-        names: Of the measure, and parts that say themselves what they are.
+        names: Name of the measure, and parts that need no key.
         data: ``name@sha8`` of the data, where any is named.
-        model: Of :func:`~st_xling.models.view.model_options`.
+        model: Result of :func:`~st_xling.models.view.model_options`.
         parts: The rest by key, in order; lists are joined by commas, ``None`` is omitted.
 
     Example:
@@ -44,7 +44,7 @@ class Loaded:
 
     Attributes:
         name: Hub id or folder, as the user named it.
-        options: What is not as the model was saved, by the name that signatures have for it.
+        options: Options that differ from the saved model, by their names in signatures.
     """
 
     name: str = ""

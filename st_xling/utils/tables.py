@@ -14,8 +14,8 @@ class Column:
     Attributes:
         name: Head of the table.
         metric: Its id in a card's metadata; ``None`` if it does not appear there.
-        percent: Whether values are fractions, shown in percent.
-        picture: Whether the bar chart of languages shows it.
+        percent: True if values are fractions, shown in percent.
+        picture: True if the bar chart of languages shows it.
         decimals: Number of decimals in a table of plain text.
     """
 
@@ -33,8 +33,8 @@ class Row:
     Attributes:
         label: Name of the row.
         values: One value for each column; ``None`` where there is none.
-        average: Whether it is an average over other rows.
-        arguments: What the metadata have besides the signature, such as the threshold.
+        average: True if it is an average over other rows.
+        arguments: Entries of the metadata besides the signature, such as the threshold.
         intervals: Lower and upper end for each column; empty without intervals.
     """
 

@@ -157,8 +157,8 @@ def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str
     """The text of a line and what is wrong with its bytes, ``""`` where nothing is.
 
     Args:
-        line: As :func:`raw_lines` yields it.
-        errors: Of bytes that are not UTF-8, ``"strict"`` makes no text but ``None``, ``"replace"`` U+FFFD.
+        line: A line of :func:`raw_lines`.
+        errors: For bytes that are not UTF-8, ``"strict"`` returns ``None`` as text, ``"replace"`` puts U+FFFD.
 
     Example:
         >>> decode_line(b"caf\\xe9", errors="replace")
@@ -317,7 +317,7 @@ def _archive(path: Path) -> Path | None:
 
 
 def _packing(path: Path, file: io.BufferedReader) -> str | None:
-    """Which of :data:`PACKED` a file is by its first bytes."""
+    """Return the entry of :data:`PACKED` that a file's first bytes show, if any."""
     head = file.peek(10)[:10]
     found = next((ending for ending, magic in _MAGIC.items() if magic.match(head)), None)
     if found is None and path.suffix in PACKED and head:
