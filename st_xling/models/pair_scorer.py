@@ -6,7 +6,6 @@ characters, and with passages alone cut.
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Iterable, Sequence, Sized
 from contextlib import nullcontext
@@ -24,8 +23,6 @@ from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
-
-logger = logging.getLogger(__name__)
 
 
 # A tokenizer without a length names a huge number.
@@ -59,6 +56,9 @@ class PairScorer:
 
     Attributes:
         cut_passages: Number of pairs scored so far whose passage was cut to the model's length.
+    Example:
+        >>> PairScorer(model).score([("Who?", "He."), ("Who?", "There.")])                  # doctest: +SKIP
+        array([0.93, 0.02], dtype=float32)
     """
 
     def __init__(
@@ -164,32 +164,6 @@ class RankedPassage:
     score: float
 
 
-def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **options: Any) -> np.ndarray:
-    """Score how relevant the second text of each pair is to the first, as ``CrossEncoder.predict`` does.
-
-    Only the second text is cut where a pair is longer than the model; a warning counts them.
-
-    Args:
-        model: A cross-encoder of one label.
-        pairs: Pairs of query and passage, or an iterator, which need not fit in memory.
-        options: Options of :class:`PairScorer`, such as ``autocast`` and ``long_queries``.
-    Returns:
-        Scores in the order of the pairs, float32. *Shape:* ``(pairs,)``
-    Raises:
-        ValueError: As :class:`PairScorer`; for a query that leaves no room for a passage.
-    Example:
-        >>> score_text_pairs(model, [("Who?", "He."), ("Who?", "There.")])                  # doctest: +SKIP
-        array([0.93, 0.02], dtype=float32)
-    """
-    scorer = PairScorer(model, **options)
-    scores = scorer.score(pairs)
-    if scorer.cut_passages:
-        logger.warning(
-            "%d of %d pairs were longer than the model: their passages were cut.", scorer.cut_passages, len(scores)
-        )
-    return scores
-
-
 def rerank(
     model: CrossEncoder, query: str, passages: Sequence[str], *, top_k: int | None = None, **options: Any
 ) -> list[RankedPassage]:
@@ -202,7 +176,7 @@ def rerank(
         top_k: Maximum number of passages; all by default.
         options: Options of :class:`PairScorer`.
     Raises:
-        ValueError: For ``top_k`` below 1, or as :func:`score_text_pairs`.
+        ValueError: For ``top_k`` below 1, or as :meth:`PairScorer.score`.
     Example:
         >>> rerank(model, "Wer?", ["There.", "He."], top_k=1)                               # doctest: +SKIP
         [RankedPassage(index=1, score=0.93)]

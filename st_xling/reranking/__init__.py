@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from st_xling.models.cross_encoder import tiny_cross_encoder as tiny_cross_encoder
     from st_xling.models.pair_scorer import PairScorer as PairScorer
     from st_xling.models.pair_scorer import rerank as rerank
-    from st_xling.models.pair_scorer import score_text_pairs as score_text_pairs
     from st_xling.reranking.rerank_files import rerank_texts as rerank_texts
     from st_xling.reranking.search_files import search_texts as search_texts
     from st_xling.training.reranker import load_cross_encoder_recipe as load_cross_encoder_recipe

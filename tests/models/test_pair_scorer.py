@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from st_xling.models import pair_scorer
-from st_xling.models.pair_scorer import PairScorer, rerank, score_text_pairs
+from st_xling.models.pair_scorer import PairScorer, rerank
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -40,23 +39,23 @@ def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]], mo
     expected = host_scores(model, pairs)
     assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
     for options in ({}, {"token_budget": 1}, {"token_budget": 100}):
-        found = score_text_pairs(model, iter(pairs), **options)
+        found = PairScorer(model, **options).score(iter(pairs))
         assert found.dtype == np.float32 and found.shape == (len(pairs),)
         np.testing.assert_allclose(found, expected, atol=1e-5)
     short = [pair for pair in pairs if len(" ".join(pair)) < 60]
-    np.testing.assert_allclose(score_text_pairs(model, short), model.predict(short), atol=1e-5)
+    np.testing.assert_allclose(PairScorer(model).score(short), model.predict(short), atol=1e-5)
 
 
 def test_raw_scores_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
     scorer = PairScorer(model)
     raw = scorer.score(pairs, raw=True)
     np.testing.assert_allclose(raw, host_scores(model, pairs, activation_fn=torch.nn.Identity()), atol=1e-5)
-    np.testing.assert_allclose(scorer.activate(raw), score_text_pairs(model, pairs), atol=1e-7)
+    np.testing.assert_allclose(scorer.activate(raw), PairScorer(model).score(pairs), atol=1e-7)
     rough = PairScorer(model, autocast="bfloat16").score(pairs, raw=True)
     assert 0 < np.abs(rough - raw).max() < 0.3
 
 
-def test_only_the_passage_is_cut_and_counted(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_passage_is_cut_and_counted(model: Any) -> None:
     tokenizer, limit = model.tokenizer, model.max_seq_length
     query, long = "Who is sleeping under the table?", " ".join(["The dog is sleeping."] * 20)
     room = limit - len(tokenizer(query, "")["input_ids"])
@@ -65,19 +64,16 @@ def test_only_the_passage_is_cut_and_counted(model: Any, caplog: pytest.LogCaptu
     scorer.score([(query, long), (query, "The dog."), (query, long + " And the cat?")])
     assert scorer.cut_passages == 2
     kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
-    found = score_text_pairs(model, [(query, long), (query, kept)])
+    found = PairScorer(model).score([(query, long), (query, kept)])
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
     assert found[0] != pytest.approx(model.predict([("The dog is " + query, long)])[0], abs=1e-5)
-    with caplog.at_level(logging.WARNING):
-        score_text_pairs(model, [(query, long), (query, "The dog.")])
-    assert "1 of 2 pairs were longer than the model: their passages were cut." in caplog.text
 
 
 def test_a_query_is_never_cut(model: Any) -> None:
     long = " ".join(["Who is sleeping?"] * 30)
     pairs = [("Who?", "The dog."), (long, "The dog."), (long, "")]
     with pytest.raises(ValueError, match="40 tokens: got 1 .*'Who is"):
-        score_text_pairs(model, pairs)
+        PairScorer(model).score(pairs)
     scorer = PairScorer(model, long_queries="lowest")
     scores = scorer.score(pairs)
     assert np.isneginf(scores[1:]).all() and np.isfinite(scores[0])
@@ -87,7 +83,7 @@ def test_a_query_is_never_cut(model: Any) -> None:
 def test_a_prompt_goes_before_the_query(model: Any) -> None:
     model.prompts, model.default_prompt_name = {"ask": "Where is the dog: "}, "ask"
     try:
-        found, expected = score_text_pairs(model, [("Who?", "The dog.")]), model.predict([("Who?", "The dog.")])
+        found, expected = PairScorer(model).score([("Who?", "The dog.")]), model.predict([("Who?", "The dog.")])
     finally:
         model.prompts, model.default_prompt_name = {}, None
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -99,14 +95,14 @@ def test_what_is_computed_is_sorted_by_tokens(model: Any, pairs: list[tuple[str,
     seen: list[tuple[int, int]] = []
     hook = model[0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0]["input_ids"].shape)))
     try:
-        score_text_pairs(model, pairs, token_budget=100)
+        PairScorer(model, token_budget=100).score(pairs)
     finally:
         hook.remove()
     assert sum(rows for rows, _ in seen) == len(pairs) and all(rows * width <= 100 for rows, width in seen)
     assert [width for _, width in seen] == sorted((width for _, width in seen), reverse=True)
     model.tokenizer.truncation_side = "left"
     try:
-        np.testing.assert_allclose(score_text_pairs(model, pairs), host_scores(model, pairs), atol=1e-5)
+        np.testing.assert_allclose(PairScorer(model).score(pairs), host_scores(model, pairs), atol=1e-5)
     finally:
         model.tokenizer.truncation_side = "right"
 
@@ -135,8 +131,8 @@ def test_clear_errors(model: Any) -> None:
     several = tiny_cross_encoder(TEXTS)
     several.config.num_labels = 3
     with pytest.raises(ValueError, match="got 3"):
-        score_text_pairs(several, [("a", "b")])
+        PairScorer(several).score([("a", "b")])
     with pytest.raises(ValueError, match="autocast .* got 'int8'"):
-        score_text_pairs(model, [("a", "b")], autocast="int8")
+        PairScorer(model, autocast="int8").score([("a", "b")])
     with pytest.raises(ValueError, match="top_k .* got 0"):
         rerank(model, "Who?", ["The dog."], top_k=0)
