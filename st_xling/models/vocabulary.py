@@ -6,7 +6,7 @@ as before:
 
 * **WordPiece** takes the longest piece that fits. What it took stays, and nothing longer was there. A word of which one
   place has no piece is unknown as a whole; hence every character of the text stays in both forms, ``c`` and ``##c``, so
-  that a word that was never seen, of letters that were, has pieces.
+  that a word that was never seen, of letters that were, has pieces. A word that was unknown may have pieces, too.
 * **BPE** applies the first merge that fits. Where a token stays, so do all merges that result in it, and their parts
   with theirs, down to characters: every step that led to it still does, and no merge comes before one of them that did
   not before.
