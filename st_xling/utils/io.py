@@ -42,7 +42,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Args:
         path: The file; its folder must exist.
     Raises:
-        OSError: If the file cannot be written; the temporary file is then removed.
+        OSError: If the file cannot be written, such as for a full disk; the temporary file is then removed.
     """
     temporary = temporary_path(path)
     try:
@@ -51,9 +51,15 @@ def atomic_path(path: Path) -> Iterator[Path]:
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             temporary.unlink()
+        if is_disk_full(error) and "Make room" not in str(error):  # a file further in is named already
+            number = getattr(error, "errno", None) or next(
+                (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
+            )
+            reason = f"{os.strerror(number)}: {path} could not be written. Make room and run the same command again"
+            raise OSError(number, reason) from error
         raise
 
 
