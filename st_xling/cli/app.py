@@ -150,8 +150,7 @@ class Command(TyperCommand):
 
     def invoke(self, ctx: Any) -> Any:
         """Check the parameters, and call the function of the command with those that it declares."""
-        from st_xling.utils.console import console
-        from st_xling.utils.failures import explain, hide_passwords
+        from st_xling.utils.console import console, explain, hide_passwords
 
         call: Call = ctx.obj
         is_main = os.environ.get("RANK", "0") == "0"
@@ -179,7 +178,7 @@ class Command(TyperCommand):
     def check(self, values: dict[str, Any]) -> None:
         """Raise if an output would replace an input or cannot be written, an input or device is not there, or a number
         is not above 0."""
-        from st_xling.utils.devices import check_device
+        from st_xling.utils.options import check_device
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
 
@@ -250,7 +249,7 @@ def check_model(name: str, revision: str | None) -> None:
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
     from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError
 
-    from st_xling.utils.failures import first_line
+    from st_xling.utils.console import first_line
     from st_xling.utils.text import home_path
 
     if home_path(name).exists():

@@ -34,7 +34,7 @@ from st_xling.cli.results import (
     resumable,
     write_results,
 )
-from st_xling.utils.choices import Margin, Retrieval
+from st_xling.utils.options import Margin, Retrieval
 
 if TYPE_CHECKING:
     from st_xling.evaluation.results import EvaluationResult

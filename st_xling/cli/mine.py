@@ -25,7 +25,7 @@ from st_xling.cli.results import (
     update_model_card,
     write_results,
 )
-from st_xling.utils.choices import (
+from st_xling.utils.options import (
     AlignmentFormat,
     BlankLines,
     Engine,

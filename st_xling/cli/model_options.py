@@ -12,8 +12,8 @@ import typer
 
 from st_xling.cli.options import BATCH_SIZE, KEEP, argument, flag, option, options_of, required
 from st_xling.cli.results import check_keep
-from st_xling.utils.choices import Autocast, Backend, Dtype, Pooling
 from st_xling.utils.languages import UNKNOWN, match_language
+from st_xling.utils.options import Autocast, Backend, Dtype, Pooling
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder, SentenceTransformer

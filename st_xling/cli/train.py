@@ -16,8 +16,8 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
-from st_xling.utils.choices import Pooling
 from st_xling.utils.io import read_json_object
+from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture

@@ -40,7 +40,7 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
-from st_xling.utils.failures import first_line
+from st_xling.utils.console import first_line
 from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
 from st_xling.utils.text import (
     PACKED,

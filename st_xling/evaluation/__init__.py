@@ -56,10 +56,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.tatoeba_data import resolve_languages as resolve_languages
     from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
     from st_xling.evaluation.xsim import xsim_plus_plus as xsim_plus_plus
-    from st_xling.utils.nearest import nearest as nearest
-    from st_xling.utils.nearest import precision_at as precision_at
-    from st_xling.utils.nearest import retrieval_accuracy as retrieval_accuracy
-    from st_xling.utils.nearest import translation_ranks as translation_ranks
-    from st_xling.utils.nearest import weighted_f1 as weighted_f1
+    from st_xling.utils.cosines import nearest as nearest
+    from st_xling.utils.cosines import precision_at as precision_at
+    from st_xling.utils.cosines import retrieval_accuracy as retrieval_accuracy
+    from st_xling.utils.cosines import translation_ranks as translation_ranks
+    from st_xling.utils.cosines import weighted_f1 as weighted_f1
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -14,8 +14,8 @@ from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
-from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.languages import pair_languages
+from st_xling.utils.options import Margin, Retrieval
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 #: Draws held in memory at a time.
 AT_ONCE = 2**22

@@ -17,7 +17,6 @@ from st_xling.data import load_data_specs
 from st_xling.data.holdout import hold_out
 from st_xling.evaluation.tatoeba import PrecisionEvaluator
 from st_xling.models import load_encoder
-from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.normalization import (
     Center,
     apply_centering,
@@ -26,8 +25,7 @@ from st_xling.models.normalization import (
     fit_postprocessing,
     language_tasks,
 )
-from st_xling.models.sidecar import card_terms
-from st_xling.models.slim.slim_model import model_folder, write_model
+from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import model_options
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.signature import sha8, sign
@@ -108,7 +106,7 @@ def postprocess(
         ValueError: Text of unknown languages for means of each, too little text, a folder that may not be written to,
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.
     """
-    with model_folder(out, model, overwrite=overwrite, key="postprocess") as folder:
+    with model_folder(out, model, "postprocess", overwrite=overwrite) as folder:
         read = load_data_specs(data, skip_bad_lines=skip_bad_lines)
         if evaluate_on:
             held = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines)

@@ -18,7 +18,7 @@ from st_xling.evaluation.measures import (
 )
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
-from st_xling.utils.choices import Autocast
+from st_xling.utils.options import Autocast
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_rows
 
@@ -236,7 +236,7 @@ class RerankingEvaluator(SignedEvaluator):
             # Where pools leave such queries out, they still know how many.
             "n_without_relevant": max(overall.n_without_relevant, getattr(self.pools, "without_relevant", 0)),
             "n_without_candidates": max(without_candidates, getattr(self.pools, "without_candidates", 0)),
-            "n_cut_passages": scorer.counts.cut_passages,
+            "n_cut_passages": scorer.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
         cells = {

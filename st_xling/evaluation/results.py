@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.utils.checks import require
 from st_xling.utils.io import finite, read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language, hub_language
+from st_xling.utils.options import require
 from st_xling.utils.tables import Column, Row, format_rows
 
 #: Name of the file in a model's folder.

@@ -19,8 +19,8 @@ from st_xling.evaluation.retrieval_search import (
     mixed_pool,
     separate_pools,
 )
-from st_xling.utils.checks import check_choice, require
 from st_xling.utils.io import write_atomic
+from st_xling.utils.options import check_choice, require
 from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:

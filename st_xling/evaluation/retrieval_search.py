@@ -17,8 +17,8 @@ import torch
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.models.encode import Role
-from st_xling.utils.checks import require
 from st_xling.utils.console import progress_bar
+from st_xling.utils.options import require
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer

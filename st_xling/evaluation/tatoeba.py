@@ -15,8 +15,8 @@ from st_xling.evaluation.tatoeba_data import (
     count_repeats,
     english_columns,
 )
+from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.languages import distinct_codes, pair_languages
-from st_xling.utils.nearest import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 

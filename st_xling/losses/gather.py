@@ -16,7 +16,7 @@ import torch.nn.functional as F
 from sentence_transformers.util.distributed import all_gather, get_rank, get_world_size
 from torch import Tensor, nn
 
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Similarity = Literal["cosine", "dot"]
 

@@ -13,8 +13,8 @@ from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align, special_token_id
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.models.length_groups import row_groups
-from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import canonical_code
+from st_xling.utils.options import check_choice
 
 Direction = Literal["target", "source", "both"]
 T = TypeVar("T")

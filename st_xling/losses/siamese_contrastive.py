@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]

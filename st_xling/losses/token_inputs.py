@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from st_xling.models.backbone import Backbone, cls_mask, right_align, sep_mask
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Positions = Literal["restarting", "running"]
 

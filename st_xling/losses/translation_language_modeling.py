@@ -19,7 +19,7 @@ from st_xling.losses.token_inputs import (
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Objective = Literal["tlm", "mlm"]
 

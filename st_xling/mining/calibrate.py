@@ -21,9 +21,8 @@ from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings, float64_rows
+from st_xling.utils.options import Margin, Retrieval, check_choice
 
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder

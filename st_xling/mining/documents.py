@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.utils.checks import require
 from st_xling.utils.languages import hub_language
+from st_xling.utils.options import require
 from st_xling.utils.text import is_blank
 
 _WITHOUT_SPACES = re.compile(

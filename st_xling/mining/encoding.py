@@ -31,11 +31,10 @@ from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
 from st_xling.models.normalization import in_language, language_route, language_tasks
 from st_xling.models.view import model_options
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import BlankLines, Engine, Errors, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import BlankLines, Engine, Errors, StoreDtype, TextFormat, check_choice
 from st_xling.utils.paths import check_outputs
+from st_xling.utils.signature import name_of
 
 #: Lines whose sentences are embedded together; batches depend on them alone.
 Window = Sequence[Row]

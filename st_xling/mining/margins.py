@@ -12,9 +12,8 @@ from numpy.typing import ArrayLike
 from st_xling.mining.search.corpus_matrix import CorpusMatrix, pair_cosines
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings, as_embeddings
+from st_xling.utils.options import Margin, check_choice
 
 #: Names that ``margin`` may take.
 MARGINS = get_args(Margin)

@@ -12,9 +12,8 @@ import torch
 from st_xling.mining.margins import margin_scores
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
-from st_xling.utils.checks import check_choice, helpful_arguments
-from st_xling.utils.choices import Margin, Retrieval
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Margin, Retrieval, check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -81,7 +80,6 @@ class MinedPairs:
 Allow = Callable[[MinedPairs], np.ndarray]
 
 
-@helpful_arguments
 def mine(
     source: Embeddings | Sequence[str],
     target: Embeddings | Sequence[str],

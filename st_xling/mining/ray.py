@@ -11,9 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Engine
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Engine, check_choice
 
 # Workers of one task that may be killed before it is given up.
 RETRIES = 10

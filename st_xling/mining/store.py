@@ -25,10 +25,9 @@ from torch import Tensor
 
 from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, hash_sentence, hash_sentences
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import StoreDtype
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.options import StoreDtype, check_choice
 from st_xling.utils.resumable import ResumableFolder, differences
 
 MANIFEST = "manifest.json"
@@ -75,7 +74,7 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
         model: The encoder.
         name: Name that the user gave; by default that in the encoder's card or configuration.
     """
-    from st_xling.models.fingerprint import model_fingerprint
+    from st_xling.models.sidecar import model_fingerprint
 
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
     known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""

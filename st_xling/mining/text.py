@@ -33,9 +33,8 @@ from typing import IO, Any, NamedTuple, TypeVar
 import numpy as np
 
 from st_xling.data.check import FaultLog
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import BlankLines, Errors, TextFormat
 from st_xling.utils.console import progress_bar
+from st_xling.utils.options import BlankLines, Errors, TextFormat, check_choice
 from st_xling.utils.text import (
     SCORED_COLUMNS,
     ParallelTextError,

@@ -33,7 +33,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.languages import canonical_language
-from st_xling.utils.loaded import loaded, name_of
+from st_xling.utils.signature import loaded, name_of
 
 logger = logging.getLogger(__name__)
 

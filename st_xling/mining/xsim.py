@@ -8,8 +8,8 @@ import numpy as np
 
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import mine
-from st_xling.utils.choices import Margin
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Margin
 
 
 @dataclass(frozen=True)

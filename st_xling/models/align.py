@@ -14,12 +14,13 @@ from torch import Tensor
 from st_xling.models.backbone import backbone
 from st_xling.models.corpus_alignment import Links, link_by_corpus
 from st_xling.models.encode import count_truncated, warn_of_truncated
-from st_xling.utils.checks import check_choice
+from st_xling.models.view import check_layer
 from st_xling.utils.console import progress_bar
+from st_xling.utils.options import check_choice
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 
-#: Of words that have a partner already, in the second round of itermax.
+#: Factor for words that have a partner already, in the second round of itermax.
 DISCOUNT = 0.9
 
 #: Scripts that write no spaces between words, by the beginning of their characters' names: each character is a word.
@@ -61,8 +62,8 @@ def align_words(
         has no link.
 
     Raises:
-        ValueError: Unequal numbers of sentences, a layer that the encoder does not have, or a tokenizer that does not
-            say which words its tokens belong to.
+        ValueError: Unequal numbers of sentences, a layer that the encoder does not have, or a tokenizer
+            without a map from tokens to words.
 
     Source:
         Jalili Sabet et al. 2020, SimAlign, section 2: Argmax and Itermax; of "corpus" see there.
@@ -201,8 +202,6 @@ def _pairs_of_pieces(
     """Yield rows with the pieces of source and target; pairs of like length together, for their padding."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1: got {batch_size}.")
     texts = [text if isinstance(text, str) else " ".join(text) for side in (sources, targets) for text in side]
     warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
@@ -244,7 +243,7 @@ def split_words(text: str) -> list[str]:
 
 
 def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
-    """Where in a text each word of :func:`split_words` begins and ends.
+    """Find where each word of :func:`split_words` begins and ends in a text.
 
     Example:
         >>> word_spans("Er kam,  sah.", ["Er", "kam", ",", "sah", "."])
@@ -299,11 +298,11 @@ def read_pieces(
         ValueError: A layer that the encoder does not have, or a tokenizer that does not say which words its tokens
             belong to.
     """
-    parts, depth = backbone(model), len(backbone(model).layers)
+    parts = backbone(model)
     if not getattr(parts.tokenizer, "is_fast", False):
         raise ValueError(f"aligning words needs a fast tokenizer: got {type(parts.tokenizer).__name__}.")
-    if wrong := [layer for layer in layers if not 1 <= layer <= depth]:
-        raise ValueError(f"layer must lie in 1..{depth}, the encoder's depth: got {wrong[0]}.")
+    for layer in layers:
+        check_layer(model, layer)
     # A sentence as it is, so that its tokens are those that the encoder knows: of Chinese, words, not characters.
     whole = all(isinstance(text, str) for text in texts)
     words = [split_words(text) if isinstance(text, str) else list(text) for text in texts]

@@ -28,7 +28,7 @@ class Backbone:
         tokenizer: Its tokenizer.
         embeddings: Its embedding layer, from ids to the first layer's input; where that is a table alone, the table.
         layers: Its transformer layers, first to last.
-        bert_shaped: Whether layers are BERT's: absolute positions, and LayerNorm behind attention and feed-forward.
+        bert_shaped: True if layers are BERT's: absolute positions, and LayerNorm behind attention and feed-forward.
     """
 
     model: nn.Module

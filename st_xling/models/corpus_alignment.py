@@ -104,10 +104,10 @@ def _bare(word: str) -> str:
 def _choices(
     prior: np.ndarray, chooser: np.ndarray, kinds: np.ndarray, together: np.ndarray, chosen: np.ndarray
 ) -> np.ndarray:
-    """For each cell the probability that its one word chooses the other, learned by expectation maximization.
+    """Compute by expectation maximization, for each cell, the probability that its one word chooses the other.
 
     Args:
-        prior: Of each cell.
+        prior: Prior probability of each cell, up to a factor.
         chooser: Each cell's word that chooses.
         kinds: The kind of each of these words.
         together: Each cell's pair of kinds.

@@ -31,7 +31,7 @@ from st_xling.models.backbone import special_token_id, token_encoder
 from st_xling.models.load import limit_length, load_sentence_transformer
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 Head = Literal["cls", "pooler", "keep"]
 
@@ -58,8 +58,8 @@ def cross_encoder(
             taken; or such a model, which is copied.
         head: ``"cls"`` or ``"pooler"``: a new one; ``"keep"``: the one that a ``CrossEncoder`` has.
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
-        seed: Of the new head.
-        device: Where to put it; ``None`` lets ST choose.
+        seed: Seed of the new head.
+        device: Device to put it on; ``None`` lets ST choose.
         **options: Of :func:`~st_xling.models.load.load_sentence_transformer`: ``revision``, ``dtype``, ….
 
     Raises:
@@ -86,7 +86,7 @@ def tiny_cross_encoder(texts: Iterable[str], *, head: Head = "cls", seed: int = 
     Args:
         texts: Queries and passages of all languages the model shall read.
         head: ``"cls"`` or ``"pooler"``.
-        seed: Of all weights.
+        seed: Seed of all weights.
         **options: As of :func:`~st_xling.models.tiny_encoder`; ``max_length`` counts the tokens of a pair.
     """
     return cross_encoder(tiny_encoder(texts, seed=seed, **options), head=head, seed=seed)

@@ -70,7 +70,7 @@ def encode(
         prompt_name: One of the model's own prompts.
         normalize_embeddings: Scale each vector to length 1, in float32.
         truncate_dim: Leading dimensions that are kept; by default the model's own setting.
-        device: Where to encode; by default where the model is.
+        device: Device to encode on; by default the model's.
         show_progress_bar: Show one on stderr.
         bar: One that is shown already, to be moved on.
     Returns:
@@ -169,12 +169,12 @@ def token_batches(
     """Batches of a model's features, on its device; what is in them depends on the texts alone.
 
     Args:
-        model: Its ``preprocess`` makes the features. Those that are a tensor of *(texts, tokens)* beside an
+        model: Its ``preprocess`` makes the features. Those that are a tensor of *(texts, tokens)* next to an
             ``attention_mask`` are cut to batches; of others (static embeddings, several texts in one row under flash
             attention) each batch is preprocessed by itself.
         texts: Texts.
-        batch_size: As of :func:`encode`.
-        options: Of ``preprocess``.
+        batch_size: See :func:`encode`.
+        options: Options of ``preprocess``.
     Yields:
         Places of a batch in ``texts``, and its features.
     """
@@ -212,7 +212,7 @@ def batches(lengths: np.ndarray, token_budget: int, most_rows: int | None = None
     Args:
         lengths: Tokens, descending. *Shape:* ``(rows,)``
         token_budget: Tokens, padding included.
-        most_rows: Of a run.
+        most_rows: Maximum number of rows of a run.
     Example:
         >>> [(run.start, run.stop) for run in batches(np.array([9, 4, 4, 2, 2]), 8)]
         [(0, 1), (1, 3), (3, 5)]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import itertools
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,11 +14,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
-from transformers.utils import logging as logging_of_transformers
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 HeadStart = Literal["auto", "new"]
 
@@ -44,8 +41,8 @@ class VocabularyHead(nn.Module):
         tied: Score with the encoder's word embeddings; otherwise with a copy that belongs to the head.
 
     Attributes:
-        origin: Where the head's tensors come from, for the log.
-        is_new: Whether they are random.
+        origin: Origin of the head's tensors, for the log.
+        is_new: True if they are random.
         weight: The head's own rows, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
         bias: *Shape:* ``(classes,)``
 
@@ -234,12 +231,12 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
     origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
     forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
-    for form, cache in itertools.product(forms, (None, os.environ.get("SENTENCE_TRANSFORMERS_HOME"))):
+    options = {"revision": revision, "cache_dir": os.environ.get("SENTENCE_TRANSFORMERS_HOME")}
+    options |= {"local_files_only": True, "output_loading_info": True}
+    for form in forms:
         try:
-            with _quiet_transformers(), torch.random.fork_rng(devices=[]):
-                model, report = AutoModelForMaskedLM.from_pretrained(
-                    place, revision=revision, cache_dir=cache, local_files_only=True, output_loading_info=True, **form
-                )
+            with torch.random.fork_rng(devices=[]):
+                model, report = AutoModelForMaskedLM.from_pretrained(place, **options, **form)
         except (OSError, ValueError, AttributeError):  # no such folder, not in this cache, or a form not known here
             continue
         missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
@@ -247,20 +244,6 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
             return _take_apart(model).tensors(), f"from the checkpoint {place}"
         origin = f"new: the checkpoint {place} lacks {', '.join(missing)}"
     return {}, origin
-
-
-@contextlib.contextmanager
-def _quiet_transformers() -> Iterator[None]:
-    """Within it, transformers neither reports tensors that a checkpoint lacks nor shows bars."""
-    level, bars = logging_of_transformers.get_verbosity(), logging_of_transformers.is_progress_bar_enabled()
-    logging_of_transformers.set_verbosity_error()
-    logging_of_transformers.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging_of_transformers.set_verbosity(level)
-        if bars:
-            logging_of_transformers.enable_progress_bar()
 
 
 def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor | None:
@@ -286,13 +269,13 @@ class RepresentationTranslationHead(nn.Module):
 
     .. math:: g(h, y) = \pi(W^T g^K(\cdots g^0(h, y))), \quad g^0 = (h_1 \dots h_{S_x}, [MASK] \times S_y)
 
-    Of BERT-type layers the last computes queries for the reconstructed positions only: what it would say about the
-    source positions nobody reads. The values are those of the full layer. Other families' layers are called by their
-    own code, with the final normalization, relative or rotary positions that stand around them in the encoder.
+    Of BERT-type layers the last computes queries for the reconstructed positions only: its states at the source
+    positions are not read. The values are those of the full layer. Other families' layers are called by their
+    own code, with the final normalization, relative or rotary positions around them in the encoder.
 
     Args:
         backbone: The encoder whose layers are copied; adapters on them are merged into the copy.
-        layers: How many of its last layers (``K``; the paper's best is 2).
+        layers: Number of its last layers (``K``; the paper's best is 2).
         languages: Number of languages the head may have to write; above 1, a learned language embedding, starting
             at zero, is added to the reconstructed positions.
         target_vocabulary: Token ids the softmax ranges over, ascending and distinct. ``None``: the whole vocabulary.

@@ -15,7 +15,7 @@ import torch.nn.functional as F
 from sentence_transformers.base.modules import Transformer
 from torch import Tensor, nn
 
-#: What one more group costs, in tokens, times the square of the encoder's width: the calls of a layer take as long as
+#: Cost of one more group, in tokens, times the square of the encoder's width: the calls of a layer take as long as
 #: its products for so many tokens. Measured on a processor, 32 to 128 tokens at a width of 384 are equally good.
 GROUP_COST = 64 * 384**2
 
@@ -27,7 +27,7 @@ def length_groups(lengths: np.ndarray, group_tokens: int) -> list[np.ndarray]:
 
     Args:
         lengths: Tokens of each row. *Shape:* ``(rows,)``
-        group_tokens: What a group costs besides its rows, each as long as its longest.
+        group_tokens: Cost of a group, in tokens, besides its rows, each as long as its longest.
     Example:
         >>> [group.tolist() for group in length_groups(np.array([5, 30, 6, 29]), 10)]
         [[1, 3], [2, 0]]
@@ -53,7 +53,7 @@ def row_groups(lengths: Tensor, width: int) -> list[Tensor]:
 
     Args:
         lengths: Tokens of each row. *Shape:* ``(rows,)``
-        width: Of the module's states.
+        width: Width of the module's states.
     """
     if not _grouping.get() or lengths.device.type != "cpu":
         return [torch.arange(len(lengths), device=lengths.device)]
@@ -68,7 +68,7 @@ def grouped_by_length(model: nn.Module) -> Iterator[None]:
     on the left, or not at all, are read in one pass, and so are all on a GPU.
 
     Args:
-        model: Of sentence-transformers; its ``Transformer`` modules are meant.
+        model: A model of sentence-transformers, with ``Transformer`` modules.
     """
     transformers: list[Any] = [module for module in model.modules() if isinstance(module, Transformer)]
     for transformer in transformers:

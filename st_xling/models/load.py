@@ -1,4 +1,4 @@
-"""Models of the Hub or of a folder, as sentence-transformers loads them; what can go wrong is said in one line."""
+"""Load models of the Hub or of a folder as sentence-transformers does; errors are one line that names the model."""
 
 from __future__ import annotations
 
@@ -10,17 +10,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import torch
-import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from sentence_transformers.sentence_transformer.modules import Transformer
 from transformers import PreTrainedConfig
 
-from st_xling.models.lora import adapters_on_own_base
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Backend, Dtype, Pooling
-from st_xling.utils.loaded import Loaded, loaded
+from st_xling.utils.options import Backend, Dtype, Pooling, check_choice
+from st_xling.utils.signature import Loaded, loaded
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -57,12 +53,12 @@ def load_sentence_transformer(
         kind: ``SentenceTransformer`` or ``CrossEncoder``.
         name_or_path: Hub id or folder; ``None`` with ``modules``.
         revision: Branch, tag or commit of the Hub.
-        dtype: Of the weights, and so of all that is computed with them; ``None``: as saved.
-        backend: What runs the transformer; others than ``"torch"`` need optimum.
-        trust_remote_code: Whether code of the model's own may run.
+        dtype: Type of the weights, and so of all that is computed with them; ``None``: as saved.
+        backend: Library that runs the transformer; ``"openvino"`` needs optimum.
+        trust_remote_code: Let the model's own code run.
         **options: As ``kind`` takes them.
     Raises:
-        ValueError: As :func:`loading`; options that exclude each other.
+        ValueError: See :func:`loading`; options that exclude each other.
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
@@ -76,27 +72,21 @@ def load_sentence_transformer(
         raise ValueError(
             f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
         )
-    with loading(name_or_path), _running(backend):
+    with loading(name_or_path):
         if is_folder:
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
         if dtype is not None:
             options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
         options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
-        if is_folder and kind is SentenceTransformer and not (Path(name_or_path) / "modules.json").exists():
-            model = _bare(name_or_path, **options)
-        else:
-            with adapters_on_own_base(name_or_path) as path:
-                model = kind(path, **options)
-        if not isinstance(model.max_seq_length, (int, float, type(None))):  # all else in files is used by now
-            raise ValueError(f"max_seq_length must be a number: got {model.max_seq_length!r}.")
+        model = kind(name_or_path, **options)
         _check_vocabulary(model)
     said = {
         "backend": None if backend == "torch" else backend,
         "revision": revision,
         "trust_remote_code": "yes" if trust_remote_code else None,
     }
-    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})
+    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})  # type: ignore[assignment]
     return model
 
 
@@ -113,45 +103,6 @@ def _check_vocabulary(model: BaseModel) -> None:
         )
 
 
-def _bare(folder: str, *, device: str | None = None, **options: Any) -> Any:
-    """A transformer without modules of ST, under the mean: ST would announce a model made up on the spot."""
-    trust = {"trust_remote_code": options["trust_remote_code"]}
-    transformer = Transformer(
-        folder,
-        backend=options["backend"],
-        model_kwargs={**trust, **options.get("model_kwargs", {})},
-        processor_kwargs=trust,
-        config_kwargs=trust,
-    )
-    head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode="mean")
-    return load_sentence_transformer(
-        SentenceTransformer, modules=[transformer, head], device=device, backend=options["backend"]
-    )
-
-
-#: As of optimum-onnx 0.1.0 and optimum-intel 2.2.0.
-_WANTS = {
-    "onnx": "optimum-onnx, whose releases up to 0.1.0 refuse the transformers 5 that sentence-transformers 6 needs: "
-    "take openvino or torch",
-    "openvino": "optimum-intel, which refuses transformers from 5.6 on: in an environment of its own, pip install "
-    "'st-xling[openvino]'",
-}
-
-
-@contextlib.contextmanager
-def _running(backend: Backend) -> Iterator[None]:
-    """Load by ``backend`` within; ``ValueError`` names what to install if its libraries are missing."""
-    try:
-        yield
-    except Exception as error:
-        if backend == "torch" or not (isinstance(error, ImportError) or "pip install" in str(error)):
-            raise
-        cause = f": {error}" if isinstance(error, ImportError) else ""
-        raise _NotLoadable(
-            f"backend (--backend) {backend} needs {_WANTS[backend]}; got transformers {transformers.__version__}{cause}"
-        ) from error
-
-
 @contextlib.contextmanager
 def loading(name_or_path: str | Path) -> Iterator[None]:
     """Load a model within: all that can go wrong is a ``ValueError``.
@@ -165,7 +116,7 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
         yield
     except (MemoryError, torch.OutOfMemoryError, _NotLoadable):
         raise
-    except (Exception, _panic()) as error:
+    except Exception as error:
         if "trust_remote_code=True" in str(error):
             raise _NotLoadable(
                 f"{str(name_or_path)!r} is made of code that comes with it: {_own_code(name_or_path, error)}. It would "
@@ -182,11 +133,6 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
 
 class _NotLoadable(ValueError):
     """Already worded, where one block is within another."""
-
-
-def _panic() -> type[BaseException]:
-    """Exception of a fault in Rust, here of tokenizers: no ``Exception``, and not importable."""
-    return next((kind for kind in BaseException.__subclasses__() if kind.__name__ == "PanicException"), Exception)
 
 
 def _own_code(name_or_path: str | Path, error: BaseException) -> str:

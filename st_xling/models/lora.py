@@ -11,13 +11,9 @@ The folder of a run contains adapters next to the model that they change:
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
-import math
-import re
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,11 +25,9 @@ from sentence_transformers.base.model import BaseModel
 from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
-from st_xling.utils.io import read_json_object
 
 ALL_LINEAR = "all-linear"
 NAME = "default"
-CONFIG_NAME = "adapter_config.json"
 WEIGHTS_NAME = "adapter_model.safetensors"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
 M = TypeVar("M", bound=nn.Module)
@@ -46,7 +40,7 @@ class LoraOptions:
     Attributes:
         rank: Rows of ``A``.
         alpha: Scale of the adapters, as a multiple of ``1 / rank``.
-        dropout: Of the adapters' input, in [0, 1).
+        dropout: Dropout of the adapters' input, in [0, 1).
         target_modules: Names of the layers to adapt (last parts of dotted names), or ``"all-linear"``: every linear
             layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
         merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
@@ -60,22 +54,6 @@ class LoraOptions:
     dropout: float = 0.05
     target_modules: str | Sequence[str] = ALL_LINEAR
     merge: bool = True
-
-
-def check_lora(options: LoraOptions) -> LoraOptions:
-    """Return the options, or raise ``ValueError`` for one that is out of range."""
-    targets = options.target_modules
-    named = isinstance(targets, (list, tuple)) and bool(targets) and all(isinstance(name, str) for name in targets)
-    hint = f" ('{ALL_LINEAR}', or a list such as [query, value])"
-    for key, is_right, what in (
-        ("rank", options.rank >= 1, ""),
-        ("alpha", 0 < options.alpha < math.inf, ""),
-        ("dropout", 0 <= options.dropout < 1, ""),
-        ("target_modules", targets == ALL_LINEAR or named, hint),
-    ):
-        if not is_right:
-            raise ValueError(f"training.lora.{key} is out of range{what}: got {getattr(options, key)!r}.")
-    return options
 
 
 def has_adapters(module: nn.Module) -> bool:
@@ -185,33 +163,19 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         model: A plain ``SentenceTransformer`` or ``CrossEncoder``.
         options: Shape of the adapters.
         base: Folder in which the model is saved as it is now, for checkpoints to name; nothing is written there.
-        seed: Of ``A``; ``B`` starts at zero. The global random state is not changed.
+        seed: Seed of ``A``; ``B`` starts at zero. The global random state is not changed.
 
     Raises:
-        ValueError: The model has adapters already, or names of layers that it lacks or that are embeddings.
+        ValueError: peft's, such as for layers that the model lacks.
     """
-    transformer = token_encoder(model)
-    if has_adapters(model):
-        raise ValueError("the model has adapters already: merge them, or leave out training.lora.")
     from peft import LoraConfig
 
-    targets = options.target_modules if isinstance(options.target_modules, str) else list(options.target_modules)
-    linear = [
-        name
-        for name, part in transformer.named_modules()
-        if type(part) is nn.Linear and not re.fullmatch(_POOLER, name)
-    ]
-    if targets != ALL_LINEAR and not all(any(f".{name}".endswith(f".{each}") for name in linear) for each in targets):
-        raise ValueError(
-            f"training.lora.target_modules={targets!r} must name linear layers of {type(transformer).__name__}: it has "
-            f"{', '.join(sorted({name.rpartition('.')[2] for name in linear})) or 'none'}."
-        )
-    heads = classification_heads(transformer)
+    heads = classification_heads(token_encoder(model))
     config = LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,  # type: ignore[arg-type]
         lora_dropout=options.dropout,
-        target_modules=targets,
+        target_modules=options.target_modules if isinstance(options.target_modules, str) else [*options.target_modules],
         exclude_modules=_POOLER,
         modules_to_save=heads or None,
         task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
@@ -232,37 +196,14 @@ def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) 
 
     Args:
         model: The trained model.
-        options: Whether to merge.
-        start: What training started from; a Hub id becomes the base.
+        options: ``merge`` decides.
+        start: Model that training started from; a Hub id becomes the base.
         base: The folder with that model, which is the base otherwise.
     """
     if options.merge:
         merge_lora(model)
     else:
         name_base(model, str(base.resolve()) if start == "tiny" or Path(start).exists() else start)
-
-
-@contextlib.contextmanager
-def adapters_on_own_base(folder: str) -> Iterator[str]:
-    """Within it, load ``folder`` from the path that is yielded: adapters then find the base inside their folder.
-
-    ``adapter_config.json`` names where the base was when it was saved, which a copy of the folder no longer reaches.
-
-    Args:
-        folder: Any model's; without adapters, or without the training that made them, it is yielded as it is.
-    """
-    path = Path(folder).resolve()
-    bases = [*path.glob("training/base"), *sorted(path.glob("training/stage-*/base"), reverse=True)]
-    if not bases or not (path / CONFIG_NAME).is_file():
-        yield folder
-        return
-    with tempfile.TemporaryDirectory(prefix="st-xling-") as view:
-        for each in path.iterdir():
-            if each.name != CONFIG_NAME:
-                (Path(view) / each.name).symlink_to(each)
-        config = {**read_json_object(path / CONFIG_NAME), "base_model_name_or_path": str(bases[0])}
-        (Path(view) / CONFIG_NAME).write_text(json.dumps(config), encoding="utf-8")
-        yield view
 
 
 def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:

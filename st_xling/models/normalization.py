@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from st_xling.models.encode import Role, count_truncated, encode, own_prompt, warn_of_truncated
 from st_xling.models.view import rebuilt
-from st_xling.utils.checks import check_choice
 from st_xling.utils.languages import UNKNOWN, match_language
+from st_xling.utils.options import check_choice
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def center_by_text(
         texts: Texts of all languages.
         languages: Language of each text.
         center: ``"per_language"``, ``"joint"`` or ``"none"``.
-        options: Of :func:`~st_xling.models.encode.encode`.
+        options: Options of :func:`~st_xling.models.encode.encode`.
     Raises:
         ValueError: Text of an unknown language, where each language needs a mean.
     """
@@ -210,7 +210,7 @@ def encode_columns(
         columns: Lists of texts.
         tasks: Route of the model that encodes each column, see :func:`language_tasks`.
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
-        options: Of :func:`~st_xling.models.encode.encode`.
+        options: Options of :func:`~st_xling.models.encode.encode`.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """

@@ -6,28 +6,23 @@ characters, and with passages alone cut.
 
 from __future__ import annotations
 
-import logging
 import sys
-from collections.abc import Callable, Iterable, Sequence, Sized
+from collections.abc import Iterable, Sequence, Sized
 from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Autocast
 from st_xling.utils.console import progress_bar
-from st_xling.utils.devices import warn_of_slow_bfloat16
+from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
-
-logger = logging.getLogger(__name__)
 
 
 # A tokenizer without a length names a huge number.
@@ -39,29 +34,8 @@ CHUNK_PAIRS = 100_000
 # Texts whose tokens are counted at a time: ids take far more memory than their number.
 _TEXTS_AT_ONCE = 1024
 
-#: What becomes of a pair whose query leaves the model no room for a passage.
-LONG_QUERIES = ("error", "lowest")
-
-#: How ST cuts the passage of a pair alone.
+#: Option of ST by which only the passage of a pair is cut.
 ONLY_PASSAGES = {"truncation": "only_second"}
-
-#: What makes scores of logits, such as ``torch.nn.Sigmoid()``.
-Activation = Callable[[Tensor], Tensor]
-
-
-@dataclass
-class ScoringCounts:
-    """Counts of what has been scored.
-
-    Attributes:
-        pairs: All pairs.
-        cut_passages: Pairs whose passage was cut to the model's length.
-        long_queries: Pairs whose query leaves no room for a passage; they have no score.
-    """
-
-    pairs: int = 0
-    cut_passages: int = 0
-    long_queries: int = 0
 
 
 class PairScorer:
@@ -73,17 +47,18 @@ class PairScorer:
     Args:
         model: A cross-encoder with one label, on the device where it is to work.
         token_budget: Maximum number of rows of a batch times tokens of its longest row; one row is always allowed.
-        activation: Maps logits to scores; the model's own by default (a sigmoid, if it names none).
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in; the model's own type by default.
         long_queries: ``"error"``, or ``"lowest"``: minus infinity for a pair whose query, never cut, leaves no room for
             a passage.
         progress: Show a bar on stderr.
     Raises:
-        ValueError: For a model of several labels, one that reads other than plain pairs of texts, or options out of
-            range.
+        ValueError: For a model of several labels, or one that reads other than plain pairs of texts.
 
     Attributes:
-        counts: Counts of what has been scored so far.
+        cut_passages: Number of pairs scored so far whose passage was cut to the model's length.
+    Example:
+        >>> PairScorer(model).score([("Who?", "He."), ("Who?", "There.")])                  # doctest: +SKIP
+        array([0.93, 0.02], dtype=float32)
     """
 
     def __init__(
@@ -91,9 +66,8 @@ class PairScorer:
         model: CrossEncoder,
         *,
         token_budget: int | None = None,
-        activation: Activation | None = None,
         autocast: Autocast | None = None,
-        long_queries: str = "error",
+        long_queries: Literal["error", "lowest"] = "error",
         progress: bool = False,
     ) -> None:
         if model.num_labels != 1:
@@ -103,17 +77,14 @@ class PairScorer:
             )
         if autocast is not None:
             check_choice("autocast", autocast, Autocast)
-        check_choice("long_queries", long_queries, LONG_QUERIES)
-        if token_budget is not None and token_budget < 1:
-            raise ValueError(f"token_budget must be 1 or more: got {token_budget}.")
         if autocast == "bfloat16":
             warn_of_slow_bfloat16(model.device.type)
         self.model = model
         self.token_budget = token_budget or (CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS)
-        self.activation: Activation = activation or model.activation_fn or torch.nn.Identity()
+        self.activation = model.activation_fn or torch.nn.Identity()
         self.autocast, self.long_queries = autocast, long_queries
         self.progress = progress
-        self.counts = ScoringCounts()
+        self.cut_passages = 0
         self._tokenizer, self._limit = _plain_tokenizer(model), _max_tokens(model)
 
     def score(self, pairs: Iterable[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
@@ -155,9 +126,7 @@ class PairScorer:
                 f"{len(found)} that do not, the first of them {found[0][:60]!r}; a query is never cut: shorten it, "
                 "leave it out, or use a model that reads more."
             )
-        self.counts.pairs += len(chunk)
-        self.counts.cut_passages += int(((lengths > limit) & ~long).sum())
-        self.counts.long_queries += int(long.sum())
+        self.cut_passages += int(((lengths > limit) & ~long).sum())
         result = np.full(len(chunk), -np.inf, dtype=np.float32)
         bar.update(int(long.sum()))
         lengths = np.minimum(lengths, limit)
@@ -188,41 +157,11 @@ class RankedPassage:
 
     Attributes:
         index: Its index among the passages, from 0.
-        score: As ``CrossEncoder.predict`` scores it.
+        score: Score of ``CrossEncoder.predict``.
     """
 
     index: int
     score: float
-
-
-def score_text_pairs(model: CrossEncoder, pairs: Iterable[tuple[str, str]], **options: Any) -> np.ndarray:
-    """Score how relevant the second text of each pair is to the first, as ``CrossEncoder.predict`` does.
-
-    Only the second text is cut where a pair is longer than the model; a warning counts them.
-
-    Args:
-        model: A cross-encoder of one label.
-        pairs: Pairs of query and passage, or an iterator, which need not fit in memory.
-        options: Of :class:`PairScorer`, such as ``token_budget``, ``activation``,
-            ``autocast``, ``long_queries`` and ``progress``.
-    Returns:
-        Scores in the order of the pairs, float32. *Shape:* ``(pairs,)``
-    Raises:
-        ValueError: As :class:`PairScorer`; for a query that leaves no room for a
-            passage.
-    Example:
-        >>> score_text_pairs(model, [("Who?", "He."), ("Who?", "There.")])                  # doctest: +SKIP
-        array([0.93, 0.02], dtype=float32)
-    """
-    scorer = PairScorer(model, **options)
-    scores = scorer.score(pairs)
-    if scorer.counts.cut_passages:
-        logger.warning(
-            "%d of %d pairs were longer than the model: their passages were cut.",
-            scorer.counts.cut_passages,
-            scorer.counts.pairs,
-        )
-    return scores
 
 
 def rerank(
@@ -235,9 +174,9 @@ def rerank(
         query: A query.
         passages: Passages, in one or several languages.
         top_k: Maximum number of passages; all by default.
-        options: Of :class:`PairScorer`.
+        options: Options of :class:`PairScorer`.
     Raises:
-        ValueError: For ``top_k`` below 1, or as :func:`score_text_pairs`.
+        ValueError: For ``top_k`` below 1, or as :meth:`PairScorer.score`.
     Example:
         >>> rerank(model, "Wer?", ["There.", "He."], top_k=1)                               # doctest: +SKIP
         [RankedPassage(index=1, score=0.93)]

@@ -1,19 +1,34 @@
-"""Sidecar files: card, results, thresholds and pictures that are copied with a model."""
+"""Folders of models: what identifies a model, the files next to its weights, and a model made from another."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import torch
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.repocard import metadata_load
+
+from st_xling.utils.io import read_json_object, temporary_path, write_json
+from st_xling.utils.resumable import ResumableFolder
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
 
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
-#: What commands add to a model: true of its weights alone. ``card.json`` is the user's.
+#: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
+#: Texts whose embeddings tell apart models of backends that do not show their weights.
+PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القطة نائمة."]
 
 
 def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
@@ -32,3 +47,125 @@ def card_terms(name: str | Path) -> dict[str, str]:
     metadata = card_metadata(name)
     terms = ("license", "license_name", "license_link", "base_model")
     return {term: metadata[term] for term in terms if isinstance(metadata.get(term), str)}
+
+
+@contextmanager
+def model_folder(out: str | Path, source: str, key: str, *, overwrite: bool = False) -> Iterator[ResumableFolder]:
+    """Yield the folder of a model that is made from another, such as a slim one; no other process makes it meanwhile.
+
+    Args:
+        out: The folder of the new model.
+        source: Hub id or folder of the model that it is made from.
+        key: Key of the report in ``results.json``, which names the kind, such as ``"slim"``.
+        overwrite: Replace an earlier model of the kind.
+    Raises:
+        ValueError: If such a model may not be written to ``out``, or another process writes it.
+    """
+    out = Path(out)
+    if Path(source).is_dir():
+        there, goal = Path(source).resolve(), out.resolve()
+        if there == goal or there in goal.parents or goal in there.parents:
+            raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
+    with ResumableFolder(out, name="--out", instead="choose another --out", record="training/done.json") as folder:
+        folder.check_free()
+        if folder.load() and folder.task != {"command": key}:
+            raise ValueError(f"{out} contains an earlier model of {folder.task.get('command')}; choose another --out.")
+        if "model" in folder.steps and not overwrite:
+            raise ValueError(f"{out} contains an earlier model of {key}; use --overwrite to replace it.")
+        folder.task = {"command": key}
+        yield folder
+
+
+def write_model(
+    folder: ResumableFolder,
+    model: SentenceTransformer,
+    source: str,
+    report: dict[str, Any],
+    complete: Callable[[Path], object] | None = None,
+) -> None:
+    """Save a model and its report, in a temporary folder first.
+
+    Args:
+        folder: From :func:`model_folder`.
+        model: The new model.
+        source: Model that it was made from; the manifest of its training is copied.
+        report: For ``results.json``.
+        complete: Called with the temporary folder before its files are moved, such as to write the card.
+    Raises:
+        OSError: When it cannot be written; an earlier model then stays.
+    """
+    folder.remove_temporary()
+    temporary = temporary_path(folder.path / "model")
+    new = temporary / folder.path.resolve().name  # the card is called by the folder's name
+    manifest = Path(source) / "training" / "run.json"
+    try:
+        new.parent.mkdir()
+        model.save_pretrained(str(new))
+        if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
+            for path in new.rglob("sentence_bert_config.json"):
+                write_json(path, {**read_json_object(path), "do_lower_case": True})
+        write_json(new / "results.json", {folder.task["command"]: report})
+        if manifest.is_file():
+            (new / "training").mkdir()
+            shutil.copyfile(manifest, new / "training" / "run.json")
+        if complete is not None:
+            complete(new)
+        folder.install("model", new, also=OF_THE_WEIGHTS)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def model_fingerprint(model: Any) -> str:
+    """SHA-256 of weights that embeddings depend on, their types, the modules and their settings, the vocabulary, the
+    length that texts are cut to and the default prompt. Paths, versions, devices and threads do not enter it.
+
+    Args:
+        model: A ``SentenceTransformer`` or a ``CrossEncoder``.
+    Returns:
+        64 hexadecimal digits.
+    """
+    digest = hashlib.sha256()
+    settings = {
+        "modules": [[type(module).__name__, _settings(module)] for module in model],
+        "max_seq_length": model.max_seq_length,
+        "truncate_dim": getattr(model, "truncate_dim", None),  # a cross-encoder has none
+        "prompt": model.prompts.get(model.default_prompt_name) if model.default_prompt_name else None,
+        "tokenizer": _vocabulary(model.tokenizer),
+    }
+    digest.update(json.dumps(settings, sort_keys=True, default=str).encode("utf-8"))
+    backend = getattr(model, "backend", "torch")
+    if backend != "torch":  # its weights are not torch's: identified by what it computes
+        scores = model.predict([(text, text) for text in PROBES]) if hasattr(model, "predict") else model.encode(PROBES)
+        digest.update(f"{backend} {np.round(scores, 3).tolist()}".encode())
+    # Where token states are pooled, the transformer's own pooler is computed and left; a checkpoint without one gets
+    # another, of random weights, each time it is loaded.
+    pools = any(type(module).__name__ == "Pooling" for module in model.modules())
+    for key, tensor in sorted(model.state_dict().items()):
+        if pools and ".pooler." in key:
+            continue
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
+    return digest.hexdigest()
+
+
+def _settings(module: Any) -> Any:
+    if hasattr(module, "auto_model"):  # its own settings name paths and versions; weights and vocabulary are hashed
+        config = module.auto_model.config.to_dict()
+        return {key: value for key, value in config.items() if key not in ("_name_or_path", "transformers_version")}
+    return _text_keys(module.get_config_dict()) if hasattr(module, "get_config_dict") else str(module)
+
+
+def _text_keys(value: Any) -> Any:
+    """JSON has no tuples as keys, which a ``Router`` has."""
+    if not isinstance(value, dict):
+        return value
+    return {str(key) if isinstance(key, tuple) else key: _text_keys(part) for key, part in value.items()}
+
+
+def _vocabulary(tokenizer: Any) -> Any:
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return sorted(tokenizer.get_vocab().items()) if hasattr(tokenizer, "get_vocab") else str(type(tokenizer))
+    content = json.loads(backend.to_str())
+    # Every call sets these two anew.
+    return {key: value for key, value in content.items() if key not in ("truncation", "padding")}

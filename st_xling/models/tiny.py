@@ -22,13 +22,9 @@ from transformers import (
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Pooling
+from st_xling.utils.options import Pooling, check_choice
 
 Architecture = Literal["bert", "xlm-roberta"]
-
-MOST_PIECES = 2_000_000
-"""More than any encoder has; the trainer reserves memory for all, and ends the process where there is none."""
 
 # In the order of their ids.
 _SPECIAL = {
@@ -68,9 +64,9 @@ def tiny_encoder(
         pooling: ``"mean"`` or ``"cls"``. From scratch, mean learns much faster.
         max_length: Tokens a text is cut to, special tokens included.
         lowercase: Fold case. Accents are always kept: Vietnamese needs them.
-        dropout: Of hidden states and attention weights.
+        dropout: Dropout of hidden states and attention weights.
         architecture: ``"bert"`` (positions from 0) or ``"xlm-roberta"`` (positions from padding + 1).
-        seed: Of the weights; the tokenizer has no randomness.
+        seed: Seed of the weights; the tokenizer has no randomness.
 
     Returns:
         A ``SentenceTransformer`` of Transformer and Pooling.
@@ -139,8 +135,8 @@ def train_tokenizer(
         ValueError: No text at all, or a vocabulary too small to hold anything.
     """
     special = _SPECIAL[architecture]
-    if not len(special) + 10 <= vocabulary <= MOST_PIECES:
-        raise ValueError(f"vocabulary must be {len(special) + 10} to {MOST_PIECES:,} pieces: got {vocabulary:,}.")
+    if vocabulary < len(special) + 10:
+        raise ValueError(f"vocabulary must be at least {len(special) + 10} pieces: got {vocabulary}.")
     core = Tokenizer(models.BPE(unk_token=special["unk_token"], fuse_unk=True))
     core.normalizer = normalizers.BertNormalizer(
         lowercase=lowercase, strip_accents=False, handle_chinese_chars=False, clean_text=True

@@ -35,8 +35,7 @@ from typing import Any
 
 import yaml
 
-from st_xling.utils.checks import check_choice
-from st_xling.utils.devices import cpu_has_bfloat16
+from st_xling.utils.options import check_choice, cpu_has_bfloat16
 
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
 _COMMON = "common"

@@ -16,11 +16,13 @@ from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import read_rows
 from st_xling.mining.vectors import PrecomputedEmbeddings
+from st_xling.models import load_encoder
 from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
-from st_xling.reranking.records import TextRecord, TextRecords
-from st_xling.utils.choices import Autocast
+from st_xling.reranking.rerank_files import TextRecord, TextRecords
 from st_xling.utils.identify import likeliest_language
+from st_xling.utils.options import Autocast
+from st_xling.utils.signature import name_of
 
 
 @dataclass(frozen=True)
@@ -29,11 +31,11 @@ class Hit:
 
     Attributes:
         rank: From 1.
-        passage_id: Of the passage.
+        passage_id: Id of the passage.
         score: The cross-encoder's; without one, the cosine.
-        cosine: Of query and passage, by the bi-encoder.
-        language: Of the passage, from its file or else identified.
-        identified: Whether it was identified.
+        cosine: Cosine of query and passage, by the bi-encoder.
+        language: Language of the passage, from its file or else identified.
+        identified: True if it was identified.
         text: The passage.
     """
 
@@ -70,15 +72,15 @@ def search_texts(
     Args:
         queries: In any language of the models.
         encoder: The bi-encoder that made the store, or its Hub id or folder.
-        store: Of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
-        passages: File of :class:`~st_xling.reranking.records.TextRecords`.
+        store: Store of ``st-xling encode``, or a ``.npy`` file or array: a row for each line of ``passages``.
+        passages: File of :class:`~st_xling.reranking.rerank_files.TextRecords`.
         reranker: A cross-encoder of one label, or its Hub id or folder; without one, the order is the cosines'.
         top_k: Passages returned for a query at most.
         candidates: Passages of a query that the cross-encoder reads; at least ``top_k``.
         prompt: Put before every query for the bi-encoder.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` for the cross-encoder to compute in.
-        device: Where to compute; by default a GPU where there is one.
+        device: Device to compute on; by default a GPU where there is one.
         memory_mib: Bound on one block of the search, in MiB.
         progress: Show bars on stderr.
     Returns:
@@ -92,11 +94,6 @@ def search_texts(
         raise ValueError(f"candidates must be at least top_k: got {candidates} and {top_k}; read more, or show fewer.")
     if not queries or not all(query.strip() for query in queries):
         raise ValueError("expected queries that are not blank, and at least one.")
-    for query in queries:
-        try:
-            query.encode("utf-8")
-        except UnicodeEncodeError:
-            raise ValueError(f"expected queries in UTF-8: got {query!a}; set the terminal to UTF-8.") from None
     texts = TextRecords(passages, "passages")
     try:
         vectors = PrecomputedEmbeddings.open(store, rows=len(texts))
@@ -133,9 +130,6 @@ def _embed(
     queries: Sequence[str], encoder: Any, vectors: PrecomputedEmbeddings, *, prompt: str | None, device: str | None
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
-    from st_xling.models import load_encoder
-    from st_xling.utils.loaded import name_of
-
     model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
     identity, made_by = model_identity(model, name_of(encoder)), vectors.identity
     if made_by is not None and made_by.fingerprint and made_by.fingerprint != identity.fingerprint:

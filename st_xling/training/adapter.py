@@ -27,10 +27,10 @@ from transformers import get_scheduler
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
-from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Center, Centering, fit_centering
+from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
@@ -38,9 +38,9 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import NotFiniteError
-from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.options import Pooling
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
-from st_xling.models.lora import LoraOptions, check_lora
+from st_xling.models.lora import LoraOptions
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
-from st_xling.utils.devices import warn_of_slow_bfloat16
 from st_xling.utils.languages import is_code
+from st_xling.utils.options import warn_of_slow_bfloat16
 
 Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
@@ -145,7 +145,7 @@ def read_training(
     section = {key: "no" if key.endswith("_strategy") and value is False else value for key, value in section.items()}
     values = {key: read_value(value, own[key], f"{where}.{key}") for key, value in section.items() if key in own}
     if values.get("lora") is not None:
-        values["lora"] = check_lora(LoraOptions(**read_options(LoraOptions, values["lora"], f"{where}.lora")))
+        values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], f"{where}.lora"))
     more = {key: read_value(value, others[key], f"{where}.{key}") for key, value in section.items() if key in others}
     return _check(TrainingOptions(**values, arguments=more), where)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
-from st_xling.utils.checks import check_choice
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -22,8 +22,7 @@ from torch import nn
 
 from st_xling.data.reranking.pairs import KEY_COLUMNS, PAIR_COLUMNS
 from st_xling.training.recipe_files import check_keys, option_types, read_value
-from st_xling.utils.checks import nearest_name
-from st_xling.utils.options import is_checked
+from st_xling.utils.options import is_checked, nearest_name
 
 if TYPE_CHECKING:
     from datasets import Dataset

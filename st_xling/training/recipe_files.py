@@ -12,8 +12,7 @@ from typing import Any
 
 import yaml
 
-from st_xling.utils.checks import nearest_name
-from st_xling.utils.options import check_option, kinds_of, option_hints
+from st_xling.utils.options import check_option, kinds_of, nearest_name, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
 _KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}

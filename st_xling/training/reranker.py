@@ -45,8 +45,8 @@ from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, model_name, run_trainer
 from st_xling.training.run_folder import save_folder
 from st_xling.training.trainer import GuardedTrainer
-from st_xling.utils.checks import check_choice
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset

@@ -41,10 +41,10 @@ from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import PushCallback
 from st_xling.utils import distributed
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import Pooling as PoolingName
 from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import read_json_object, write_atomic, write_json
+from st_xling.utils.options import Pooling as PoolingName
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from typing_extensions import Required

@@ -29,11 +29,11 @@ from torch import Tensor
 
 from st_xling.data.text_columns import exact_keys, find_sorted
 from st_xling.models.encode import token_batches
-from st_xling.models.fingerprint import model_fingerprint
-from st_xling.models.layers import check_layer, cut_to_layer, layer_states
-from st_xling.utils.choices import Pooling
+from st_xling.models.sidecar import model_fingerprint
+from st_xling.models.view import check_layer, cut_to_layer, layer_states
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import TEMPORARY, atomic_path, write_json
+from st_xling.utils.options import Pooling
 
 FORMAT = "st-xling sentence vectors 1"
 TEXTS_A_FILE = 4096

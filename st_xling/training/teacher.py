@@ -24,7 +24,7 @@ from st_xling.models.backbone import normalizes
 from st_xling.models.encode import encode
 from st_xling.models.sidecar import card_terms
 from st_xling.training.sentence_vectors import CachedRows, VectorCache
-from st_xling.utils.loaded import name_of
+from st_xling.utils.signature import name_of
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""Output on stderr: bars on a terminal, in a log a line now and then, warnings at the end.
+"""Output on stderr: bars on a terminal, in a log a line now and then, warnings at the end; words for errors.
 
 Library code logs: at INFO what whoever runs a command wants to read, at DEBUG details, at WARNING what went otherwise
 than expected. :func:`console` shows that of a command. Called from Python, the library shows bars on a terminal, and
@@ -12,6 +12,7 @@ import functools
 import io
 import logging
 import os
+import re
 import sys
 import time
 import warnings
@@ -22,13 +23,15 @@ from typing import Any, TextIO
 from tqdm.auto import tqdm as bar_of_place
 from tqdm.std import tqdm
 
-from st_xling.utils.failures import hide_passwords
+from st_xling.utils.io import is_disk_full
 
 logger = logging.getLogger(__name__)
 
 PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
 SECONDS_A_LINE = 30.0
 LINES_A_BAR = 10
+_NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
+_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+]*:/{1,2})[^/\s@]+@")
 
 
 def on_terminal() -> bool:
@@ -45,9 +48,9 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
     ``encoding: 12,000 of 40,000 sentences, 310/s, 90 s left``.
 
     Args:
-        iterable: What is counted as it is read, if not by ``update``.
-        unit: What is counted, in the plural.
-        show: Whether there is anything to be seen.
+        iterable: Items that are counted as they are read, if not by ``update``.
+        unit: Unit of the count, in the plural.
+        show: Show a bar or log lines.
         options: Others of tqdm: ``desc``, ``total``, ``initial``, ``leave``.
     """
     options = {"leave": False, "dynamic_ncols": True, "disable": not show, **options}
@@ -58,7 +61,7 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
 
 class _LoggedBar(tqdm):
     _shown = 0
-    """What was done at the last line."""
+    """Count at the last line."""
 
     def __init__(self, iterable: Iterable[Any] | None = None, **options: Any) -> None:
         # ``gui`` draws nothing by itself. Each update looks at the clock, so that tqdm's thread never logs.
@@ -174,3 +177,25 @@ class _Console(logging.Handler):
                 bar_of_place.write(hide_passwords(self.format(record)), file=self.stream)
             except Exception:
                 self.handleError(record)
+
+
+def explain(error: BaseException) -> str | None:
+    """The message for an error that ended a command, or ``None`` for one that is a fault of ours."""
+    if isinstance(error, MemoryError) or (
+        isinstance(error, RuntimeError) and any(words in str(error) for words in _NO_MEMORY)
+    ):
+        return (
+            "there is not enough memory: lower the batch size (--batch-size, --mini-batch-size), the length or the "
+            f"size of the model, or end other programs ({first_line(error)})."
+        )
+    return str(error) if isinstance(error, (ValueError, OSError)) or is_disk_full(error) else None
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's message, without a period, or its type if there is none."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def hide_passwords(text: str) -> str:
+    """Return text without the users and passwords of its URLs: ``https://***@host``."""
+    return _PASSWORD.sub(r"\1***@", text)

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import sys
@@ -15,8 +14,6 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 from sentence_transformers.util.distributed import get_rank, get_world_size
-
-logger = logging.getLogger(__name__)
 
 Result = TypeVar("Result")
 MAIN = 0
@@ -29,7 +26,6 @@ class AnotherProcessFailed(ValueError):
 def init_distributed() -> None:
     """Join the other processes, if a launcher started several; on CPUs they communicate by gloo."""
     if _environment("WORLD_SIZE", 1) == 1:
-        _warn_of_one()
         return
     from accelerate import PartialState
 
@@ -102,16 +98,6 @@ def end_process(status: int) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-@functools.cache
-def _warn_of_one() -> None:
-    """accelerate sets the address for several processes, but with ``--cpu`` starts them only through MPI."""
-    if "MASTER_ADDR" in os.environ and "ACCELERATE_MIXED_PRECISION" in os.environ and "RANK" not in os.environ:
-        logger.warning(
-            "accelerate was asked for several processes but started one, as it does with --cpu; on CPUs use: "
-            "torchrun --nproc-per-node N -m st_xling.cli …"
-        )
 
 
 def _exchange(own: Result) -> list[Result]:

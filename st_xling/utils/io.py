@@ -42,21 +42,25 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Args:
         path: The file; its folder must exist.
     Raises:
-        OSError: If the file cannot be written; the temporary file is then removed. For a full disk the message tells
-            what to do.
+        OSError: If the file cannot be written, such as for a full disk; the temporary file is then removed.
     """
     temporary = temporary_path(path)
-    with naming_full_disk(path):
-        try:
-            temporary.touch()
-            yield temporary
-            with temporary.open("rb") as stream:
-                os.fsync(stream.fileno())
-            temporary.replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                temporary.unlink()
-            raise
+    try:
+        temporary.touch()
+        yield temporary
+        with temporary.open("rb") as stream:
+            os.fsync(stream.fileno())
+        temporary.replace(path)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if is_disk_full(error) and "Make room" not in str(error):  # a file further in is named already
+            number = getattr(error, "errno", None) or next(
+                (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
+            )
+            reason = f"{os.strerror(number)}: {path} could not be written. Make room and run the same command again"
+            raise OSError(number, reason) from error
+        raise
 
 
 @contextmanager
@@ -66,7 +70,7 @@ def locked(folder: Path, *, name: str = LOCK, wait_s: float = 0.0) -> Iterator[N
     Args:
         folder: An existing folder; processes that do not lock it are not kept out.
         name: File to lock there, which is removed at the end.
-        wait_s: How long to wait for another process, in seconds.
+        wait_s: Time to wait for another process, in seconds.
     Raises:
         ValueError: If another process has locked the folder.
     """
@@ -132,7 +136,7 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
 
     Args:
         path: The file.
-        missing_ok: Whether a missing file is an empty object.
+        missing_ok: Return an empty object for a missing file.
         remedy: End of the message for a damaged file.
     Raises:
         FileNotFoundError: If there is none, unless that is allowed.
@@ -189,24 +193,6 @@ def file_sha256(path: Path) -> str:
         while count := stream.readinto(block):
             digest.update(block[:count])
     return digest.hexdigest()
-
-
-@contextmanager
-def naming_full_disk(path: Path) -> Iterator[None]:
-    """A block that writes ``path``: for a full disk, its error names the file and what to do."""
-    try:
-        yield
-    except Exception as error:
-        if not is_disk_full(error) or "Make room" in str(error):  # a file further in is named already
-            raise
-        number = getattr(error, "errno", None) or next(
-            (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
-        )
-        raise OSError(
-            number,
-            f"{os.strerror(number)}: {path} could not be written; earlier files are unchanged. Make room and run "
-            "the same command again",
-        ) from error
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -155,7 +155,7 @@ def language_name(code: str) -> str:
 
 
 def hub_language(code: str) -> str:
-    """As the Hub's cards spell a language: in two letters where it has them, else three, without script or country.
+    """Return the code of a language in the Hub's cards: two letters where it has them, else three, without country.
 
     Example:
         >>> hub_language("deu"), hub_language("zh-CN"), hub_language("yue")

@@ -1,31 +1,91 @@
-"""Options checked by their annotations: a wrong type or an unknown choice is named before anything is computed."""
+"""Options: the choices that the library and the command line share, and checks that name what is wrong with a value."""
 
 from __future__ import annotations
 
+import difflib
 import functools
-import numbers
+import logging
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-_KINDS: dict[Any, tuple[type, str]] = {
-    bool: (bool, "true or false"),
-    int: (numbers.Integral, "a whole number"),
-    float: (numbers.Real, "a number"),
-    str: (str, "text"),
-    type(None): (type(None), "null (None)"),
+from st_xling.utils.console import first_line
+
+logger = logging.getLogger(__name__)
+
+#: Type to compute in.
+Dtype = Literal["float32", "float16", "bfloat16"]
+#: Type of matrix products, the rest as loaded.
+Autocast = Literal["bfloat16", "float16"]
+#: Library that runs a transformer.
+Backend = Literal["torch", "openvino"]
+#: How token states become the embedding of a sentence.
+Pooling = Literal["mean", "cls", "max"]
+
+#: How a cosine is compared with those of the neighbors.
+Margin = Literal["ratio", "distance", "absolute"]
+#: Which candidates become pairs.
+Retrieval = Literal["max", "intersect", "forward", "backward"]
+#: Where work runs: in this process, or on the workers of a Ray cluster.
+Engine = Literal["local", "ray"]
+#: Type in which embeddings are stored.
+StoreDtype = Literal["float32", "float16", "int8"]
+
+#: Lines of a text: sentences, ``id TAB sentence``, or JSON objects with ``id`` and ``text``.
+TextFormat = Literal["lines", "bucc", "jsonl"]
+#: Bytes that are not UTF-8: an error, or replaced.
+Errors = Literal["strict", "replace"]
+#: Lines without a sentence: an error, or kept.
+BlankLines = Literal["error", "keep"]
+#: Format of pairs.
+PairFormat = Literal["tsv", "jsonl", "tmx"]
+#: Format of aligned documents.
+AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
+
+_WORDS = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    str: "text",
+    type(None): "null (None)",
 }
+_CPU_FACTS = Path("/proc/cpuinfo")
+_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of Intel and AMD, the last of ARM
+
+
+def check_choice(name: str, value: Any, choices: Any) -> None:
+    """Raise ``ValueError`` unless ``value`` is one of ``choices``, a ``Literal`` type or a collection."""
+    choices = get_args(choices) or choices
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}: got {value!r}.")
+
+
+def nearest_name(key: str, known: Iterable[str]) -> str:
+    """Return the end of an error message: the valid key closest to ``key``, or all of them."""
+    known = list(known)
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; it is one of {', '.join(known)}"
 
 
 def check_option(value: Any, hint: Any, name: str) -> None:
     """Raise ``ValueError`` if the annotation ``hint`` excludes the value; see :func:`is_checked`."""
-    if expected := _fault(value, hint):
-        raise ValueError(f"{name} must be {expected}: got {value!r}.")
+    if not is_checked(hint):
+        return
+    from huggingface_hub.dataclasses import type_validator
+
+    try:
+        type_validator(name, value, hint)
+    except TypeError as error:
+        choices = (f"one of {', '.join(map(repr, get_args(kind)))}" for kind in kinds_of(hint) if kind not in _WORDS)
+        expected = [*choices, *(_WORDS[kind] for kind in kinds_of(hint) if kind in _WORDS)]
+        raise ValueError(f"{name} must be {' or '.join(expected)}: got {value!r}.") from error
 
 
 def is_checked(hint: Any) -> bool:
     """Return whether an annotation has numbers, booleans, text and ``Literal`` choices only."""
-    return all(get_origin(kind) is Literal or kind in _KINDS for kind in kinds_of(hint))
+    return all(get_origin(kind) is Literal or kind in _WORDS for kind in kinds_of(hint))
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:
@@ -42,19 +102,55 @@ def option_hints(function: Callable[..., Any]) -> dict[str, Any]:
         return {}
 
 
-def _fault(value: Any, hint: Any) -> str:
-    """Return in words what the annotation takes, if ``value`` is something else."""
-    expected = []
-    for kind in kinds_of(hint):
-        if get_origin(kind) is Literal:
-            if any(value == choice and type(value) is type(choice) for choice in get_args(kind)):
-                return ""
-            expected.append(f"one of {', '.join(map(repr, get_args(kind)))}")
-        elif kind not in _KINDS:
-            return ""
-        else:
-            accepted, words = _KINDS[kind]
-            if isinstance(value, accepted) and (kind is bool or not isinstance(value, bool)):
-                return ""
-            expected.append(words)
-    return " or ".join(expected)
+def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
+    """The package, or ``ValueError`` that tells how to install it.
+
+    Args:
+        package: Its import name, such as ``"ir_measures"``.
+        purpose: Task that needs it.
+        extra: Our extra that installs it.
+    """
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ValueError(f'{purpose} needs {package}, which is not installed: pip install "st-xling[{extra}]".') from (
+            error
+        )
+
+
+def cpu_has_bfloat16() -> bool | None:
+    """Return whether the processor has bfloat16 instructions; ``None`` where that is unknown, as on macOS."""
+    try:
+        facts = _CPU_FACTS.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    return not _BFLOAT16.isdisjoint(facts.split())
+
+
+def warn_of_slow_bfloat16(device: str) -> None:
+    """Warn where ``device`` is a processor that has to emulate bfloat16."""
+    if device == "cpu" and cpu_has_bfloat16() is False:
+        logger.warning(
+            "bfloat16 on a processor without instructions for it, which can be ten times slower than float32: "
+            "leave bfloat16 out, or compute on another machine."
+        )
+
+
+def check_device(name: str) -> None:
+    """Raise unless this machine and this build of PyTorch have the device.
+
+    Args:
+        name: PyTorch's name of it: ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"mps"``.
+    Raises:
+        ValueError: For a name that is none, or a device that is not there.
+    """
+    import torch
+
+    try:
+        torch.zeros(1, device=torch.device(name))
+    except Exception as error:  # AssertionError, RuntimeError or NotImplementedError, by device
+        there = ["cpu", *(f"cuda:{number}" for number in range(torch.cuda.device_count()))]
+        there += ["mps"] if torch.backends.mps.is_available() else []
+        raise ValueError(
+            f"device must be one of this machine's ({', '.join(there)}): got {name!r} ({first_line(error)})."
+        ) from error

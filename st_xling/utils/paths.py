@@ -6,13 +6,11 @@ An output never replaces an input, nor another output; what is published names f
 from __future__ import annotations
 
 import contextlib
-import errno
 import glob
 import json
 import os
 import re
 import shlex
-import stat
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -40,7 +38,7 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     outputs = [(name, path, "folder") for name, path in (folders or {}).items()]
     outputs += [(name, path, "file") for name, path in files.items()]
     for name, path, kind in outputs:
-        if (real := _real(name, path)) is None:
+        if (real := _real(path)) is None:
             continue
         if "://" in str(path):
             raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
@@ -76,15 +74,11 @@ def existing_paths(spec: Any) -> dict[str, str]:
         >>> list(existing_paths(f"de-en={__file__}?size=20").values()) == [__file__]
         True
     """
-    if spec is None or isinstance(spec, (bool, int, float)):
-        return {}
     if isinstance(spec, (list, tuple)):
         return {real: name for part in spec for real, name in existing_paths(part).items()}
-    if not isinstance(spec, (str, os.PathLike)):
+    if not isinstance(spec, (str, Path)):
         return {}
-    text = os.fspath(spec)
-    if not isinstance(text, str):
-        return {}
+    text = str(spec)
     whole = {text, text.partition("=")[2], text.partition("?")[0], text.partition("=")[2].rpartition("?")[0]}
     names = {part for name in whole for part in (name, *name.split(","))} - {""}
     existing = {os.path.realpath(name): name for name in sorted(names) if os.path.lexists(name)}
@@ -145,14 +139,9 @@ def _is_result(path: Path) -> bool:
         return False
 
 
-def _real(name: str, path: Any) -> str | None:
-    """Where a link leads, or ``None`` for what is no path, and for what is not replaced: ``/dev/null``, a pipe."""
+def _real(path: Any) -> str | None:
+    """Return the path behind links; ``None`` for what is no path, or is not replaced: ``/dev/null``, a pipe."""
     if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
         return None
-    try:
-        kind = os.stat(path).st_mode  # noqa: PTH116
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise ValueError(f"{name} must be a file or folder: {path} is a link to itself; remove it.") from error
-        kind = stat.S_IFREG
-    return os.path.realpath(path) if stat.S_ISREG(kind) or stat.S_ISDIR(kind) else None
+    is_stream = Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
+    return None if is_stream else os.path.realpath(path)

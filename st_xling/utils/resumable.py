@@ -50,15 +50,15 @@ class ResumableFolder:
 
     Args:
         path: A new or empty folder, or one that an earlier process left.
-        name: What to call it in errors.
-        instead: What else the user can do, in errors.
+        name: Name of the folder in errors.
+        instead: Alternative for the user, in errors.
         record: File of the record, relative to the folder.
-        whole: Whether everything in the folder belongs to the task, such as the folders of its parts.
+        whole: True if everything in the folder belongs to the task, such as the folders of its parts.
     Raises:
         ValueError: On entering: it is a file, or another process works in it.
 
     Attributes:
-        task: What the folder was begun for.
+        task: Task that the folder was begun for.
         listed: Steps by name, finished or not: ``files``, relative to the folder, and other facts.
     """
 
@@ -167,7 +167,7 @@ class ResumableFolder:
         Args:
             step: Name of the step.
             file: Its only file, relative to the folder.
-            facts: What else to keep of the step; JSON values.
+            facts: Other facts of the step; JSON values.
         Raises:
             OSError: If there is no room; the step is then not finished.
         """
@@ -286,7 +286,7 @@ def check_replaced(files: Mapping[str, Any], work: str | Path | None) -> None:
 
     Args:
         files: Name of the option → file; no file, an empty one, a device or ``"-"`` is ignored.
-        work: As :func:`work_path` returns it.
+        work: Result of :func:`work_path`.
     Raises:
         ValueError: Naming option and file.
     """
@@ -304,7 +304,7 @@ def work_folder(out: Output, work: str | Path | None, task: Mapping[str, Any]) -
     Args:
         out: A file, or what is written like a stream.
         work: Chosen folder.
-        task: As for :meth:`ResumableFolder.begin`.
+        task: See :meth:`ResumableFolder.begin`.
     """
     with contextlib.ExitStack() as stack:
         path = work_path(out, work)

@@ -1,10 +1,11 @@
-"""Signatures: what a metric depends on besides the model, in one line."""
+"""Signatures: what a metric depends on, in one line; and how a model was loaded, which they name."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from st_xling._version import __version__
@@ -20,9 +21,9 @@ def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None =
     """A signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:
-        names: Of the measure, and parts that say themselves what they are.
+        names: Name of the measure, and parts that need no key.
         data: ``name@sha8`` of the data, where any is named.
-        model: Of :func:`~st_xling.models.view.model_options`.
+        model: Result of :func:`~st_xling.models.view.model_options`.
         parts: The rest by key, in order; lists are joined by commas, ``None`` is omitted.
 
     Example:
@@ -35,3 +36,26 @@ def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None =
         for key, value in listed.items()
     ]
     return "|".join([*names, *written, f"st-xling:{__version__}"])
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Options of loading; :func:`~st_xling.models.load.load_sentence_transformer` leaves it with the model.
+
+    Attributes:
+        name: Hub id or folder, as the user named it.
+        options: Options that differ from the saved model, by their names in signatures.
+    """
+
+    name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+def loaded(model: Any) -> Loaded:
+    """Return how ``model`` was loaded; nothing is known of one that was made or loaded elsewhere."""
+    return getattr(model, "st_xling_loaded", Loaded())
+
+
+def name_of(model: Any) -> str | None:
+    """Hub id or folder of a model that was loaded, or is yet to be; ``None``: it was made here."""
+    return model if isinstance(model, str) else loaded(model).name or None

@@ -14,8 +14,8 @@ class Column:
     Attributes:
         name: Head of the table.
         metric: Its id in a card's metadata; ``None`` if it does not appear there.
-        percent: Whether values are fractions, shown in percent.
-        picture: Whether the bar chart of languages shows it.
+        percent: True if values are fractions, shown in percent.
+        picture: True if the bar chart of languages shows it.
         decimals: Number of decimals in a table of plain text.
     """
 
@@ -33,8 +33,8 @@ class Row:
     Attributes:
         label: Name of the row.
         values: One value for each column; ``None`` where there is none.
-        average: Whether it is an average over other rows.
-        arguments: What the metadata have besides the signature, such as the threshold.
+        average: True if it is an average over other rows.
+        arguments: Entries of the metadata besides the signature, such as the threshold.
         intervals: Lower and upper end for each column; empty without intervals.
     """
 
@@ -70,13 +70,12 @@ def format_rows(head: str, columns: Sequence[Column], rows: Sequence[Row]) -> st
     return format_table([head, *(column.name for column in columns)], cells, summary=summary)
 
 
-def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals: int = 1, summary: int = 0) -> str:
+def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, summary: int = 0) -> str:
     """Columns padded to their widest cell: the first to the left, the others to the right.
 
     Args:
         head: Names of the columns.
-        rows: Cells; floats are printed with ``decimals``, ``None`` as ``-``, whole numbers with thousands separators.
-        decimals: Of floats.
+        rows: Cells; floats are printed with one decimal, ``None`` as ``-``, whole numbers with thousands separators.
         summary: Rows at the end, such as averages, after a line of dashes.
 
     Example:
@@ -89,7 +88,7 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, decimals
 
     def cell(value: Any) -> str:
         if isinstance(value, float):
-            return f"{value:.{decimals}f}"
+            return f"{value:.1f}"
         return "-" if value is None else f"{value:,}" if isinstance(value, int) else str(value)
 
     table = [list(map(str, head)), *([cell(value) for value in row] for row in rows)]

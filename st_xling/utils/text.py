@@ -93,8 +93,6 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
             f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
             "first, and name that."
         )
-    if path.is_symlink() and not path.exists():
-        raise FileNotFoundError(f"expected a file: {path} is a link to {path.readlink()}, which is not there.")
     if not path.is_file():
         raise FileNotFoundError(describe_missing(path))
     with path.open("rb") as file:
@@ -118,21 +116,18 @@ def read_bytes(path: str | Path) -> bytes:
         return stream.read()
 
 
-def raw_lines(path: str | Path, *, any_length: bool = False) -> Iterator[bytes]:
+def raw_lines(path: str | Path) -> Iterator[bytes]:
     """Every line by :func:`line_text`, one after another.
 
     Args:
         path: A text file, plain or packed.
-        any_length: Read also lines of more than 16 MiB, which are no sentences but may be records.
     Raises:
-        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB, unless of
-            ``any_length``.
+        ParallelTextError: As :func:`open_bytes` and :func:`check_head`, and for a line of more than 16 MiB.
     """
     with open_bytes(path) as stream:
         check_head(path, stream.peek())
-        most = -1 if any_length else LONGEST_LINE_BYTES + 1
-        for number, line in enumerate(iter(partial(stream.readline, most), b""), 1):
-            if not any_length and len(line) > LONGEST_LINE_BYTES:
+        for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
+            if len(line) > LONGEST_LINE_BYTES:
                 raise ParallelTextError(
                     f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
                     "bytes; is this text?"
@@ -162,8 +157,8 @@ def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str
     """The text of a line and what is wrong with its bytes, ``""`` where nothing is.
 
     Args:
-        line: As :func:`raw_lines` yields it.
-        errors: Of bytes that are not UTF-8, ``"strict"`` makes no text but ``None``, ``"replace"`` U+FFFD.
+        line: A line of :func:`raw_lines`.
+        errors: For bytes that are not UTF-8, ``"strict"`` returns ``None`` as text, ``"replace"`` puts U+FFFD.
 
     Example:
         >>> decode_line(b"caf\\xe9", errors="replace")
@@ -322,7 +317,7 @@ def _archive(path: Path) -> Path | None:
 
 
 def _packing(path: Path, file: io.BufferedReader) -> str | None:
-    """Which of :data:`PACKED` a file is by its first bytes."""
+    """Return the entry of :data:`PACKED` that a file's first bytes show, if any."""
     head = file.peek(10)[:10]
     found = next((ending for ending, magic in _MAGIC.items() if magic.match(head)), None)
     if found is None and path.suffix in PACKED and head:

@@ -22,8 +22,8 @@ from typing import Any
 from st_xling._version import __version__
 from st_xling.reproduce.run import why_it_failed
 from st_xling.training.run import machine_facts
-from st_xling.utils.devices import cpu_has_bfloat16
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.options import cpu_has_bfloat16
 from tests.benchmarks.measure import encoder_name, log, ratio_table
 
 FOLDER = Path(__file__).parent

@@ -24,7 +24,7 @@ def measure(
 ) -> Iterator[Ratio]:
     from st_xling.mining import encode
     from st_xling.models import load_encoder, tiny_encoder
-    from st_xling.utils.nearest import retrieval_accuracy
+    from st_xling.utils.cosines import retrieval_accuracy
 
     each = sentences // 2 // len(LANGUAGES)
     pairs = [pair for language in LANGUAGES for pair in random.Random(0).sample(parallel(run, language), each)]

@@ -1,4 +1,4 @@
-"""Re-ranking with a cross-encoder: ``score_text_pairs`` by ``CrossEncoder.predict``, pairs a second.
+"""Re-ranking with a cross-encoder: ``PairScorer`` by ``CrossEncoder.predict``, pairs a second.
 
 32 rows at a time; passages of 150 tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). Where
 ``ST_XLING_E5`` names a folder of multilingual-e5-small (MiniLM-L12-H384's shape) and ``ST_XLING_DATA`` real text, that
@@ -113,7 +113,7 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
 
 def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
     from st_xling.models.cross_encoder import cross_encoder
-    from st_xling.models.pair_scorer import score_text_pairs
+    from st_xling.models.pair_scorer import PairScorer
 
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
     size = QUICK if run.quick else Size()
@@ -140,7 +140,7 @@ def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
             scores["theirs"] = np.concatenate(found)  # noqa: B023
 
         def ours() -> None:
-            scores["ours"] = np.concatenate([score_text_pairs(model, pairs) for pairs in calls])  # noqa: B023
+            scores["ours"] = np.concatenate([PairScorer(model).score(pairs) for pairs in calls])  # noqa: B023
 
         seconds = run.in_turn({"predict": theirs, "ours": ours})
         tokens = computed_tokens(model, theirs) / computed_tokens(model, ours)

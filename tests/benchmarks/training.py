@@ -51,8 +51,8 @@ def parallel_text(run: Run, rows: int) -> Any:
 def start(run: Run, folder: str | None, data: Any, layers: int | None) -> Any:
     """The encoder that every row begins with a copy of."""
     from st_xling.models import tiny_encoder
-    from st_xling.models.layers import cut_to_layer
     from st_xling.models.slim import slim_encoder
+    from st_xling.models.view import cut_to_layer
 
     texts = [text for side in ("source", "target") for text in data[side]]
     if run.quick:

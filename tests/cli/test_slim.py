@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from tests.models.slim.encoders import encoder
+from tests.models.slim_encoders import encoder
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +52,9 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     report = found["report"]
     other, counted = report["parity"]["other"], report["parity"]["counted"]
     assert report["texts"]["de"] == report["texts"]["en"] == 300
-    assert counted["same_tokens_share"] == counted["same_share"] == 1
-    assert other["texts"] > 50 and set(other["retrieval"]) == {"de-en"}
-    assert set(other["retrieval"]["de-en"]["back"]) == {"before", "after"}
-    for label in ("tokens", "retrieval de to en, other text, %", "unknown tokens, counted text, %", "other text"):
+    assert counted["same_share"] == 1
+    assert other["texts"] > 50
+    for label in ("tokens", "unknown tokens, counted text, %", "other text"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")

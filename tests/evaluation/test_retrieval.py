@@ -22,7 +22,7 @@ from st_xling.evaluation.retrieval_search import (
     words,
 )
 from st_xling.models.normalization import Centering, apply_centering
-from st_xling.reranking.records import FirstStage, TextRecords
+from st_xling.reranking.rerank_files import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
 

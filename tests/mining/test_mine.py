@@ -80,13 +80,6 @@ def test_sentences_and_what_pairs_are(make_model):
         mine(sources, targets)
 
 
-def test_arguments_that_are_not_known_or_not_named():
-    with pytest.raises(TypeError, match="'treshold'; did you mean 'threshold'"):
-        mine(np.eye(3), np.eye(3), treshold=1)
-    with pytest.raises(TypeError, match="takes source, target; .* model="):
-        mine("my-encoder", ["a"], ["b"])
-
-
 def test_duplicates_compete_by_index():
     """Rows 0 and 1 are one sentence on either side: the first two meet, and (1, 1) is no candidate."""
     source, target = np.array([[1.0, 0], [1, 0], [0.6, 0.8]]), np.array([[1.0, 0], [1, 0], [0.6, 0.8]])

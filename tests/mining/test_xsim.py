@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.mining import MARGINS, Xsim, xsim
-from st_xling.utils.nearest import retrieval_accuracy
+from st_xling.utils.cosines import retrieval_accuracy
 from tests import reference_mining as reference
 
 

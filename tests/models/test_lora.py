@@ -14,7 +14,6 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models import load_encoder
 from st_xling.models.lora import (
     LoraOptions,
     add_lora,
@@ -25,7 +24,6 @@ from st_xling.models.lora import (
     without_adapters,
 )
 from st_xling.training import load_recipe, train
-from tests.training.children import Death, Outcome, st_xling
 
 Make = Callable[..., Any]
 TINY = {"vocabulary": 400, "hidden_size": 32, "layers": 2}
@@ -88,15 +86,9 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
     for ending in ("head.bias", "head.mask_embedding", "head.layers.1.attention.self.query.weight"):
         key = next(key for key in first if key.endswith(ending))
         assert not torch.equal(first[key], saved[key]), ending
-    names = {path.name for path in folders[1].glob("*.safetensors")}
-    assert names == {"adapter_model.safetensors", "loss.safetensors"}
     assert not has_adapters(merged.model)
     assert all(part.requires_grad for part in merged.model.parameters())
-    published = [path for path in merged.folder.rglob("*") if path.is_file() and "training" not in path.parts]
-    assert {path.suffix for path in published} <= {".json", ".md", ".safetensors"}  # no code, no pickle, no adapters
-    assert "adapter_config.json" not in {path.name for path in published}
-    texts = "".join(path.read_text(encoding="utf-8") for path in published if path.suffix != ".safetensors")
-    assert str(merged.folder) not in texts and "/st-xling-" not in texts
+    assert not (merged.folder / "adapter_config.json").exists()
     last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
     base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
     assert has_adapters(last)
@@ -113,10 +105,6 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
     assert has_adapters(loaded)
     assert loaded.encode(SENTENCES) == pytest.approx(result.model.eval().encode(SENTENCES), abs=1e-6)
     assert loaded.encode(SENTENCES) == pytest.approx(merged.model.eval().encode(SENTENCES), abs=1e-5)
-    copied = Path(shutil.copytree(out, tmp_path / "elsewhere" / "copy"))
-    out.rename(tmp_path / "gone")
-    assert load_encoder(str(copied)).encode(SENTENCES) == pytest.approx(loaded.encode(SENTENCES), abs=1e-6)
-    (tmp_path / "gone").rename(out)
     again = train(lora_recipe(max_steps=1, learning_rate=1e-9), phrases, tmp_path / "again", model=str(out))
     assert again.model.eval().encode(SENTENCES) == pytest.approx(loaded.encode(SENTENCES), abs=1e-4)
     with pytest.raises(ValueError, match="kept apart from a base that has none"):
@@ -124,34 +112,6 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
     with pytest.raises(ValueError, match="expected a model without adapters"):
         train(lora_recipe(), phrases, tmp_path / "no", model=result.model)
     assert not (tmp_path / "no").exists()
-
-
-def command(out: Path, *more: str) -> list[str]:
-    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de,zh?size=68", "--out", str(out), "--lora"]
-    words += ["--epochs", "1", "--batch-size", "16", "--eval-steps", "3", "--set", "training.lora.rank=4"]
-    for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24"):
-        words += ["--tiny", shape]
-    words += ["--set", "training.lora.dropout=0.1", "--set", "losses.representation_translation.layers=1"]
-    return [*words, "--set", "training.save_total_limit=10", *more]
-
-
-def run(out: Path, *more: str, death: Death | None = None) -> Outcome:
-    return st_xling(command(out, *more), out.parent / "streams", death)
-
-
-@pytest.mark.slow
-def test_killed_and_resumed_is_undisturbed(tmp_path: Path) -> None:
-    whole, torn = tmp_path / "whole", tmp_path / "torn"
-    outcome = run(whole)
-    assert outcome.status == 0, outcome.stderr
-    assert run(torn, death=Death(step=5)).status == -9
-    assert (torn / "training" / "checkpoint-3" / "adapter_model.safetensors").is_file()
-    assert not (torn / "model.safetensors").exists()
-    outcome = run(torn, "--resume")
-    assert outcome.status == 0, outcome.stderr
-    last = "training/checkpoint-8"
-    for name in ("model.safetensors", f"{last}/adapter_model.safetensors", f"{last}/loss.safetensors"):
-        torch.testing.assert_close(load_file(torn / name), load_file(whole / name), rtol=0, atol=1e-6)
 
 
 def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path: Path) -> None:
@@ -216,28 +176,10 @@ def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> Non
         merge_adapters(spoilt)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"rank": 0}, "rank .* got 0"),
-        ({"target_modules": "query"}, r"'all-linear', or a list such as \[query, value\]\): got 'query'"),
-    ],
-)
-def test_options_that_cannot_be(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        load_recipe("tr", overrides={f"training.lora.{key}": value for key, value in options.items()})
-
-
-@pytest.mark.parametrize("targets", [["word_embeddings"], ["query", "qkv"]])
-def test_layers_that_cannot_be_adapted(targets: list[str], make_model: Make, tmp_path: Path) -> None:
+def test_named_layers_alone_are_adapted(make_model: Make, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="target_modules"):
+        add_lora(make_model(), LoraOptions(target_modules=["qkv"]), base=tmp_path)
     model = make_model()
-    with pytest.raises(ValueError, match="BertModel: it has dense, key, query, value"):
-        add_lora(model, LoraOptions(target_modules=targets), base=tmp_path)
-    assert not has_adapters(model) and all(part.requires_grad for part in model.parameters())
     add_lora(model, LoraOptions(target_modules=["query", "value"]), base=tmp_path)
-    assert {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name} == {
-        "query",
-        "value",
-    }
-    with pytest.raises(ValueError, match="has adapters already"):
-        add_lora(model, LoraOptions(), base=tmp_path)
+    layers = {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name}
+    assert layers == {"query", "value"}

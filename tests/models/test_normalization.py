@@ -12,8 +12,8 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.models import fit_postprocessing
-from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.normalization import Centering, apply_centering, find_centering, fit_centering, language_routes
+from st_xling.models.sidecar import model_fingerprint
 
 TEXTS = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂"]
 LANGUAGES = ["zh", "vi", "th"] * 40

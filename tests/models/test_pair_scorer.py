@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ import pytest
 import torch
 
 from st_xling.models import pair_scorer
-from st_xling.models.pair_scorer import PairScorer, rerank, score_text_pairs
+from st_xling.models.pair_scorer import PairScorer, rerank
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -35,67 +34,56 @@ def host_scores(model: Any, pairs: list[tuple[str, str]], **options: Any) -> np.
     return np.array([model.predict([pair], processing_kwargs=cut, **options)[0] for pair in pairs])
 
 
-def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) -> None:
+def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", 10)
     expected = host_scores(model, pairs)
     assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
     for options in ({}, {"token_budget": 1}, {"token_budget": 100}):
-        found = score_text_pairs(model, pairs, **options)
+        found = PairScorer(model, **options).score(iter(pairs))
         assert found.dtype == np.float32 and found.shape == (len(pairs),)
         np.testing.assert_allclose(found, expected, atol=1e-5)
     short = [pair for pair in pairs if len(" ".join(pair)) < 60]
-    np.testing.assert_allclose(score_text_pairs(model, short), model.predict(short), atol=1e-5)
+    np.testing.assert_allclose(PairScorer(model).score(short), model.predict(short), atol=1e-5)
 
 
-def test_streaming(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", 10)
-    first = score_text_pairs(model, pairs)
-    np.testing.assert_allclose(first, score_text_pairs(model, iter(pairs)), atol=1e-6)
-    assert score_text_pairs(model, []).shape == (0,)
-
-
-def test_activation_raw_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
-    identity = score_text_pairs(model, pairs, activation=torch.nn.Identity())
-    np.testing.assert_allclose(identity, host_scores(model, pairs, activation_fn=torch.nn.Identity()), atol=1e-5)
+def test_raw_scores_and_autocast(model: Any, pairs: list[tuple[str, str]]) -> None:
     scorer = PairScorer(model)
     raw = scorer.score(pairs, raw=True)
-    np.testing.assert_allclose(raw, identity, atol=1e-6)
-    np.testing.assert_allclose(scorer.activate(raw), score_text_pairs(model, pairs), atol=1e-7)
-    rough = score_text_pairs(model, pairs, autocast="bfloat16", activation=torch.nn.Identity())
-    assert 0 < np.abs(rough - identity).max() < 0.3
+    np.testing.assert_allclose(raw, host_scores(model, pairs, activation_fn=torch.nn.Identity()), atol=1e-5)
+    np.testing.assert_allclose(scorer.activate(raw), PairScorer(model).score(pairs), atol=1e-7)
+    rough = PairScorer(model, autocast="bfloat16").score(pairs, raw=True)
+    assert 0 < np.abs(rough - raw).max() < 0.3
 
 
-def test_only_the_passage_is_cut_and_counted(model: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_only_the_passage_is_cut_and_counted(model: Any) -> None:
     tokenizer, limit = model.tokenizer, model.max_seq_length
     query, long = "Who is sleeping under the table?", " ".join(["The dog is sleeping."] * 20)
     room = limit - len(tokenizer(query, "")["input_ids"])
     assert 0 < room < len(tokenizer(long, add_special_tokens=False)["input_ids"])
     scorer = PairScorer(model)
     scorer.score([(query, long), (query, "The dog."), (query, long + " And the cat?")])
-    assert (scorer.counts.pairs, scorer.counts.cut_passages, scorer.counts.long_queries) == (3, 2, 0)
+    assert scorer.cut_passages == 2
     kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
-    found = score_text_pairs(model, [(query, long), (query, kept)])
+    found = PairScorer(model).score([(query, long), (query, kept)])
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
     assert found[0] != pytest.approx(model.predict([("The dog is " + query, long)])[0], abs=1e-5)
-    with caplog.at_level(logging.WARNING):
-        score_text_pairs(model, [(query, long), (query, "The dog.")])
-    assert "1 of 2 pairs were longer than the model: their passages were cut." in caplog.text
 
 
 def test_a_query_is_never_cut(model: Any) -> None:
     long = " ".join(["Who is sleeping?"] * 30)
     pairs = [("Who?", "The dog."), (long, "The dog."), (long, "")]
     with pytest.raises(ValueError, match="40 tokens: got 1 .*'Who is"):
-        score_text_pairs(model, pairs)
+        PairScorer(model).score(pairs)
     scorer = PairScorer(model, long_queries="lowest")
     scores = scorer.score(pairs)
     assert np.isneginf(scores[1:]).all() and np.isfinite(scores[0])
-    assert scorer.counts.long_queries == 2 and scorer.counts.cut_passages == 0
+    assert scorer.cut_passages == 0
 
 
 def test_a_prompt_goes_before_the_query(model: Any) -> None:
     model.prompts, model.default_prompt_name = {"ask": "Where is the dog: "}, "ask"
     try:
-        found, expected = score_text_pairs(model, [("Who?", "The dog.")]), model.predict([("Who?", "The dog.")])
+        found, expected = PairScorer(model).score([("Who?", "The dog.")]), model.predict([("Who?", "The dog.")])
     finally:
         model.prompts, model.default_prompt_name = {}, None
     np.testing.assert_allclose(found, expected, atol=1e-6)
@@ -107,14 +95,14 @@ def test_what_is_computed_is_sorted_by_tokens(model: Any, pairs: list[tuple[str,
     seen: list[tuple[int, int]] = []
     hook = model[0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0]["input_ids"].shape)))
     try:
-        score_text_pairs(model, pairs, token_budget=100)
+        PairScorer(model, token_budget=100).score(pairs)
     finally:
         hook.remove()
     assert sum(rows for rows, _ in seen) == len(pairs) and all(rows * width <= 100 for rows, width in seen)
     assert [width for _, width in seen] == sorted((width for _, width in seen), reverse=True)
     model.tokenizer.truncation_side = "left"
     try:
-        np.testing.assert_allclose(score_text_pairs(model, pairs), host_scores(model, pairs), atol=1e-5)
+        np.testing.assert_allclose(PairScorer(model).score(pairs), host_scores(model, pairs), atol=1e-5)
     finally:
         model.tokenizer.truncation_side = "right"
 
@@ -131,11 +119,10 @@ def test_rerank(model: Any) -> None:
 
 def test_what_a_sigmoid_rounds_into_one_keeps_its_order() -> None:
     model = tiny_cross_encoder(TEXTS)
-    passages = PASSAGES[:6]
-    order = [row.index for row in rerank(model, "Who?", passages)]
+    order = [row.index for row in rerank(model, "Who?", PASSAGES[:6])]
     with torch.no_grad():
         model.model.classifier.bias += 60
-    found = rerank(model, "Who?", passages)
+    found = rerank(model, "Who?", PASSAGES[:6])
     assert {row.score for row in found} == {1.0} and order != sorted(order)
     assert [row.index for row in found] == order
 
@@ -144,12 +131,8 @@ def test_clear_errors(model: Any) -> None:
     several = tiny_cross_encoder(TEXTS)
     several.config.num_labels = 3
     with pytest.raises(ValueError, match="got 3"):
-        score_text_pairs(several, [("a", "b")])
-    with pytest.raises(ValueError, match="token_budget .* got 0"):
-        score_text_pairs(model, [("a", "b")], token_budget=0)
-    with pytest.raises(ValueError, match="long_queries .* got 'cut'"):
-        score_text_pairs(model, [("a", "b")], long_queries="cut")
+        PairScorer(several).score([("a", "b")])
     with pytest.raises(ValueError, match="autocast .* got 'int8'"):
-        score_text_pairs(model, [("a", "b")], autocast="int8")
+        PairScorer(model, autocast="int8").score([("a", "b")])
     with pytest.raises(ValueError, match="top_k .* got 0"):
         rerank(model, "Who?", ["The dog."], top_k=0)

@@ -17,8 +17,8 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import PrecisionEvaluator
 from st_xling.hub.push import is_published
 from st_xling.models import tiny_encoder
-from st_xling.models.layers import cut_to_layer
 from st_xling.models.normalization import apply_centering, fit_centering
+from st_xling.models.view import cut_to_layer
 from st_xling.training.adapter import (
     layer_table,
     load_adapter_recipe,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.models.layers import cut_to_layer
+from st_xling.models.view import cut_to_layer
 from st_xling.training import sentence_vectors
 from st_xling.training.sentence_vectors import Column, VectorCache, layer_vectors
 

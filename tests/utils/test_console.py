@@ -120,13 +120,6 @@ def test_verbose_names_loggers_and_warns_at_once(capsys: pytest.CaptureFixture[s
     assert not any("signed" in line for line in lines)
 
 
-def test_a_library_call_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    """Without :func:`console`, what is logged below WARNING goes nowhere; no handler is ours."""
-    OURS.info("loaded")
-    assert list(progress_bar([1], unit="texts")) == [1]
-    assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers
-
-
 def test_a_warning_of_the_data_comes_before_training(capsys: pytest.CaptureFixture[str]) -> None:
     with console():
         logging.getLogger("st_xling.data.sides").warning("swapped", extra={"at_once": True})

@@ -11,18 +11,6 @@ from st_xling.utils.io import finite, locked, read_json_object, update_json_obje
 from tests.processes import run_together
 
 
-def test_it_is_read_changed_and_replaced(tmp_path: Path) -> None:
-    path = tmp_path / "f.json"
-    assert read_json_object(path) == {}
-    update_json_object(path, lambda content: {**content, "größe": [1, {"a": "🙂"}]})
-    update_json_object(path, lambda content: {**content, "more": 2})
-    assert (
-        json.loads(path.read_text(encoding="utf-8")) == {"größe": [1, {"a": "🙂"}], "more": 2} == read_json_object(path)
-    )
-    assert "größe" in path.read_text(encoding="utf-8")
-    assert [file.name for file in tmp_path.iterdir()] == ["f.json"]
-
-
 def test_what_json_does_not_know(tmp_path: Path) -> None:
     """Python would write NaN and Infinity, which no other reader takes; what has them already is mended."""
     path = tmp_path / "f.json"
@@ -38,7 +26,6 @@ def test_what_json_does_not_know(tmp_path: Path) -> None:
     [
         (b'{"a": 1', r"f\.json: expected JSON, got .*; restore the file, or remove it"),
         (b"[1]", r"f\.json: expected a JSON object, got list"),
-        (b'{"a": "\xff"}', r"f\.json: expected JSON, got "),
         (b"[" * 100_000, r"f\.json: expected JSON, got "),
     ],
 )
@@ -59,8 +46,9 @@ def test_a_change_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None
         update_json_object(path, lambda _: {"a": {1, 2}})
     with pytest.raises(KeyError):
         update_json_object(path, lambda content: content["b"])
-    update_json_object(path, lambda content: {"a": content["a"] + 1})
-    assert read_json_object(path) == {"a": 2} and [file.name for file in tmp_path.iterdir()] == ["f.json"]
+    update_json_object(path, lambda content: {"größe": content["a"] + 1, "b": "🙂"})
+    assert "größe" in path.read_text(encoding="utf-8") and read_json_object(path) == {"größe": 2, "b": "🙂"}
+    assert [file.name for file in tmp_path.iterdir()] == ["f.json"]
 
 
 ADDS = """

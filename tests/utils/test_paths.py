@@ -30,8 +30,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("spec", "names"),
     [
-        ("a.de", ["a.de"]),
-        ("de-en=a.de,a.en", ["a.de", "a.en"]),
         ("de-en=a.de,a.en?size=20&seed=1", ["a.de", "a.en"]),
         (["de=a.de", "a.en"], ["a.de", "a.en"]),
         (Path("model"), ["model"]),
@@ -39,14 +37,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("de-en=a", ["a.de", "a.en"]),
         ("user/model", []),
         (None, []),
-        (object(), []),
     ],
 )
 def test_what_a_spec_names(spec: Any, names: list[str], folder: Path) -> None:
     assert sorted(existing_paths(spec).values()) == names
 
 
-@pytest.mark.parametrize("path", ["a.de", "./a.de", "link", "twin/model.safetensors", "model/../a.de"])
+@pytest.mark.parametrize("path", ["link", "twin/model.safetensors", "model/../a.de"])
 def test_inputs_are_never_replaced(path: str, folder: Path) -> None:
     with pytest.raises(ValueError, match="--out must .*(a.de|model)"):
         check_outputs({"--out": path}, ["de-en=a.de,a.en", "model"])
@@ -64,20 +61,15 @@ def test_what_is_allowed(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "folders", "message"),
     [
-        ({"--out": "x", "--json": "./x"}, {}, "--json must be a file of its own: ./x is --out already"),
         ({"--out": "model"}, {}, "--out must be a file: model is a folder"),
         ({"--json": "store/manifest.json"}, {"--out": "store"}, "--json must lie outside --out"),
         ({"--json": "a.de/x.json"}, {}, "a.de is a file"),
-        ({"--out": "loop"}, {}, "loop is a link to itself"),
-        ({}, {"--out": "a.en"}, "--out must be a folder: a.en is a file"),
         ({}, {"--out": "twin"}, "--out must be a folder of its own: twin .* model"),
         ({"--out": "w"}, {"--work": "w"}, "--out must be a file of its own: w is --work already"),
-        ({}, {"--out": "w", "--work": "./w"}, "--work must be a folder of its own: ./w is --out already"),
         ({}, {"--out": "a.en/x"}, "--out must lie in a folder: .*a.en is a file"),
     ],
 )
 def test_what_is_refused(files: dict[str, Any], folders: dict[str, Any], message: str, folder: Path) -> None:
-    Path("loop").symlink_to("loop")
     with pytest.raises(ValueError, match=message):
         check_outputs(files, ["a.de", "model"], folders=folders)
 
@@ -118,15 +110,11 @@ def test_every_text_option_is_a_path_or_is_known_to_be_none(name: str) -> None:
 
 LINES = [
     "mine a.de a.en --model model --out o.tsv --json a.de",
-    "mine a.de a.en --source-embeddings de.npy --target-embeddings en.npy --out de.npy",
-    "mine a.de a.en --model model --calibrate gold.tsv --out gold.tsv",
     "mine a.de a.en --model model --out model/model.safetensors",
     "mine a.de a.en --source-embeddings st --target-embeddings st --out st/shard-000000.safetensors",
     "encode model a.de --out st --json a.de",
-    "score gold.tsv --model model --out o.tsv --json gold.tsv",
     "rerank model --queries a.de --passages a.en --out r.jsonl --json a.de",
     "train dap --model tiny --data de-en=gold.tsv --out run --json gold.tsv",
-    "slim model --languages de,en --data de-en=gold.tsv --out slim --json gold.tsv",
     "evaluate precision model --data de-en=gold.tsv --json gold.tsv",
     "leak --train de-en=gold.tsv --eval a.de --json gold.tsv",
     "train dap --model model --data de-en=gold.tsv --out model --overwrite",

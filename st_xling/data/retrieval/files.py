@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
-from st_xling.utils.failures import first_line
+from st_xling.utils.console import first_line
 from st_xling.utils.languages import match_language
 from st_xling.utils.text import PACKED, unpacked_name
 

@@ -20,7 +20,7 @@ from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, Measure, c
 from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.models import load_encoder
-from st_xling.models.fingerprint import model_fingerprint
+from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import model_options
 from st_xling.utils.console import duration
 from st_xling.utils.io import read_json_object, write_atomic, write_json

@@ -26,8 +26,8 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
+from st_xling.utils.cosines import translation_ranks
 from st_xling.utils.languages import canonical_language, pair_languages
-from st_xling.utils.nearest import translation_ranks
 from st_xling.utils.signature import sha8
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import evaluate
 import numpy as np
 
 from st_xling.mining.xsim import xsim
-from st_xling.utils.nearest import nearest_both_ways, weighted_f1
+from st_xling.utils.cosines import nearest_both_ways, weighted_f1
 from st_xling.utils.signature import sign
 
 _CITATION = """\

@@ -53,15 +53,14 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
 )
 from st_xling.mining.text import hash_sentences, read_rows, validate_text
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import AlignmentFormat, Errors, StoreDtype
 from st_xling.utils.console import progress_bar
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import AlignmentFormat, Errors, StoreDtype, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.signature import name_of
 from st_xling.utils.text import ParallelTextError
 
 logger = logging.getLogger(__name__)

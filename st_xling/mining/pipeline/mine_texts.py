@@ -50,13 +50,12 @@ from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import Files, MiningText, TextSummary, file_list, validate_text
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import encoding_settings, vectors_from
-from st_xling.utils.checks import check_choice, helpful_arguments
-from st_xling.utils.choices import Engine, Errors, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import Engine, Errors, Margin, PairFormat, Retrieval, StoreDtype, TextFormat, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.signature import name_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +103,6 @@ class _Side(NamedTuple):
         return [self.text.id(row) for row in self.distinct.members(place)]
 
 
-@helpful_arguments
 def mine_texts(
     source: Files,
     target: Files,

@@ -18,8 +18,8 @@ from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import Files, read_rows, validate_text
 from st_xling.mining.vectors import PrecomputedEmbeddings, vectors_from
-from st_xling.utils.choices import Errors, StoreDtype, TextFormat
 from st_xling.utils.console import duration
+from st_xling.utils.options import Errors, StoreDtype, TextFormat
 
 #: Lines of each text that are measured: fewer where they must be embedded first.
 EMBEDDED, READY = 2048, 8192

@@ -34,7 +34,7 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
         ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
     from st_xling.models.cross_encoder import cross_encoder
-    from st_xling.utils.loaded import name_of
+    from st_xling.utils.signature import name_of
 
     if not isinstance(model, str):
         return model, name_of(model)

@@ -47,14 +47,13 @@ from st_xling.mining.pipeline.work import (
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import hash_sentence
 from st_xling.mining.vectors import vectors_from
-from st_xling.utils.checks import check_choice, helpful_arguments
-from st_xling.utils.choices import Engine, Margin, PairFormat, StoreDtype
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.loaded import name_of
+from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, deliver, work_path
+from st_xling.utils.signature import name_of
 from st_xling.utils.text import ParallelTextError
 
 _LINES_AT_ONCE = 8192
@@ -86,7 +85,6 @@ class ScoreReport(Report):
         return [first, *faulty, *outcome_lines(self.rejected, self.best)]
 
 
-@helpful_arguments
 def score_texts(
     pairs: str | Path,
     out: Output,

@@ -22,9 +22,8 @@ from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
 from st_xling.mining.text import tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, encoding_settings, model_names
-from st_xling.utils.checks import check_choice
-from st_xling.utils.choices import PairFormat
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
 from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name

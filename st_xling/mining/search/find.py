@@ -28,9 +28,9 @@ from st_xling.mining.ray import check_engine, run_on_ray
 from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall, recall_words
 from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, CorpusMatrix, distinct_best, pack_keys
 from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors
-from st_xling.utils.choices import Engine
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.utils.options import Engine
 from st_xling.utils.resumable import ResumableFolder
 
 logger = logging.getLogger(__name__)

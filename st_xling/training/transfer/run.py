@@ -53,8 +53,7 @@ from st_xling.training.transfer.tasks import (
     run_f1,
 )
 from st_xling.utils.io import atomic_writer, write_json
-from st_xling.utils.loaded import name_of
-from st_xling.utils.signature import sha8
+from st_xling.utils.signature import name_of, sha8
 from st_xling.utils.tables import Column, Row, format_table
 
 logger = logging.getLogger(__name__)

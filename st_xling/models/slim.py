@@ -1,49 +1,39 @@
-"""From a model and text of some languages to the folder of a slim model, with the report."""
+"""Slim models: from a model and text of some languages to a folder, with a report that compares both models."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import random
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.sentence_transformer.modules import Router
 
 from st_xling._version import __version__
-from st_xling.data.language_texts import Texts, language_texts
+from st_xling.data.language_texts import language_texts
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode
-from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.load import cast_to_saved_dtype
-from st_xling.models.sidecar import OF_THE_WEIGHTS, card_terms
-from st_xling.models.slim.prune import model_size, slim_encoder
-from st_xling.models.slim.vocabulary import token_ids
+from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import model_options
-from st_xling.utils.io import naming_full_disk, read_json_object, temporary_path, write_json
+from st_xling.models.vocabulary import model_size, slim_encoder, token_ids
 from st_xling.utils.languages import canonical_code, match_language
-from st_xling.utils.nearest import retrieval_accuracy
-from st_xling.utils.resumable import ResumableFolder
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 RELATION = "quantized"
-"""Of the slim model to its source, out of the Hub's four words (adapter, finetune, merge, quantized): the same model in
-less space; it was not trained.
-"""
+"""Relation of the slim model to its source, as the Hub names it (adapter, finetune, merge or quantized): the same model
+in less space, not trained."""
 
 SAME = 0.9999
 """Cosine from which two embeddings count as the same."""
 
-KEY = "slim"
-"""Key of the report in ``results.json``, and ``command`` of ``training/done.json``, which marks a slim model."""
+__all__ = ["SlimReport", "model_size", "parity", "slim_encoder", "slim_model"]
 
 
 @dataclass(frozen=True)
@@ -68,18 +58,11 @@ class SlimReport:
             rows.append([label, *values, 100 * size["after"] / size["before"]])
         cosines = []
         for text, each in report["parity"].items():
-            for pair, ways in each["retrieval"].items():
-                source, _, target = pair.partition("-")
-                for label, way in ((f"{source} to {target}", "forward"), (f"{target} to {source}", "back")):
-                    rows.append(
-                        [f"retrieval {label}, {text} text, %", *(100 * ways[way][when] for when in whens), None]
-                    )
             unknown = [f"{100 * each['unknown_share'][when]:.3f}" for when in whens]
             rows.append([f"unknown tokens, {text} text, %", *unknown, None])
             values = [f"{each[name]:.5f}" for name in ("cosine_mean", "cosine_min")]
-            shares = [100 * each[name] for name in ("same_share", "same_tokens_share")]
-            cosines.append([f"{text} text", each["texts"], *values, *shares])
-        head = ["cosine to the old embedding", "texts", "mean", "least", "same, %", "same tokens, %"]
+            cosines.append([f"{text} text", each["texts"], *values, 100 * each["same_share"]])
+        head = ["cosine to the old embedding", "texts", "mean", "least", "same, %"]
         counted = ", ".join(f"{language} {count:,}" for language, count in report["texts"].items())
         tables = [format_table(["", *whens, "left, %"], rows), format_table(head, cosines)]
         return "\n".join(["\n\n".join(tables), "", f"texts counted: {counted}", self.content["signature"]])
@@ -131,7 +114,7 @@ def slim_model(
     """
     if parity_rows < 1:
         raise ValueError(f"parity_rows must be 1 or more: got {parity_rows}; 500 is the default.")
-    with model_folder(out, model, overwrite=overwrite) as folder:
+    with model_folder(out, model, "slim", overwrite=overwrite) as folder:
         encoder = cast_to_saved_dtype(load_encoder(model, **options))
         counted = _Text(texts, languages, parity_rows, seed, skip_bad_lines)
         slim = slim_encoder(encoder, counted, min_count=min_count, keep=keep, progress=progress)
@@ -152,7 +135,7 @@ def slim_model(
                 "texts": dict(counted.counts),
                 "size": {name: {"before": before[name], "after": after[name]} for name in before},
                 "parity": {
-                    name: parity(encoder, slim, **text.rows, batch_size=batch_size, show_progress_bar=progress)
+                    name: parity(encoder, slim, text.sample, batch_size=batch_size, show_progress_bar=progress)
                     for name, text in compared.items()
                 },
             },
@@ -177,9 +160,8 @@ def slim_model(
 def parity(
     before: SentenceTransformer,
     after: SentenceTransformer,
-    texts: Sequence[str] = (),
+    texts: Sequence[str],
     *,
-    pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     batch_size: int | None = None,
     show_progress_bar: bool = False,
 ) -> dict[str, Any]:
@@ -189,60 +171,31 @@ def parity(
         before: The source.
         after: The encoder made from it.
         texts: Texts of any language.
-        pairs: Name → translations, row by row, which are also evaluated by translation retrieval.
         batch_size: Maximum batch size; chosen for the device by default.
         show_progress_bar: Show a bar while encoding.
     Returns:
-        ``texts``: number of distinct ones. ``cosine_mean``, ``cosine_min``: of a text's two embeddings; of separate
-        encoders, over both. ``same_share``: share of cosines of at least 0.9999. ``same_tokens_share``: share of texts
-        with the same tokens. ``unknown_share``: share of unknown tokens, ``before`` and ``after``. ``retrieval``: pair
-        of languages → accuracies (P@1) of finding the target (``forward``) and the source (``back``), ``before`` and
-        ``after``.
+        ``texts``: number of distinct ones. ``cosine_mean``, ``cosine_min``: of a text's two embeddings. ``same_share``:
+        share of cosines of at least 0.9999. ``unknown_share``: share of unknown tokens, ``before`` and ``after``.
     Raises:
-        ValueError: If there is no text, or the embeddings have different widths.
+        ValueError: If there is no text.
     """
-    pairs = pairs or {}
-    distinct = list(dict.fromkeys([*texts, *(text for columns in pairs.values() for side in columns for text in side)]))
+    distinct = list(dict.fromkeys(texts))
     if not distinct:
         raise ValueError("text is needed to compare encoders: got none.")
-    models = {"before": before, "after": after}
-    # Alone and behind each prompt, whose end may change how a text begins.
-    prompted = [prompt + text for prompt in ("", *filter(None, before.prompts.values())) for text in distinct]
-    rows = [
-        [model.tokenizer.convert_ids_to_tokens(ids) for ids in token_ids(model.tokenizer, prompted)]
-        for model in models.values()
-    ]
-    same_tokens = np.array([one == other for one, other in zip(*rows)]).reshape(-1, len(distinct)).all(axis=0)
-    unknown = {}
-    for when, model in models.items():
+    unknown, vectors = {}, []
+    for when, model in (("before", before), ("after", after)):
         numbers = [number for ids in token_ids(model.tokenizer, distinct) for number in ids]
         unknown[when] = numbers.count(model.tokenizer.unk_token_id) / max(1, len(numbers))
-
-    cosines = []
-    # Of separate encoders, plain text goes through that of documents.
-    for role in ("query", "text") if isinstance(before[0], Router) else ("text",):
-        options: dict[str, Any] = {"role": role, "batch_size": batch_size, "show_progress_bar": show_progress_bar}
-        vectors = {when: encode(model, distinct, **options) for when, model in models.items()}
-        old, new = (each.astype(np.float64) for each in vectors.values())
-        if old.shape != new.shape:
-            raise ValueError(f"embeddings of one width are needed: got {old.shape[1]} and {new.shape[1]}.")
-        cosines.append((old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1)))
-    rows_of = {text: row for row, text in enumerate(distinct)}
-    retrieval: dict[str, dict[str, dict[str, float]]] = {}
-    for name, columns in pairs.items():
-        chosen = [[rows_of[text] for text in side] for side in columns]
-        found = {when: retrieval_accuracy(*(each[own] for own in chosen)) for when, each in vectors.items()}
-        ways = enumerate(("forward", "back"))
-        retrieval[name] = {way: {when: values[place] for when, values in found.items()} for place, way in ways}
-    whole = np.stack(cosines)
+        encoded = encode(model, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        vectors.append(encoded.astype(np.float64))
+    old, new = vectors
+    cosines = (old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1))
     return {
         "texts": len(distinct),
-        "cosine_mean": float(whole.mean()),
-        "cosine_min": float(whole.min()),
-        "same_share": float((whole >= SAME).mean()),
-        "same_tokens_share": float(same_tokens.mean()),
+        "cosine_mean": float(cosines.mean()),
+        "cosine_min": float(cosines.min()),
+        "same_share": float((cosines >= SAME).mean()),
         "unknown_share": unknown,
-        "retrieval": retrieval,
     }
 
 
@@ -252,7 +205,7 @@ class _Text:
     Attributes:
         languages: Languages as the user spells them.
         counts: Number of texts of each language.
-        sample: Sampled rows, of each source as many.
+        sample: Texts of sampled rows, of each source as many.
     """
 
     def __init__(
@@ -272,34 +225,18 @@ class _Text:
         self._covers_all, self._seed, self._each = covers_all, seed, -(-rows // max(1, len(self._sources)))
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
-        self.sample: list[Texts] = []
-        if all(source.languages for source in self._sources):  # otherwise only the rows name them
-            self._check({code for source in self._sources for code in source.languages})
+        self.sample: list[str] = []
 
     @property
     def sha8(self) -> str:
         """Hash of all texts, in order."""
         return self._digest.hexdigest()[:8]
 
-    @property
-    def rows(self) -> dict[str, Any]:
-        """Sampled rows for :func:`parity`: ``texts``, and ``pairs`` of two languages."""
-        pairs: dict[str, tuple[list[str], list[str]]] = {}
-        texts = []
-        for row in self.sample:
-            if len(row) == 2:
-                columns = pairs.setdefault("-".join(code for code, _ in row), ([], []))
-                for column, (_, text) in zip(columns, row):
-                    column.append(text)
-            else:
-                texts += [text for _, text in row]
-        return {"texts": texts, "pairs": pairs}
-
     def __iter__(self) -> Iterator[str]:
         known: dict[str, str | None] = {}  # code → as the user spells it; None: another language
         for seed, source in enumerate(self._sources, start=self._seed):
             draw, number = random.Random(seed), 0
-            sample: list[Texts] = []
+            sample: list[tuple[tuple[str, str], ...]] = []
             for row in source:
                 known.update({code: match_language(code, self.languages) for code, _ in row if code not in known})
                 texts = tuple((name, text) for code, text in row if (name := known[code]) and text.strip())
@@ -314,81 +251,12 @@ class _Text:
                 for language, text in texts:
                     self.counts[language] += 1
                     yield text
-            self.sample += sample
-        self._check({*self.counts, *(code for code, name in known.items() if name is None)})
-
-    def _check(self, there: set[str]) -> None:
-        found = {canonical_code(name) for code in there if (name := match_language(code, self.languages))}
+            self.sample += [text for row in sample for _, text in row]
+        found = {canonical_code(name) for name in self.counts}
         missing = [code for code in self.languages if canonical_code(code) not in found]
         if missing and (self._covers_all or not found):
+            there = sorted({*self.counts, *(code for code, name in known.items() if name is None)})
             raise ValueError(
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: "
-                f"{', '.join(sorted(there)) or 'none'}); add text of it, or remove it from --languages."
+                f"{', '.join(there) or 'none'}); add text of it, or remove it from --languages."
             )
-
-
-@contextmanager
-def model_folder(out: str | Path, source: str, *, overwrite: bool = False, key: str = KEY) -> Iterator[ResumableFolder]:
-    """Yield the folder of a model that is made from another, such as a slim one; no other process makes it meanwhile.
-
-    Args:
-        out: The folder of the new model.
-        source: Hub id or folder of the model that it is made from.
-        overwrite: Replace an earlier model of the kind.
-        key: Key of ``results.json`` for the report, which names the kind.
-    Raises:
-        ValueError: If such a model may not be written to ``out``, or another process writes it.
-    """
-    out = Path(out)
-    if Path(source).is_dir():
-        there, goal = Path(source).resolve(), out.resolve()
-        if there == goal or there in goal.parents or goal in there.parents:
-            raise ValueError(f"--out must lie apart from the model, which stays as it is: got {out} for {source}.")
-    with ResumableFolder(out, name="--out", instead="choose another --out", record="training/done.json") as folder:
-        folder.check_free()
-        if folder.load() and folder.task != {"command": key}:
-            raise ValueError(f"{out} contains an earlier model of {folder.task.get('command')}; choose another --out.")
-        if "model" in folder.steps and not overwrite:
-            raise ValueError(f"{out} contains an earlier model of {key}; use --overwrite to replace it.")
-        folder.task = {"command": key}
-        yield folder
-
-
-def write_model(
-    folder: ResumableFolder,
-    model: SentenceTransformer,
-    source: str,
-    report: dict[str, Any],
-    complete: Callable[[Path], object] | None = None,
-) -> None:
-    """Save a model and its report, in a temporary folder first.
-
-    Args:
-        folder: From :func:`model_folder`.
-        model: The new model.
-        source: What it was made from; the manifest of its training is copied.
-        report: For ``results.json``.
-        complete: Called with the temporary folder before its files are moved, such as to write the card.
-    Raises:
-        OSError: When it cannot be written; an earlier model then stays.
-    """
-    folder.remove_temporary()
-    temporary = temporary_path(folder.path / "model")
-    new = temporary / folder.path.resolve().name  # the card is called by the folder's name
-    manifest = Path(source) / "training" / "run.json"
-    try:
-        with naming_full_disk(folder.path):
-            new.parent.mkdir()
-            model.save_pretrained(str(new))
-            if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
-                for path in new.rglob("sentence_bert_config.json"):
-                    write_json(path, {**read_json_object(path), "do_lower_case": True})
-            write_json(new / "results.json", {folder.task["command"]: report})
-            if manifest.is_file():
-                (new / "training").mkdir()
-                shutil.copyfile(manifest, new / "training" / "run.json")
-            if complete is not None:
-                complete(new)
-            folder.install("model", new, also=OF_THE_WEIGHTS)
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)

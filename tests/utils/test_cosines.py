@@ -33,8 +33,8 @@ def test_blocks_do_not_matter_and_ties_take_the_lowest_index(seed, block):
     queries = corpus + random.standard_normal((11, 33)).astype(np.float32)
     found, ranks = nearest(queries, corpus), translation_ranks(queries, corpus)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("st_xling.utils.nearest._BLOCK", block)
-        assert nearest(queries, corpus, block=block).tolist() == found.tolist()
+        patch.setattr("st_xling.utils.cosines._BLOCK", block)
+        assert nearest(queries, corpus).tolist() == found.tolist()
         assert translation_ranks(queries, corpus).tolist() == ranks.tolist()
     for index in found:
         assert index == np.flatnonzero((corpus == corpus[index]).all(axis=1))[0]

@@ -1,9 +1,10 @@
-"""Slim encoders: the same pieces and embeddings on the text they were cut to, for every kind of tokenizer."""
+"""Slim encoders: the same pieces and embeddings on their text, for every kind of tokenizer; which tokens stay."""
 
 from __future__ import annotations
 
 import copy
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,22 @@ from peft import LoraConfig
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
 
 from st_xling.models.cross_encoder import tiny_cross_encoder
-from st_xling.models.slim import model_size, slim_encoder
-from st_xling.models.slim.vocabulary import Vocabulary
+from st_xling.models.slim import parity
+from st_xling.models.vocabulary import (
+    Vocabulary,
+    count_tokens,
+    kept_tokens,
+    model_size,
+    new_ids,
+    prune_tokenizer,
+    slim_encoder,
+    token_ids,
+)
 from st_xling.training.retriever import separate_encoders
-from tests.models.slim.encoders import KINDS, encoder, everything, german_english, phrases
+from tests.models.slim_encoders import KINDS, encoder, german_english, phrases
 
 UNSEEN = ["Die Häuser sehen größer aus, 1987!", "zebra QXZ@st_xling", "naïve café 🙂 我买了三本旧书。", ""]
 
@@ -68,28 +79,14 @@ def test_special_tokens_stay_and_are_named_everywhere(cut: tuple[Any, Any]) -> N
     before, result = cut
     old, new = before.tokenizer, result.tokenizer
     assert new.special_tokens_map == old.special_tokens_map and set(new.get_added_vocab()) == set(old.get_added_vocab())
-    config, was = result[0].auto_model.config, before[0].auto_model.config
-    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
-        if getattr(was, name) is not None:
-            names = new.convert_ids_to_tokens(getattr(config, name)), old.convert_ids_to_tokens(getattr(was, name))
-            assert names[0] == names[1], name
     table, rows = (model[0].auto_model.get_input_embeddings() for model in (result, before))
-    assert table.padding_idx == new.pad_token_id == config.pad_token_id
+    assert table.padding_idx == new.pad_token_id == result[0].auto_model.config.pad_token_id
     for token in old.all_special_tokens:
-        assert torch.equal(
-            table.weight[new.convert_tokens_to_ids(token)], rows.weight[old.convert_tokens_to_ids(token)]
-        )
+        places = new.convert_tokens_to_ids(token), old.convert_tokens_to_ids(token)
+        assert torch.equal(table.weight[places[0]], rows.weight[places[1]])
     pairs = [tokenizer(["Der Hund"], ["the dog"], padding="max_length", max_length=12) for tokenizer in (old, new)]
     names = [each.convert_ids_to_tokens(ids["input_ids"][0]) for each, ids in zip((old, new), pairs)]
     assert names[0] == names[1]
-
-
-def test_the_source_stays_as_it_was() -> None:
-    before, texts = encoder("unigram"), everything()
-    size, vectors, written = model_size(before), before.encode(texts), Vocabulary(before.tokenizer).model
-    slim_encoder(before, german_english())
-    assert model_size(before) == size and Vocabulary(before.tokenizer).model == written
-    np.testing.assert_array_equal(before.encode(texts), vectors)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -139,20 +136,6 @@ def test_prompts_are_read_before_every_text() -> None:
     same(after.encode(texts, prompt_name="query"), before.encode(texts, prompt_name="query"))
 
 
-def test_separate_encoders_are_cut_together(tmp_path: Path) -> None:
-    both: Any = separate_encoders(encoder("wordpiece"))
-    with torch.no_grad():  # two encoders, not one twice
-        next(both[0].sub_modules["query"].parameters()).mul_(-1)
-    result, rows = slim_encoder(both, german_english()), both[0].sub_modules["query"][0].auto_model.config.vocab_size
-    sizes = [model_size(model) for model in (both, result)]
-    assert sizes[0]["parameters"] - sizes[1]["parameters"] == 2 * 16 * (rows - sizes[1]["tokens"])
-    result.save_pretrained(str(tmp_path))
-    loaded, texts = SentenceTransformer(str(tmp_path), device="cpu"), german_english()[:50]
-    for way in ("encode_query", "encode_document"):
-        same(getattr(loaded, way)(texts), getattr(both, way)(texts))
-    assert np.abs(loaded.encode_query(texts) - loaded.encode_document(texts)).max() > 1e-3
-
-
 def test_faults_are_named() -> None:
     tiny, text = encoder("tiny"), german_english()
     words = Tokenizer(models.WordLevel({"a": 0, "[UNK]": 1}, unk_token="[UNK]"))
@@ -161,8 +144,6 @@ def test_faults_are_named() -> None:
     other, adapted = (copy.deepcopy(tiny) for _ in range(2))
     other.tokenizer._tokenizer = words
     adapted.add_adapter(LoraConfig(r=2, target_modules=["query"]))
-    both: Any = separate_encoders(encoder("tiny"))
-    both[0].sub_modules["query"][0].tokenizer.add_tokens(["<q>"])
     pair: Any = tiny_cross_encoder(text, vocabulary=300, hidden_size=16)
     cases: list[tuple[Any, list[str], dict[str, Any], str]] = [
         (tiny, text, {"min_count": 0}, "min_count must be 1 or more: got 0"),
@@ -172,10 +153,106 @@ def test_faults_are_named() -> None:
         (other, ["a"], {}, "WordPiece, Unigram, BPE .* got WordLevel"),
         (adapted, text, {}, "merge them first"),
         (pair, text, {}, "got a cross-encoder"),
-        (both, text, {}, "share a vocabulary"),
+        (separate_encoders(encoder("tiny")), text, {}, "a transformer with a tokenizer is needed.*Router"),
     ]
     for model, texts, options, message in cases:
         with pytest.raises(ValueError, match=message):
             slim_encoder(model, texts, **options)
     with pytest.raises(ValueError, match="is written in Python"):
         Vocabulary(object())
+
+
+def fast(model: Any, **special: str) -> Any:
+    core = Tokenizer(model)
+    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=core, **special)
+
+
+def slimmed(tokenizer: Any, texts: list[str]) -> Any:
+    vocabulary = Vocabulary(tokenizer)
+    kept = kept_tokens(vocabulary, count_tokens(tokenizer, vocabulary, texts))
+    return prune_tokenizer(tokenizer, vocabulary, new_ids(vocabulary, kept))
+
+
+def test_all_ways_to_a_kept_piece_of_bpe_stay() -> None:
+    """``abc`` can be made of ``a`` and ``bc`` and of ``ab`` and ``c``: both merges stay, though ``abc`` alone takes the
+    first. Nothing that stays needs ``dd`` or ``abcd``."""
+    vocab = {piece: number for number, piece in enumerate(["<unk>", *"abcdx", "ab", "bc", "abc", "dd", "abcd"])}
+    merges = [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c"), ("d", "d"), ("abc", "d")]
+    tokenizer = fast(models.BPE(vocab, merges, unk_token="<unk>"), unk_token="<unk>")
+    after = slimmed(tokenizer, ["abc x"])
+    assert set(after.get_vocab()) == {"<unk>", "a", "b", "c", "d", "x", "ab", "bc", "abc"}  # d: ASCII
+    left = Vocabulary(after).model["merges"]
+    assert [tuple(merge) for merge in left] == [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c")]
+    for text in ("abc", "xabc", "ababc", "bcab"):
+        assert after.tokenize(text) == tokenizer.tokenize(text)
+
+
+def test_both_forms_of_a_character_stay_in_wordpiece() -> None:
+    """Greek, so that ASCII does not keep them anyway."""
+    pieces = ["[UNK]", "λό", "##γο", "##ς", "λ", "ό", "γ", "ο", "##λ", "##ό", "##γ", "##ο", "ξ", "##ξ"]
+    vocab = {piece: number for number, piece in enumerate(pieces)}
+    tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
+    after = slimmed(tokenizer, ["λόγος"])
+    assert after.tokenize("γολος") == ["γ", "##ο", "##λ", "##ο", "##ς"]
+    assert set(pieces) - set(after.get_vocab()) == {"ξ", "##ξ"}
+
+
+def test_the_lowest_score_of_unigram_stays() -> None:
+    """An unknown character costs ten more than the lowest score, -30: λμ νξ οπ for -24 against λμνξο and an unknown π
+    for -41. With -8 as the lowest that would be -19."""
+    vocab = [("<unk>", 0.0), ("λμ", -8.0), ("νξ", -8.0), ("οπ", -8.0), ("λμνξο", -1.0), ("low", -30.0), ("ρ", -9.0)]
+    tokenizer = fast(models.Unigram(vocab, unk_id=0), unk_token="<unk>")
+    assert tokenizer.tokenize("λμνξοπ") == ["λμ", "νξ", "οπ"]
+    after = slimmed(tokenizer, ["λμνξοπ", "λμνξο"])
+    assert after.tokenize("λμνξοπ") == ["λμ", "νξ", "οπ"]
+    assert Vocabulary(after).model["vocab"] == [list(each) for each in vocab[:-1]]
+    vocabulary = Vocabulary(tokenizer)
+    without = prune_tokenizer(tokenizer, vocabulary, new_ids(vocabulary, [0, 1, 2, 3, 4]))
+    assert without.tokenize("λμνξοπ") == ["λμνξο", "π"]  # what would have come
+
+
+def test_the_rest_closes_up_and_special_tokens_are_named_by_their_new_ids() -> None:
+    vocab = {piece: number for number, piece in enumerate(["q", "r", "s", "[PAD]", "t", "[UNK]", "u", "[MASK]"])}
+    tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]", pad_token="[PAD]")
+    vocabulary = Vocabulary(tokenizer)
+    ids = new_ids(vocabulary, [6, 1, 3, 4, 5])
+    assert ids == {1: 0, 3: 1, 4: 2, 5: 3, 6: 4}
+    after = prune_tokenizer(tokenizer, vocabulary, ids)
+    assert after.get_vocab() == {"r": 0, "[PAD]": 1, "t": 2, "[UNK]": 3, "u": 4}
+    assert after.pad_token_id == 1 and after.unk_token_id == 3
+
+
+def test_counts_are_those_of_plain_tokenizing() -> None:
+    vocab = {piece: number for number, piece in enumerate(["[UNK]", "a", "##a", "b"])}
+    tokenizer = fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]")
+    vocabulary = Vocabulary(tokenizer)
+    texts = ["a aa b", "", "a"] * 700  # more than one batch
+    counted = count_tokens(tokenizer, vocabulary, iter(texts))
+    assert counted.tolist() == [0, 2100, 700, 700]
+    twice = count_tokens(tokenizer, vocabulary, texts, prompts=["b "])
+    assert twice.tolist() == [0, 4200, 1400, 2800]  # with those of the prompt
+    assert token_ids(tokenizer, []) == []
+
+
+def test_parity_is_what_plain_loops_find() -> None:
+    before = encoder("tiny")
+    both = before, slim_encoder(before, german_english(), min_count=4)
+    after = both[1]
+    texts = ["Übrigens: Äpfel!", *phrases()["de"][:40], *phrases()["en"][:40]]
+    found = parity(before, after, [*texts, texts[1]])
+    old, new = before.encode(texts).astype(float), after.encode(texts).astype(float)
+    cosines = [
+        sum(a * b for a, b in zip(x, y)) / math.sqrt(sum(a * a for a in x) * sum(b * b for b in y))
+        for x, y in zip(old.tolist(), new.tolist())
+    ]
+    assert found["texts"] == len(texts)
+    assert found["cosine_mean"] == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
+    assert found["cosine_min"] == pytest.approx(min(cosines), abs=1e-6) and found["cosine_min"] < 0.9999
+    assert found["same_share"] == sum(cosine >= 0.9999 for cosine in cosines) / len(cosines)
+    for when, model in zip(("before", "after"), both):
+        tokens = [piece for text in texts for piece in model.tokenizer.tokenize(text)]
+        assert found["unknown_share"][when] == tokens.count("[UNK]") / len(tokens)
+    assert parity(before, before, ["Der Hund.", "犬"])["same_share"] == 1.0
+    with pytest.raises(ValueError, match="text is needed"):
+        parity(*both, [])
