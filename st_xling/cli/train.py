@@ -22,7 +22,7 @@ from st_xling.utils.io import read_json_object
 if TYPE_CHECKING:
     from st_xling.data.reranking.pools import CandidatePools
     from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training.leak_check import OnLeak
+    from st_xling.training.run import OnLeak
 
 MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
 """Kind of recipe → measure by which a checkpoint is chosen."""
@@ -283,7 +283,6 @@ def train(
     if distributed.is_main():
         update_model_card(out)
         print(summary)
-        _push(out)
         write_results(context, read_json_object(out / "results.json"))
 
 
@@ -302,17 +301,6 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
             entries.append({"name": each, "kind": kind, "summary": read_recipe(each)["summary"]})
             print(f"{each:<18}{kind:<15}{entries[-1]['summary']}")
     write_results(context, {"recipes": entries})
-
-
-def _push(folder: Path) -> None:
-    """Push the finished model with our card; checkpoints pushed during training carry the one of ST."""
-    training = read_json_object(folder / "training" / "run.json")["recipe"]["training"]
-    if training.get("push_to_hub"):
-        from st_xling.hub.push import push_model
-
-        options = {name: training.get(f"hub_{key}") for name, key in (("private", "private_repo"), ("revision",) * 2)}
-        push_model(folder, training["hub_model_id"], **options)
-        print(f"pushed to {training['hub_model_id']}")
 
 
 def _run_options(arguments: SimpleNamespace) -> dict[str, Any]:

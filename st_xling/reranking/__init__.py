@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from st_xling.training.ranking_losses import RankingLoss as RankingLoss
     from st_xling.training.ranking_losses import loss_names as loss_names
     from st_xling.training.reranker import CrossEncoderRecipe as CrossEncoderRecipe
-    from st_xling.training.reranker import CrossEncoderResult as CrossEncoderResult
     from st_xling.training.reranker import load_cross_encoder_recipe as load_cross_encoder_recipe
     from st_xling.training.reranker import train_cross_encoder as train_cross_encoder
 

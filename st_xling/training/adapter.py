@@ -32,10 +32,9 @@ from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Center, Centering, fit_centering
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
-from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, model_name
+from st_xling.training.run import Run, RunOptions, model_name, start_run
 from st_xling.training.sentence_vectors import Column, VectorCache
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.choices import Pooling
@@ -477,14 +476,14 @@ def train_adapter(
             folder; a sweep without an evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = Run(recipe=recipe, out=out, **options)
+    run = start_run(train_adapter, recipe, out, options)
     if run.callbacks_of(recipe.training):
         raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
     if sweep and run.evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
     with run.opened("adapters"):
         mix(data)  # or an error, before texts are compared
-        data, run.leak = check_leaks(data, run.evaluator, run.evaluation, on_leak=run.on_leak)
+        data = run.check_leaks(data)
         pairs = mix(data)
         if recipe.adapter.center == "per_language":
             sides = ("source_language", "target_language")

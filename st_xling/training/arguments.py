@@ -108,12 +108,11 @@ _OF_THE_RUN = (
     *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
     "save_only_model",  # a run could not be resumed
     "neftune_noise_alpha",  # not for the models of sentence-transformers
-    *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
-    *("hub_strategy", "hub_always_push"),  # the model of each checkpoint is pushed
+    # transformers would push the folder of the run, whose files name this machine's paths; st-xling push does it after.
+    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "hub_strategy", "hub_always_push"),
+    *("hub_token", "push_to_hub_token"),
 )
 """Arguments that a run decides by itself."""
-PUSH = ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision")
-"""Arguments for publishing checkpoints."""
 
 
 def read_training(
@@ -160,7 +159,6 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
         "warm_up_heads": (options.warm_up_heads or 0) < 0,
         "pivot": options.pivot is not None and not is_code(options.pivot),
-        "hub_model_id": bool(options.arguments.get("push_to_hub")) and not options.arguments.get("hub_model_id"),
     }
     for key, bad in wrong.items():
         if bad:
@@ -210,7 +208,6 @@ def training_arguments(
     evaluates = strategies["eval_strategy"] or ("epoch" if strategies["save_strategy"] == "epoch" else "steps")
     evaluates = "no" if best_metric is None else evaluates
     saves = strategies["save_strategy"] or (evaluates if evaluates != "no" else "steps")
-    chosen = {key: value for key, value in chosen.items() if key not in PUSH}  # see PushCallback
     values = {key: value for key, value in vars(options).items() if key not in (*OURS, "arguments")} | {
         "output_dir": str(folder),
         "logging_steps": logging_steps,

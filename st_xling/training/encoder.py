@@ -29,26 +29,25 @@ from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import training_arguments
-from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
-from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import (
     Mixture,
-    TextReport,
     add_mono,
     fingerprint,
     log_mixture,
     log_truncation,
+    mine_negatives,
     prepare,
     report_sides,
 )
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
 from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import cached_rows
 from st_xling.training.teacher import OUTPUT, fill_teacher, taught_texts, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.training.warm_up import head_steps, warm_up_heads
 from st_xling.utils import distributed
+from st_xling.utils.io import atomic_path
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -106,7 +105,7 @@ def train(
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
     if recipe.negatives.count and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
-    run = Run(recipe=recipe, out=out, **options)
+    run = start_run(train, recipe, out, options)
     with run.opened():
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
@@ -114,8 +113,8 @@ def train(
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
         vectors, taught = distributed.run_on_main(lambda: fill_teacher(recipe, teacher, cache, mixture.pairs))
         checkpoint = run.claim({**described, **taught}, longer=True)
-        trainer, texts, negatives = _build(run, mixture, vectors, checkpoint)
-        return run.fit(lambda: _fit(run, trainer, checkpoint, texts, negatives, begin))
+        trainer = _build(run, mixture, vectors, checkpoint)
+        return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -153,7 +152,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
         )
     seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
     parts = {name + seen: part for name, part in mixture.parts.items()}
-    parts_left, run.leak = check_leaks(parts, run.evaluator, run.evaluation, on_leak=run.on_leak)
+    parts_left = run.check_leaks(parts)
     if run.leak is not None and run.leak.dropped:
         mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
     if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
@@ -167,10 +166,8 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
     return add_mono(mixture, mono, seed=recipe.training.seed) if mono else mixture
 
 
-def _build(
-    run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | None
-) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
-    """Build the trainer; also return reports of both sides' texts, and mined negatives by column."""
+def _build(run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | None) -> CrossLingualTrainer:
+    """Build model, losses and the trainer."""
     recipe, start = run.recipe, run.model
 
     def load(model: Any) -> SentenceTransformer:
@@ -181,7 +178,7 @@ def _build(
         start = str(run.folder.start)
         distributed.run_on_main(lambda: load("tiny").save_pretrained(start))
 
-    def build() -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
+    def build() -> CrossLingualTrainer:
         training, lora = recipe.training, recipe.training.lora
         if checkpoint is not None:
             encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
@@ -191,7 +188,9 @@ def _build(
         log_mixture(mixture, training)
         prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
         texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
-        pairs, negatives = _with_negatives(run, mixture.pairs, encoder, prompts, checkpoint)
+        pairs = mixture.pairs
+        if recipe.negatives.count:
+            pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
         if "target" in prompts:  # without it a negative would be known by its beginning
             prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
         cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
@@ -231,42 +230,44 @@ def _build(
         )
         collator: Any = trainer.data_collator
         collator.teacher = learned
-        return trainer, texts, negatives
+        return trainer
 
-    built = distributed.run_on_all(build)
+    trainer = distributed.run_on_all(build)
     if run.model == "tiny":
-        built[0].model.model_card_data.base_model = None
-    return built
+        trainer.model.model_card_data.base_model = None
+    return trainer
 
 
 def _with_negatives(
     run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
-) -> tuple[Any, dict[str, list[str]]]:
+) -> Dataset:
     """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
+    from datasets import Dataset, concatenate_datasets
+
     count, seed = run.recipe.negatives.count, run.recipe.training.seed
-    if not count:
-        return pairs, {}
     if checkpoint is None:
-        negatives = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
+        mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
+        negatives = Dataset.from_dict(mined)
     else:
-        negatives = read_negatives(run.folder.training / NEGATIVES)
-    for name, texts in negatives.items():
-        pairs = pairs.add_column(name, texts)
-    return pairs, negatives
+        negatives = Dataset.from_parquet(str(run.folder.training / NEGATIVES))
+    return concatenate_datasets([pairs, negatives], axis=1)
+
+
+def _write_negatives(run: Run, pairs: Any) -> None:
+    with atomic_path(run.folder.training / NEGATIVES) as temporary:
+        pairs.select_columns(negative_columns(pairs.column_names)).to_parquet(str(temporary))
 
 
 def _fit(
     run: Run,
     trainer: CrossLingualTrainer,
     checkpoint: Path | None,
-    texts: tuple[TextReport, TextReport],
-    negatives: dict[str, list[str]],
     begin: Callable[[SentenceTransformer, Path], None] | None,
 ) -> TrainingResult:
     model, folder, training = trainer.model, run.folder, run.recipe.training
     if checkpoint is None:
-        if negatives:
-            distributed.run_on_main(lambda: write_negatives(negatives, folder.training / NEGATIVES))
+        if run.recipe.negatives.count:
+            distributed.run_on_main(lambda: _write_negatives(run, trainer.train_dataset))
         if training.lora is not None:
             distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
@@ -274,7 +275,7 @@ def _fit(
         if (steps := head_steps(run, trainer)) > 0:
             warm_up_heads(trainer, steps, mini_batch_size=training.mini_batch_size)
             distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
-    result = fit_trainer(trainer, folder, checkpoint, texts, name=run.recipe.name)
+    result = fit_trainer(trainer, folder, checkpoint, name=run.recipe.name)
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
     if training.save_vocabulary_head:

@@ -23,7 +23,6 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import TrainingOptions, read_training
-from st_xling.training.hard_negatives import NegativeOptions
 from st_xling.training.recipe_files import (
     check_keys,
     merge,
@@ -218,6 +217,17 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 3:
             raise ValueError(f"model.max_length must leave room for CLS, SEP and a word: got {self.max_length!r}.")
+
+
+@dataclass(frozen=True)
+class NegativeOptions:
+    """Hard negatives that are mined before training: targets of other pairs that the model finds near a source.
+
+    Attributes:
+        count: Negatives of each pair; 0: none are mined.
+    """
+
+    count: int = 0
 
 
 @dataclass(frozen=True)

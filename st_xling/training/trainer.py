@@ -12,7 +12,6 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,7 +21,6 @@ import torch
 import torch.distributed as dist
 from accelerate.utils import broadcast
 from datasets import Dataset
-from huggingface_hub import HfApi
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -35,9 +33,7 @@ from transformers.trainer_utils import get_last_checkpoint
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
-from st_xling.training.checkpoint import (
-    DONE,
-    LOSS_STATE_NAME,
+from st_xling.training.run_folder import (
     is_complete,
     load_loss_state,
     mark_complete,
@@ -52,8 +48,6 @@ from st_xling.utils.languages import match_language
 logger = logging.getLogger(__name__)
 
 SUFFIX = "_language"
-_NOT_PUSHED = ["*.tmp", "*.pt", "*.pth", "*.bin", "trainer_state.json", DONE, LOSS_STATE_NAME]
-"""Files of a checkpoint that are not of the model."""
 
 
 class NotFiniteError(ValueError):
@@ -110,53 +104,6 @@ class CheckpointCallback(TrainerCallback):
             self.trainer.save_more(str(checkpoint))
             mark_complete(checkpoint, seconds=self.trainer.seconds)
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
-
-
-class PushCallback(TrainerCallback):
-    """Push the model of each checkpoint to the Hub, in the background.
-
-    transformers' own push uploads the folder of the run, whose files name paths of this machine.
-
-    Args:
-        repo_id: ``user/name``; created if it does not exist.
-        private: Whether a new repository is private; ``None``: as the account is set up.
-        revision: Branch, created if it does not exist.
-    """
-
-    def __init__(self, repo_id: str, *, private: bool | None = None, revision: str | None = None) -> None:
-        self.repo_id, self.private, self.revision = repo_id, private, revision
-        self.job: Future[Any] | None = None
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if state.is_world_process_zero:
-            self.repo_id = HfApi().create_repo(self.repo_id, private=self.private, exist_ok=True).repo_id
-            if self.revision is not None:
-                HfApi().create_branch(self.repo_id, branch=self.revision, exist_ok=True)
-
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if state.is_world_process_zero:
-            self.wait()  # before the checkpoint that is uploaded may be removed
-            self.job = HfApi().upload_folder(
-                repo_id=self.repo_id,
-                folder_path=Path(str(args.output_dir)) / f"checkpoint-{state.global_step}",
-                revision=self.revision,
-                ignore_patterns=_NOT_PUSHED,
-                commit_message=f"Training in progress, step {state.global_step}",
-                run_as_future=True,
-            )
-
-    def wait(self) -> None:
-        """Wait for the last upload, and log its error."""
-        if self.job is not None and (error := self.job.exception()):
-            logger.warning("a checkpoint was not pushed: %s", error)
-        self.job = None
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self.wait()
 
 
 class FiniteTrainer(Trainer):

@@ -9,9 +9,8 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.training import NotFiniteError, load_recipe, train
-from st_xling.training.checkpoint import is_complete, mark_complete, remove_earlier
 from st_xling.training.run import write_log
-from st_xling.training.run_folder import RunFolder, save_folder
+from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier, save_folder
 from tests.training.test_run_folder import TINY, short, snapshot
 
 
@@ -144,18 +143,6 @@ def test_a_teacher_is_not_replaced(data: Any, tmp_path: Path, capsys: pytest.Cap
     assert snapshot(out) == before
 
 
-@pytest.mark.slow
-def test_a_start_model_of_the_same_name_is_known_again(data: Any, tmp_path: Path) -> None:
-    start, out = tmp_path / "start", tmp_path / "run"
-    train(short(), data, start, model="tiny", tiny=TINY)
-    train(short(), data, out, model=str(start))
-    (start / "README.md").write_text("a card may change")
-    train(short(), data, out, model=str(start), resume=True)
-    train(short(training__seed=1), data, start, model="tiny", tiny=TINY, overwrite=True)
-    with pytest.raises(ValueError, match="model_sha8 differ"):
-        train(short(), data, out, model=str(start), resume=True)
-
-
 def test_one_writer_at_a_time(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with RunFolder(out):
@@ -224,7 +211,7 @@ def test_a_full_disk_names_the_checkpoint(data: Any, tmp_path: Path, monkeypatch
 
     with monkeypatch.context() as patch:
         patch.setattr(torch, "save", full)
-        with pytest.raises(OSError, match="checkpoint-2 is kept") as error:
+        with pytest.raises(OSError, match="Make room and run") as error:
             train(recipe, data, out, model="tiny", tiny=TINY)
     assert error.value.errno is not None and is_complete(out / "training" / "checkpoint-2")
     assert not is_complete(out / "training" / "checkpoint-4")

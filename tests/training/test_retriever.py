@@ -21,7 +21,6 @@ from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, Semanti
 from st_xling.training import TrainingResult
 from st_xling.training.recipe_files import recipe_kind, recipe_names
 from st_xling.training.retriever import (
-    RetrievalCollator,
     RetrievalSources,
     TermByTermLoss,
     join_sources,
@@ -51,7 +50,7 @@ def test_options_and_overrides(tmp_path: Path) -> None:
     changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
     recipe = load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
     assert recipe.training.per_device_train_batch_size == 64 and list(recipe.losses) == ["in_batch_ranking"]
-    assert recipe.as_dict()["retrieval"] == {"encoders": "shared", "parallel_batch_size": None}
+    assert recipe.as_dict()["retrieval"] == {"encoders": "shared"}
     own = tmp_path / "own.yaml"
     own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
     assert recipe_kind(str(own)) == "retriever" and load_retrieval_recipe(str(own)).name == "own"
@@ -141,21 +140,6 @@ def test_a_negative_is_no_other_rows_passage() -> None:
     for start in range(0, len(rows), 8):
         batch = rows[start : start + 8]
         assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
-
-
-@pytest.mark.parametrize("parallel", [4, 24])
-def test_parallel_batches_of_their_own_size(parallel: int) -> None:
-    changes = {"training.per_device_train_batch_size": 16, "retrieval.parallel_batch_size": parallel}
-    recipe = load_retrieval_recipe("ir-semacl-langcl", overrides=changes)
-    size = recipe.batch_rows
-    rows = list(itertools.islice(join_sources(phrase_sources(), recipe), size * 6))
-    assert size == max(16, parallel)
-    for start in range(0, len(rows), size):
-        batch = rows[start : start + size]
-        for name in rows[0]:
-            found = [row[name] for row in batch if row[name] is not None]
-            assert len(found) == (16 if name in ("query", "passage") else parallel)
-            assert name not in ("passage", "semantic_source", "other") or len(set(found)) == len(found)
 
 
 STEPS = {
@@ -254,18 +238,6 @@ def test_separate_encoders_are_stock(tmp_path: Path) -> None:
     assert not torch.allclose(
         loaded.encode_query(text, convert_to_tensor=True), loaded.encode_document(text, convert_to_tensor=True)
     )
-
-
-def test_cells_without_text_are_left_out_of_a_batch() -> None:
-    """Of 4 queries beside 8 pairs of parallel text."""
-    changes = {"training.per_device_train_batch_size": 4, "retrieval.parallel_batch_size": 8}
-    recipe = load_retrieval_recipe("ir-semacl", overrides=changes)
-    sources = with_negatives(phrase_sources(others=0), 1)
-    rows = list(itertools.islice(join_sources(sources, recipe), 8))
-    model = small_encoder(sources)
-    batch = RetrievalCollator(preprocess_fn=model.preprocess)(rows)
-    sizes = {name.removesuffix("_input_ids"): len(ids) for name, ids in batch.items() if name.endswith("input_ids")}
-    assert sizes == {"query": 4, "passage": 4, "negative_1": 4, "semantic_source": 8, "semantic_target": 8}
 
 
 def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from st_xling.losses import (
     base,
 )
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.checkpoint import load_loss_state, own_state, save_loss_state
+from st_xling.training.run_folder import load_loss_state, own_state, save_loss_state
 from st_xling.training.trainer import CrossLingualDataCollator
 
 Make = Callable[..., Any]

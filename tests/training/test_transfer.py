@@ -15,11 +15,10 @@ from transformers import AutoModelForTokenClassification, Trainer
 
 from st_xling.data.tagged_words import UPOS, TaggedSentences
 from st_xling.training import TrainingInterrupted
-from st_xling.training.transfer import TASKS, TransferData, load_transfer_data, transfer
-from st_xling.training.transfer.run import NO_LABEL, Classifier
+from st_xling.training.transfer import NO_LABEL, TASKS, Classifier, TransferData, load_transfer_data, transfer
 from tests.conftest import PAIRS
 from tests.training.children import stop_at
-from tests.training.transfer.sets import write_encoder, write_set
+from tests.training.transfer_sets import write_encoder, write_set
 
 
 @pytest.fixture(scope="module")
