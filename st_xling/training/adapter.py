@@ -27,6 +27,7 @@ from transformers import get_scheduler
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
+from st_xling.models.fingerprint import model_fingerprint
 from st_xling.models.layers import check_layer, cut_to_layer, layer_count
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
@@ -34,8 +35,8 @@ from st_xling.models.normalization import Center, Centering, fit_centering
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, model_name, start_run
-from st_xling.training.sentence_vectors import Column, VectorCache
+from st_xling.training.run import Run, RunOptions, start_run
+from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.choices import Pooling
 from st_xling.utils.console import progress_bar
@@ -352,22 +353,28 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
 
 
 def try_layer(
-    row: LayerRow, pairs: Any, recipe: AdapterRecipe, cache: VectorCache, evaluator: Any = None
+    row: LayerRow,
+    pairs: Any,
+    recipe: AdapterRecipe,
+    cached: Mapping[str, CachedVectors],
+    evaluator: Any = None,
+    *,
+    device: Any = "cpu",
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
     Args:
-        row: What to train on; the cache has it for the texts of ``pairs`` and of the evaluator.
+        row: What to train on.
         pairs: A ``Dataset`` with ``source`` and ``target``.
         recipe: Network, loss and training options.
-        cache: Sentence vectors.
+        cached: Column → vectors of the texts of ``pairs`` and of the evaluator.
         evaluator: As ``PrecisionEvaluator``: evaluates the vectors of its pairs.
+        device: Where to train.
     """
-    device = cache.model.device
 
     def vectors(texts: Sequence[str]) -> Tensor:
         # Several columns are averaged before training, as in the row "all" of the paper's table 8.
-        columns = [cache.read(texts, column) for column in row.columns]
+        columns = [cached[column.name].of(texts).numpy() for column in row.columns]
         return torch.from_numpy(np.mean(columns, axis=0, dtype=np.float32)).to(device)
 
     source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
@@ -466,14 +473,15 @@ def train_adapter(
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
-        cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, next to downloaded ones.
+        cache: Folder of sentence vectors, see :func:`~st_xling.training.sentence_vectors.cached_vectors`; ``None``: one
+            next to downloaded models.
         **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
             evaluates the vectors as they are, centered, and under the adapter. A run that is resumed has its vectors
             in the cache, and its training starts again.
 
     Raises:
-        ValueError: Empty data, one pair only, a layer that the encoder lacks, a cache of another model, an occupied
-            folder; a sweep without an evaluator; means by language, of text whose language is not known.
+        ValueError: Empty data, one pair only, a layer that the encoder lacks, an occupied folder; a sweep without an
+            evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
     run = start_run(train_adapter, recipe, out, options)
@@ -502,13 +510,19 @@ def train_adapter(
             layer = check_layer(encoder, recipe.adapter.layer)
             rows = [LayerRow(str(layer), (Column(layer, pooling),))]
         started = time.perf_counter()
-        vectors = VectorCache(encoder, cache, name=model_name(run.model))
         texts = [*pairs["source"][:], *pairs["target"][:]]
         if run.evaluator is not None:
             texts += [text for sides in run.evaluator.pairs.values() for side in sides for text in side]
-        vectors.fill(texts, list(dict.fromkeys(column for row in rows for column in row.columns)))
-        encoding = round(time.perf_counter() - started, 2)
-        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoding))
+        columns = list(dict.fromkeys(column for row in rows for column in row.columns))
+        vectors, encoded = cached_vectors(
+            list(dict.fromkeys(texts)),
+            [column.name for column in columns],
+            lambda part: layer_vectors(encoder, part, columns),
+            fingerprint=model_fingerprint(encoder),
+            folder=cache,
+        )
+        seconds = round(time.perf_counter() - started, 2)
+        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoded=encoded, seconds=seconds))
 
 
 def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
@@ -525,18 +539,20 @@ def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
 def _fit(
     run: Run,
     encoder: SentenceTransformer,
-    cache: VectorCache,
+    vectors: Mapping[str, CachedVectors],
     rows: Sequence[LayerRow],
     pairs: Dataset,
-    encoding: float,
+    *,
+    encoded: int,
+    seconds: float,
 ) -> AdapterResult:
     """Train an adapter on each of the layers, and build the model of the best.
 
     There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
     """
     evaluator, started = run.evaluator, time.perf_counter()
-    results = [try_layer(row, pairs, run.recipe, cache, evaluator) for row in rows]
-    seconds = {"encoding": encoding, "training": round(time.perf_counter() - started, 2)}
+    results = [try_layer(row, pairs, run.recipe, vectors, evaluator, device=encoder.device) for row in rows]
+    took = {"encoding": seconds, "training": round(time.perf_counter() - started, 2)}
     chosen = results[0]
     if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
         single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
@@ -550,7 +566,7 @@ def _fit(
         scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
-    return AdapterResult(model, run.folder.path, chosen, results, cache.encoded, seconds, scores)
+    return AdapterResult(model, run.folder.path, chosen, results, encoded, took, scores)
 
 
 def stock_model(

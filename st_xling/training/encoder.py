@@ -42,8 +42,8 @@ from st_xling.training.mixture import (
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
 from st_xling.training.run_folder import NEGATIVES, save_folder
-from st_xling.training.sentence_vectors import cached_rows
-from st_xling.training.teacher import OUTPUT, fill_teacher, taught_texts, vectors_for
+from st_xling.training.sentence_vectors import CachedVectors
+from st_xling.training.teacher import teacher_vectors, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.training.warm_up import head_steps, warm_up_heads
 from st_xling.utils import distributed
@@ -111,7 +111,7 @@ def train(
         described: dict[str, Any] = {"data": mixture.manifest}
         if mono:
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
-        vectors, taught = distributed.run_on_main(lambda: fill_teacher(recipe, teacher, cache, mixture.pairs))
+        vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
         checkpoint = run.claim({**described, **taught}, longer=True)
         trainer = _build(run, mixture, vectors, checkpoint)
         return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
@@ -166,7 +166,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
     return add_mono(mixture, mono, seed=recipe.training.seed) if mono else mixture
 
 
-def _build(run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | None) -> CrossLingualTrainer:
+def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint: Path | None) -> CrossLingualTrainer:
     """Build model, losses and the trainer."""
     recipe, start = run.recipe, run.model
 
@@ -195,10 +195,7 @@ def _build(run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | N
             prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
         cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
         log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
-        learned = None
-        if vectors is not None:
-            rows = cached_rows(Path(vectors), taught_texts(recipe, mixture.pairs), OUTPUT)
-            learned = vectors_for(encoder, rows, recipe)
+        learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
         if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads

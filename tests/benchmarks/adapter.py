@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -28,7 +27,7 @@ def measure(
     from st_xling.evaluation import PrecisionEvaluator
     from st_xling.models import tiny_encoder
     from st_xling.training.adapter import fit_adapter, load_adapter_recipe, sweep_rows
-    from st_xling.training.sentence_vectors import VectorCache
+    from st_xling.training.sentence_vectors import cached_vectors, layer_vectors
 
     source, target = texts_of(pairs, 0), texts_of(pairs, 1)
     held_out = texts_of(dev, 2), texts_of(dev, 3)
@@ -40,11 +39,13 @@ def measure(
 
     def sweep() -> None:
         with tempfile.TemporaryDirectory() as folder:
-            cache = VectorCache(model, Path(folder) / "cache")
-            cache.fill(texts, columns)
-            for column in columns:
-                evaluator.measure_vectors({"a-b": (cache.read(held_out[0], column), cache.read(held_out[1], column))})
-                cache.read(source, column), cache.read(target, column)
+            names = [column.name for column in columns]
+            vectors, _ = cached_vectors(
+                texts, names, lambda part: layer_vectors(model, part, columns), fingerprint="", folder=folder
+            )
+            for name in names:
+                evaluator.measure_vectors({"a-b": tuple(vectors[name].of(side).numpy() for side in held_out)})
+                vectors[name].of(source), vectors[name].of(target)
 
     seconds = run.in_turn({"sweep": sweep, "encode": lambda: model.encode(texts)}, warm_up=False)
     yield Ratio("sweep: time", "encode", quotients(seconds["sweep"], seconds["encode"]), at_most=1.2)

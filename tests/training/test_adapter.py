@@ -25,7 +25,7 @@ from st_xling.training.adapter import (
     train_adapter,
 )
 from st_xling.training.arguments import total_steps
-from st_xling.training.sentence_vectors import VectorCache
+from st_xling.training.sentence_vectors import layer_vectors
 
 TEXTS = ["我买了三本旧书。", "I bought three old books.", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", ""]
 
@@ -114,10 +114,8 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     out = tmp_path / "run"
     recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
-    cache = VectorCache(encoder, tmp_path / "cache")
-    columns = result.chosen.row.columns
-    cache.fill(TEXTS, columns)
-    vectors, fitted = torch.from_numpy(cache.read(TEXTS, columns[0])), result.chosen.fit.fitted
+    [column] = result.chosen.row.columns
+    vectors, fitted = torch.from_numpy(layer_vectors(encoder, TEXTS, [column])[column.name]), result.chosen.fit.fitted
     np.testing.assert_allclose(result.model.encode(TEXTS), fitted(vectors).numpy(), rtol=0, atol=1e-5)
 
     middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
@@ -188,7 +186,7 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
 
     own = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
     alone = train_adapter(own, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
-    assert alone.encoded == 0 and alone.layers[0].figures == result.layers[1].figures
+    assert alone.layers[0].figures == result.layers[1].figures
 
 
 def test_faults(
@@ -211,8 +209,5 @@ def test_faults(
         train_adapter(recipe, data, out, model=make_model().half(), cache=cache)
     assert not out.exists()
     train_adapter(recipe, data, out, model=encoder, cache=cache)
-    with pytest.raises(ValueError, match="holds vectors of another model"):
-        train_adapter(recipe, data, tmp_path / "other", model=make_model(), cache=cache)
-    assert not (tmp_path / "other").exists()
     with pytest.raises(ValueError, match="holds an earlier run"):
         train_adapter(recipe, data, out, model=encoder, cache=cache)
