@@ -485,7 +485,7 @@ def train_adapter(
         TrainingInterrupted: Ctrl-C while training.
     """
     run = start_run(train_adapter, recipe, out, options)
-    if run.callbacks_of(recipe.training):
+    if run.callbacks:
         raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
     if sweep and run.evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")

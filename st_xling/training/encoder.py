@@ -218,12 +218,12 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
                 rows=mixture.rows,
                 processes=distributed.process_count(),
                 prompts=prompts,
-                best_metric=None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}",
+                best_metric=run.best_metric,
             ),
             train_dataset=pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=run.evaluator,
-            callbacks=[*run.callbacks_of(training), *weights],
+            callbacks=[*run.all_callbacks(), *weights],
         )
         collator: Any = trainer.data_collator
         collator.teacher = learned

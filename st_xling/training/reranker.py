@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sentence_transformers import CrossEncoder
-from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 
@@ -341,7 +340,7 @@ def _train_stage(
     Returns:
         The model, best by the development score or last, and the stage's results with its log.
     """
-    recipe, folder, evaluator = run.recipe, run.folder.stage(number), run.evaluator
+    recipe, folder = run.recipe, run.folder.stage(number)
     loss, lora, base = recipe.loss, recipe.training.lora, folder / BASE
     if lora is not None:
         if checkpoint is None:
@@ -357,14 +356,14 @@ def _train_stage(
             options,
             folder,
             rows=len(stage.rows),
-            best_metric=None if evaluator is None else f"eval_{_metric(evaluator)}",
+            best_metric=run.best_metric,
             kind=CrossEncoderTrainingArguments,
         ),
         train_dataset=stage.rows,
         loss=loss.build(model),
         keys=stage.keys,
-        evaluator=evaluator,
-        callbacks=run.callbacks_of(options),
+        evaluator=run.evaluator,
+        callbacks=run.all_callbacks(),
     )
     result = fit_trainer(trainer, run.folder, checkpoint, name=stage.name)
     if lora is not None:  # kept apart only at the end
@@ -372,9 +371,3 @@ def _train_stage(
         end_lora(result.model, ending, start=str(base) if number else model_name(run.model), base=base)
     report = {"name": stage.name, **stage.counts, **result.figures(), "history": result.history}
     return result.model, report
-
-
-def _metric(evaluator: BaseEvaluator) -> str:
-    # Some of ST's evaluators put their name before their metric's only when they are first called.
-    metric, prefix = str(evaluator.primary_metric), f"{getattr(evaluator, 'name', '')}_"
-    return metric if prefix == "_" or metric.startswith(prefix) else prefix + metric

@@ -358,9 +358,8 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Retr
     loss = TermByTermLoss(encoder, total.term_list())
     # The epochs of a stream are not known to ST, so they are counted out here.
     options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
-    metric = None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}"
     arguments: SentenceTransformerTrainingArguments = training_arguments(
-        options, run.folder.training, rows=None, prompts=prompts, best_metric=metric
+        options, run.folder.training, rows=None, prompts=prompts, best_metric=run.best_metric
     )
     if _has_routes(encoder):
         arguments.router_mapping = routes
@@ -370,5 +369,5 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Retr
         train_dataset=join_sources(sources, recipe),
         loss=loss,
         evaluator=run.evaluator,
-        callbacks=[*run.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
+        callbacks=[*run.all_callbacks(), *scheduled_weights(recipe, loss)],
     )

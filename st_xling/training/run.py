@@ -9,7 +9,6 @@ import json
 import logging
 import os
 import platform
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,14 +22,10 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
-from transformers import AutoConfig, TrainingArguments
+from transformers import AutoConfig
 from transformers.trainer_callback import (
     EarlyStoppingCallback,
-    PrinterCallback,
-    ProgressCallback,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
 )
 
 from st_xling._version import __version__
@@ -41,12 +36,12 @@ from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
 from st_xling.training.arguments import TrainingOptions
 from st_xling.training.recipe import ModelOptions
 from st_xling.training.recipe_files import check_keys, read_options
-from st_xling.training.run_folder import RunFolder, step_of
+from st_xling.training.run_folder import RunFolder
+from st_xling.training.trainer import run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.checks import check_choice, nearest_name
 from st_xling.utils.choices import Pooling as PoolingName
-from st_xling.utils.console import on_terminal, pace, progress_bar
-from st_xling.utils.io import naming_full_disk, read_json_object, write_atomic, write_json
+from st_xling.utils.io import read_json_object, write_atomic, write_json
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -318,13 +313,24 @@ class Run:
             "model %s: %s, %s parameters, %s%s", model_name(self.model), kind, f"{parameters:,}", weights, shape
         )
 
-    def callbacks_of(self, options: TrainingOptions) -> list[TrainerCallback]:
+    @property
+    def best_metric(self) -> str | None:
+        """Name of the metric that chooses a checkpoint, as the trainer logs it; ``None`` without an evaluator."""
+        if self.evaluator is None:
+            return None
+        # Some of ST's evaluators name their metric, or put their name before it, only when they are first called.
+        metric = self.evaluator.primary_metric or "sequential_score"
+        prefix = f"{getattr(self.evaluator, 'name', '')}_"
+        return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
+
+    def all_callbacks(self) -> list[TrainerCallback]:
         """Return the user's callbacks, and those that the recipe's options name."""
-        if not options.early_stopping_patience:
+        patience = self.recipe.training.early_stopping_patience
+        if not patience:
             return [*self.callbacks]
         if self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
-        return [*self.callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
+        return [*self.callbacks, EarlyStoppingCallback(patience)]
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
         """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
@@ -392,59 +398,6 @@ def set_shape(encoder: SentenceTransformer, **shape: Any) -> None:
         limit_length(encoder, shape["max_length"])
 
 
-_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
-
-
-class StderrProgress(ProgressCallback):
-    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
-
-    def __init__(self, description: str = "training") -> None:
-        super().__init__()
-        self.description = description
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        # A resumed run continues the bar where the checkpoint was written.
-        self.first, self.began = state.global_step, time.perf_counter()
-        self.current_step = state.global_step
-        if state.is_world_process_zero:
-            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
-            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
-
-    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
-        """No second bar."""
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if self.training_bar is None or not logs or "train_runtime" in logs:
-            return
-        # The loss components, and of evaluations the one number that chooses the checkpoint.
-        shown = [
-            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
-            for name, value in logs.items()
-            if isinstance(value, float)
-            and name not in _NOT_SHOWN
-            and not name.endswith(("runtime", "per_second"))
-            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
-        ]
-        step, last = state.global_step, state.max_steps
-        if shown:
-            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
-            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
-
-    def close(self) -> None:
-        """Clear the bar; an interrupted run would otherwise draw it over the message."""
-        if self.training_bar is not None:
-            self.training_bar.close()
-
-
 def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> TrainingResult:
     """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
@@ -452,22 +405,6 @@ def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
     return TrainingResult(
         trainer.model, folder.path, trainer.seconds, state.global_step, state.log_history, state.best_metric
     )
-
-
-def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
-    """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
-    progress = StderrProgress(name)
-    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
-        trainer.remove_callback(kind)
-    trainer.add_callback(progress)
-    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
-    if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
-        trainer.args.max_steps = step_of(checkpoint)
-    try:
-        with naming_full_disk(folder.path):
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    finally:
-        progress.close()
 
 
 def evaluation_texts(evaluator: Any) -> dict[str, Texts]:

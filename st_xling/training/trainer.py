@@ -2,7 +2,8 @@
 
 :class:`FiniteTrainer` (any ``transformers.Trainer``) stops at NaN and marks complete checkpoints,
 :class:`GuardedTrainer` (any trainer of sentence-transformers) adds mixed precision for losses and LoRA,
-:class:`CrossLingualTrainer` (encoders) adds the loss's own parameters, language columns and several processes.
+:class:`CrossLingualTrainer` (encoders) adds the loss's own parameters, language columns and several processes. All are
+run by :func:`run_trainer`, which shows their progress.
 """
 
 from __future__ import annotations
@@ -28,12 +29,14 @@ from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.run_folder import (
+    RunFolder,
     is_complete,
     load_loss_state,
     mark_complete,
@@ -42,7 +45,10 @@ from st_xling.training.run_folder import (
     remove_earlier,
     save_loss_state,
     seconds_at,
+    step_of,
 )
+from st_xling.utils.console import on_terminal, pace, progress_bar
+from st_xling.utils.io import naming_full_disk
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
@@ -205,6 +211,75 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
         else:
             super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
+
+
+_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
+
+
+class StderrProgress(ProgressCallback):
+    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
+
+    def __init__(self, description: str = "training") -> None:
+        super().__init__()
+        self.description = description
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # A resumed run continues the bar where the checkpoint was written.
+        self.first, self.began = state.global_step, time.perf_counter()
+        self.current_step = state.global_step
+        if state.is_world_process_zero:
+            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
+            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
+
+    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
+        """No second bar."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self.training_bar is None or not logs or "train_runtime" in logs:
+            return
+        # The loss components, and of evaluations the one number that chooses the checkpoint.
+        shown = [
+            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
+            for name, value in logs.items()
+            if isinstance(value, float)
+            and name not in _NOT_SHOWN
+            and not name.endswith(("runtime", "per_second"))
+            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
+        ]
+        step, last = state.global_step, state.max_steps
+        if shown:
+            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
+            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
+
+    def close(self) -> None:
+        """Clear the bar; an interrupted run would otherwise draw it over the message."""
+        if self.training_bar is not None:
+            self.training_bar.close()
+
+
+def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
+    """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
+    progress = StderrProgress(name)
+    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
+        trainer.remove_callback(kind)
+    trainer.add_callback(progress)
+    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
+    if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
+        trainer.args.max_steps = step_of(checkpoint)
+    try:
+        with naming_full_disk(folder.path):
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    finally:
+        progress.close()
 
 
 @dataclass

@@ -41,9 +41,9 @@ from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
 from st_xling.models.view import model_options
-from st_xling.training.run import TrainingInterrupted, run_trainer, write_log
+from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import FiniteTrainer
+from st_xling.training.trainer import FiniteTrainer, run_trainer
 from st_xling.training.transfer_tasks import (
     LIKE,
     TASKS,
