@@ -401,7 +401,7 @@ def _train_adapter(arguments: SimpleNamespace) -> str:
     seconds, best = result.seconds, result.chosen
     return (
         f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.fit.steps} "
-        f"steps in {seconds['training']:.1f} s; the model of layer {best.row.label} is in {result.folder}"
+        f"steps in {seconds['training']:.1f} s; the model of layer {best.label} is in {result.folder}"
     )
 
 

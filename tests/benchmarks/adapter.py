@@ -35,7 +35,7 @@ def measure(
     model = tiny_encoder(texts[:500], hidden_size=hidden, layers=layers, vocabulary=500).eval()
     model.encode(texts[:64])  # warms up
     evaluator = PrecisionEvaluator({"a-b": held_out}, name="dev")
-    columns = list(dict.fromkeys(column for row in sweep_rows(layers) for column in row.columns))
+    columns = list(dict.fromkeys(column for row in sweep_rows(layers).values() for column in row))
 
     def sweep() -> None:
         with tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ from st_xling.models.normalization import apply_centering, fit_centering
 from st_xling.training import NotFiniteError
 from st_xling.training.adapter import Adapter, centered, fit_adapter, layer_table, load_adapter_recipe, train_adapter
 from st_xling.training.arguments import total_steps
-from st_xling.training.sentence_vectors import layer_vectors
+from st_xling.training.sentence_vectors import Column, layer_vectors
 
 TEXTS = ["我买了三本旧书。", "I bought three old books.", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", ""]
 
@@ -95,7 +95,7 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     out = tmp_path / "run"
     recipe = load_adapter_recipe("sf", overrides={**FAST, **options})
     result = train_adapter(recipe, data, out, model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
-    [column] = result.chosen.row.columns
+    column = Column(2)
     vectors, fitted = torch.from_numpy(layer_vectors(encoder, TEXTS, [column])[column.name]), result.chosen.fit.fitted
 
     middle = {"per_language": ["Normalize", "Router", "Normalize"], "joint": ["Normalize", "Dense", "Normalize"]}
@@ -161,12 +161,12 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
         hook.remove()
     assert again.encoded == 0
     assert [row.figures for row in again.layers] == [row.figures for row in result.layers]
-    assert [row.row.label for row in result.layers] == ["1", "2", "3", "all", "cls"]
+    assert [row.label for row in result.layers] == ["1", "2", "3", "all", "cls"]
     table = layer_table(result.layers).splitlines()
     assert table[0].split()[:5] == ["layer", "untrained", "P@1", "untrained", "P@5"] and len(table) == 6
     assert all(len(line.split()) == 8 for line in table[1:])
-    single = {row.row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
-    assert single[result.chosen.row.label] == max(single.values())
+    single = {row.label: row.figures["trained"]["mean_p@1"] for row in result.layers[:3]}
+    assert single[result.chosen.label] == max(single.values())
 
     own = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 2})
     alone = train_adapter(own, data, tmp_path / "third", model=encoder, evaluator=evaluator, cache=tmp_path / "cache")
