@@ -313,10 +313,6 @@ class CombinedLoss(CrossLingualLoss):
         terms = zip(self.names, self.term_list())
         return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
 
-    def set_weight(self, name: str, weight: float) -> None:
-        """Change the weight of the term called ``name``, which a schedule does before each step."""
-        self.term_list()[self.names.index(name)].weight = weight
-
     def term_list(self) -> list[Term]:
         """Return the summands, in order."""
         return list(self.terms)  # type: ignore[arg-type]

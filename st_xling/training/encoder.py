@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.orient import orient
@@ -205,7 +204,6 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
             if lora is not None or not trained_heads(loss):
                 raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
             check_savable(backbone(encoder), trained_heads(loss)[0])
-        weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
             logger.info("LoRA trains %s of the encoder", trained_share(encoder))
@@ -223,7 +221,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
             train_dataset=pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=run.evaluator,
-            callbacks=[*run.all_callbacks(), *weights],
+            callbacks=run.all_callbacks(),
         )
         collator: Any = trainer.data_collator
         collator.teacher = learned
@@ -305,7 +303,6 @@ def build_loss(
         known = objective(name)
         options: dict[str, Any] = {**known.preset, **section}
         weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
-        start = weight["start"] if isinstance(weight, dict) else weight
         try:
             if issubclass(known.loss, CrossLingualLoss):
                 options = known.loss.resolve_options(options, token_ids=token_ids, languages=languages)
@@ -318,34 +315,9 @@ def build_loss(
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        return Term(loss, start, None if columns is None else tuple(columns), name=name)
+        return Term(loss, weight, None if columns is None else tuple(columns), name=name)
 
     def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
         return CombinedLoss(model, [term(name, section) for name, section in losses.items()])
 
     return total(recipe.losses)
-
-
-class ScheduledWeights(TrainerCallback):
-    """Sets the weights of a sum's terms before each step; they depend on the step alone, so resuming needs no state.
-
-    Args:
-        loss: The sum.
-        ramps: Name of a term → ``start``, ``end`` and ``steps``: its weight runs in a straight line and stays there.
-    """
-
-    def __init__(self, loss: CombinedLoss, ramps: dict[str, dict[str, float]]) -> None:
-        self.loss, self.ramps = loss, ramps
-
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        for name, ramp in self.ramps.items():
-            share = min(1.0, state.global_step / max(1, ramp["steps"]))
-            self.loss.set_weight(name, ramp["start"] + (ramp["end"] - ramp["start"]) * share)
-
-
-def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> list[ScheduledWeights]:
-    """The callback that moves the recipe's changing weights, if it has any."""
-    ramps = {name: options["weight"] for name, options in recipe.losses.items() if isinstance(options["weight"], dict)}
-    return [ScheduledWeights(loss, ramps)] if ramps else []

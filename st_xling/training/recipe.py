@@ -55,15 +55,6 @@ _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 
 
 @dataclass(frozen=True)
-class Ramp:
-    """A weight that runs in a straight line from ``start`` to ``end`` in ``steps`` optimizer steps, and stays there."""
-
-    start: float = 0.0
-    end: float = 1.0
-    steps: int = 1000
-
-
-@dataclass(frozen=True)
 class Objective:
     """A loss class, ours or sentence-transformers', and the options behind its name in recipes.
 
@@ -138,14 +129,10 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
 
 
 def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
-    known = {"weight": Any, "columns": Any, **objective(name).option_types()}
+    known = {"weight": float, "columns": Any, **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
-    weight = section.get("weight", 1.0)
-    if isinstance(weight, dict):
-        options["weight"] = vars(Ramp(**read_options(Ramp, weight, f"{where}.weight")))
-    else:
-        options["weight"] = read_value(weight, float, f"{where}.weight")
+    options.setdefault("weight", 1.0)
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")

@@ -26,7 +26,7 @@ from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
 from st_xling.training.arguments import sampler_options, total_steps, training_arguments
-from st_xling.training.encoder import build_loss, scheduled_weights
+from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
@@ -369,5 +369,5 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Retr
         train_dataset=join_sources(sources, recipe),
         loss=loss,
         evaluator=run.evaluator,
-        callbacks=[*run.all_callbacks(), *scheduled_weights(recipe, loss)],
+        callbacks=run.all_callbacks(),
     )

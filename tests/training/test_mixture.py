@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 from pathlib import Path
 from typing import Any
 
@@ -194,17 +192,3 @@ def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypa
     assert report.truncated == sum(left != right for left, right in zip(whole, cut)) > 0
     assert report.longest == max(len(ids) for ids in whole)
     assert report.token_ids == {token for ids in cut for token in ids}
-
-
-def test_training_reads_hard_negatives(data: dict[str, Dataset], tmp_path: Path) -> None:
-    """A negative that is the translation once more doubles the candidates: the first loss grows by ln 2."""
-    part = data["de-en"].select(range(64))
-    path = tmp_path / "ranking.yaml"
-    training = {"max_steps": 1, "per_device_train_batch_size": 8, "logging_steps": 1}
-    path.write_text(json.dumps({"name": "ranking", "losses": {"in_batch_ranking": None}, "training": training}))
-    losses = []
-    for name, dataset in {"without": part, "with": part.add_column("negative_1", part["target"][:])}.items():
-        train(load_recipe(str(path), tiny=True), {"de-en": dataset}, out=tmp_path / name, model="tiny")
-        log = (tmp_path / name / "training" / "log.jsonl").read_text(encoding="utf-8")
-        losses.append(json.loads(log.splitlines()[0])["loss"])
-    assert losses[1] - losses[0] == pytest.approx(math.log(2), abs=0.2)

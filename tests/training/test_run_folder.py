@@ -134,12 +134,8 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
     assert RunFolder(out).read_manifest()["finished"] is True
 
     before = snapshot(out)
-    with pytest.raises(ValueError, match="earlier run"):
-        train(short(), data, out, model="tiny", tiny=TINY)
     with pytest.raises(ValueError, match="scale must be above 0"):  # the replacement fails: the earlier run stands
         train(BAD[0][0], data, out, model="tiny", tiny=TINY, overwrite=True)
-    with pytest.raises(ValueError, match=r"data\.vi-en\.rows, data\.vi-en\.sha8 differ"):
-        train(short(), {"vi-en": data["vi-en"].select(range(20))}, out, model="tiny", tiny=TINY, resume=True)
     assert snapshot(out) == before
 
     train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
