@@ -22,8 +22,8 @@ from st_xling.losses import (
     CrossLingualLoss,
     Term,
     TranslationLanguageModelingLoss,
-    make,
 )
+from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
@@ -304,18 +304,18 @@ def build_loss(
         options: dict[str, Any] = {**known.preset, **section}
         weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
         try:
-            if issubclass(known.loss, CrossLingualLoss):
+            if issubclass(known.loss, CrossLingualLoss):  # ours
                 options = known.loss.resolve_options(options, token_ids=token_ids, languages=languages)
             elif "loss" in options:
                 options["loss"] = total(options["loss"])
             with torch.random.fork_rng():  # new heads are drawn
                 torch.manual_seed(recipe.training.seed)
-                loss = make(known.loss(model, **options)) if known.is_ours else make(name, model, **options)
+                loss = known.loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        return Term(loss, weight, None if columns is None else tuple(columns), name=name)
+        return Term(as_loss(loss), weight, None if columns is None else tuple(columns), name=name)
 
     def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
         return CombinedLoss(model, [term(name, section) for name, section in losses.items()])

@@ -152,16 +152,11 @@ class BaseRecipe:
     """Training options that mean nothing for this kind."""
 
     @classmethod
-    def sections(cls) -> tuple[str, ...]:
-        """Keys of a file, ``name`` and ``summary`` first."""
-        return tuple(entry.name for entry in dataclasses.fields(cls))
-
-    @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
         """A recipe from its keys, checked.
 
         Args:
-            raw: As :func:`read_sections` gives them.
+            raw: The sections of a file, unchecked.
             stem: Names a recipe that does not name itself.
         """
         hints: dict[str, Any] = get_type_hints(cls)
@@ -283,19 +278,12 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
 
 def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
     """Read a recipe of one kind, see :func:`load_recipe`."""
-    raw = read_sections(kind, name_or_path, tiny=tiny, overrides=overrides)
-    return kind.from_dict(raw, Path(name_or_path).stem)
-
-
-def read_sections(
-    kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
-    raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
+    raw = read_recipe(name_or_path, recipe_names(kind.kind))
+    sections = [entry.name for entry in dataclasses.fields(kind)]
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
     raw = merge(raw, changes) if tiny else raw
     for key, value in (overrides or {}).items():
         set_key(raw, key, value)
     check_keys(raw, sections, "the recipe")
-    return raw
+    return kind.from_dict(raw, Path(name_or_path).stem)
