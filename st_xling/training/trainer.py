@@ -116,7 +116,7 @@ class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else follows it among the bases of a class.
 
     NaN or infinity in a loss stops training before the step is made; in a weight, before it is saved.
-    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.checkpoint`).
+    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.run_folder`).
 
     Raises:
         NotFiniteError: Losses or weights that are no longer numbers.

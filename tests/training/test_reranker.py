@@ -17,12 +17,10 @@ from st_xling.data.reranking.pools import CandidatePool
 from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
 from st_xling.models.lora import has_adapters
-from st_xling.training import NotFiniteError, recipe_names
+from st_xling.training import NotFiniteError, TrainingInterrupted, recipe_names
 from st_xling.training.ranking_losses import RankingLoss, loss_names
-from st_xling.training.reranker import (
-    load_cross_encoder_recipe,
-    train_cross_encoder,
-)
+from st_xling.training.reranker import RankingTrainer, load_cross_encoder_recipe, train_cross_encoder
+from tests.training.children import stop_at
 from tests.training.ranking_run import TINY, aligned, run, sentences, xpi_rows
 
 NAMES = ["xpi", "xpr-cascade", "xpr-merged", "xpr-mixed"]
@@ -169,3 +167,26 @@ def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     [pairs] = merged(aligned())
     left = [row for row in pairs if not gone & {row["query"], row["passage"]}]
     assert manifest["data"]["xpr-merged"]["rows"] == len(left) < len(pairs)
+
+
+@pytest.mark.slow
+def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the last stage: it ends as an undisturbed run, and the stages before are not trained again."""
+    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 1}
+    undisturbed, out = run(tmp_path / "undisturbed", "xpr-cascade", **options), tmp_path / "run"
+    assert [stage["steps"] for stage in undisturbed.stages] == [3, 3]
+    with monkeypatch.context() as patch:
+        stop_at(patch, RankingTrainer, 6)
+        with pytest.raises(TrainingInterrupted) as stop:
+            run(out, "xpr-cascade", **options)
+    assert stop.value.checkpoint == out / "training" / "stage-2" / "checkpoint-2"
+    assert not (out / "model.safetensors").exists()
+    found = run(out, "xpr-cascade", **options, resume=True)
+    for mine, theirs in zip(found.stages, undisturbed.stages, strict=True):
+        assert (mine["name"], mine["steps"]) == (theirs["name"], 3)
+        assert mine["best_dev"] == pytest.approx(theirs["best_dev"], abs=1e-6)
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        left, right = (load_file(result.folder / name) for result in (found, undisturbed))
+        torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
+    losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (found, undisturbed)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)

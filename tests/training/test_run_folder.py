@@ -1,4 +1,4 @@
-"""The folder of a run: nothing of others is touched, no run is lost by accident, nothing half-made stays."""
+"""Runs: nothing of others is touched, no run is lost by accident, nothing half-made stays; leaks are found."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 import torch
+from sentence_transformers.base.evaluation import SequentialEvaluator
 
-from st_xling.evaluation import SavedResults, read_saved_results, save_results
+from st_xling.data import LeakError
+from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import load_recipe, train
-from st_xling.training.run import save_run, write_log
+from st_xling.training.run import evaluation_texts, save_run, write_log
 from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier, save_folder
 
 RUN = {
@@ -326,3 +328,47 @@ def test_kept_figures_stand_while_the_model_does(make_model: Callable[..., Any],
     RunFolder(out).update(finished=False)  # it went on from here
     finish(out, model, 8, resume=True)
     assert read_saved_results(out) == []
+
+
+@pytest.fixture
+def evaluator(data: Any) -> TatoebaEvaluator:
+    """Judges by two rows of the training data and one that is not in it."""
+    rows = data["vi-en"].select([3, 7])
+    source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
+    return TatoebaEvaluator({"vie": (source, target)}, name="dev")
+
+
+def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
+    other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test")
+    assert list(evaluation_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
+    assert evaluation_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
+    assert evaluation_texts(None) == {} == evaluation_texts(object())
+
+
+def test_telling(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path, logged: Any) -> None:
+    options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": evaluator, "evaluation": {"later": ["x"]}}
+    train(short(), data, tmp_path / "run", **options)
+    leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
+    assert {name: part["pair"]["leaked"] for name, part in leak["sets"].items() if "pair" in part} == {"dev vie": 2}
+    assert "later" in leak["sets"] and leak["dropped"] is False
+    assert "dev vie" in logged()
+
+
+def test_a_run_without_the_leaked_rows(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
+    """What is trained on, and what a resumed run must repeat, are the rows that are left."""
+    out = tmp_path / "run"
+    train(short(), data, out, model="tiny", tiny=TINY, evaluator=evaluator, on_leak="drop")
+    leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
+    dropped = leak["train"]["vi-en"]["leaked"]
+    assert leak["sets"]["dev vie"]["source"]["leaked"] == 2
+    assert leak["signature"].startswith("leak|key:nfkc-casefold-lmn|match:exact|train:vi-en@")
+    assert leak["dropped"] is True and leak["train"]["vi-en"]["rows"] == 24 and dropped >= 2
+    assert RunFolder(out).read_manifest()["data"]["vi-en"]["rows"] == 24 - dropped
+    with pytest.raises(ValueError, match=r"data\.vi-en\.rows"):
+        train(short(), data, out, model="tiny", tiny=TINY, evaluator=evaluator, resume=True)
+
+
+def test_a_run_that_stops_leaves_nothing(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path) -> None:
+    with pytest.raises(LeakError, match=r"1 of 1 evaluation sets share some \(dev vie\)"):
+        train(short(), data, tmp_path / "run", model="tiny", tiny=TINY, evaluator=evaluator, on_leak="fail")
+    assert not (tmp_path / "run").exists()
