@@ -96,22 +96,33 @@ def prepare(
     streams = {name: as_stream(name, part) for name, part in data.items()}
     _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    mixed = mix_streams(
-        streams,
-        batch_rows=options.per_device_train_batch_size * processes,
-        seed=options.seed,
-        group_by_length=options.group_by_length,
-        buffer_rows=options.shuffle_buffer,
-        more=more,
-        **sampler_options(options),
-    )
     return Mixture(
-        pairs=mixed,
+        pairs=mix_endless(streams, options, processes=processes, more=more),
         parts=parts,
         looked_at=mix(parts, more),
         rows=None,
         shares=stream_shares(streams, alpha=options.language_alpha),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
+    )
+
+
+def mix_endless(
+    data: Mapping[str, Dataset | IterableDataset],
+    options: TrainingOptions,
+    *,
+    processes: int = 1,
+    more: Sequence[str] = (),
+    place: int = 0,
+) -> IterableDataset:
+    """One stream without an end, in the order of its batches; each ``place`` among several has an order of its own."""
+    return mix_streams(
+        {name: as_stream(name, part) for name, part in data.items()},
+        batch_rows=options.per_device_train_batch_size * processes,
+        seed=options.seed + 1_000_003 * place,
+        group_by_length=options.group_by_length,
+        buffer_rows=options.shuffle_buffer,
+        more=more,
+        **sampler_options(options),
     )
 
 

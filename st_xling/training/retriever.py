@@ -21,13 +21,12 @@ from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.stream_mixture import mix_streams
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
-from st_xling.training.arguments import sampler_options, total_steps, training_arguments
+from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.encoder import build_loss
-from st_xling.training.mixture import as_stream, fingerprint, log_truncation, mix, report_sides
+from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endless, report_sides
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, start_run
@@ -190,16 +189,8 @@ def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> lis
     names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
 
     def part(columns: dict[str, str], data: Data, place: int) -> Part:
-        stream = mix_streams(
-            {name: as_stream(name, part) for name, part in data.items()},
-            batch_rows=options.per_device_train_batch_size,
-            seed=options.seed + 1_000_003 * place,  # each source in an order of its own
-            group_by_length=options.group_by_length,
-            buffer_rows=options.shuffle_buffer,
-            more=[name for name in columns.values() if name not in sides],
-            **sampler_options(options),
-        )
-        return columns, stream
+        more = [name for name in columns.values() if name not in sides]
+        return columns, mix_endless(data, options, more=more, place=place)
 
     if loss == RANKING:
         return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, 0)]

@@ -210,7 +210,6 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
         {"save_strategy": "no"},
         {"save_strategy": "best"},
         {"eval_strategy": False},  # as YAML reads no
-        {"eval_steps": 0, "save_steps": 2},
         {"dataloader_num_workers": 1},
     ],
     ids=lambda changes: ",".join(changes),
@@ -223,8 +222,6 @@ def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant
     assert saved == {
         "eval_strategy": [3, 4] if changes.get("eval_strategy") is False else [6, 12],
         "save_strategy": {"epoch": [6, 12], "no": [], "best": [3, 4]}.get(changes.get("save_strategy", "")),
-        "eval_steps": [2, 4],
-        "save_steps": [2, 4],
     }.get(next(iter(changes)), [3, 4])
 
 
