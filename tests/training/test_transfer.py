@@ -127,6 +127,8 @@ def test_stopped_in_training_and_resumed(
     assert report.training["steps"] == 8 and 1000 < report.training["seconds"] < 1100
     left, right = (load_file(out / "model.safetensors") for out in (torn, whole))
     torch.testing.assert_close(left, right, rtol=0, atol=0)
+    again = transfer(encoder, sets[task], torn, options=options(task), resume=True)  # nothing is left to train
+    assert again.languages == report.languages and again.training["steps"] == 8
 
 
 def test_the_rate_rises_to_its_peak(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
