@@ -23,7 +23,7 @@ from st_xling.models.tiny import Architecture
 from tests.data.reranking.aligned_sentences import question, squad
 from tests.data.reranking.insurance_files import write_translation, write_v2
 from tests.retrieval_files import beir, json_lines, lines
-from tests.training.transfer_sets import LABELS, pair_lines, treebank
+from tests.training.transfer.sets import LABELS, pair_lines, treebank
 from tests.xquad_r_files import write_xquad_r
 
 STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}

@@ -17,7 +17,7 @@ from tests.commands import parse
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import translated
-from tests.training.transfer_sets import write_encoder, write_set
+from tests.training.transfer.sets import write_encoder, write_set
 
 BUCC = ["--data", "phrasebook?size=30&gold=10", "--pairs", "de-en"]
 

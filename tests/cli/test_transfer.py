@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.cli import main
-from tests.training.transfer_sets import write_encoder, write_set
+from tests.training.transfer.sets import write_encoder, write_set
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from st_xling.utils.io import LOCK, TEMPORARY
 from tests.crash.kill import run
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import json_lines, lines
-from tests.training.transfer_sets import write_encoder, write_set
+from tests.training.transfer.sets import write_encoder, write_set
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from st_xling.data.classified_pairs import ClassifiedPairs
 from st_xling.data.tagged_words import UPOS, TaggedSentences
 from st_xling.training.transfer import LIKE, fine_tuning, load_transfer_data, run_f1
 from st_xling.training.transfer_tasks import find_untrained
-from tests.training.transfer_sets import write_set
+from tests.training.transfer.sets import write_set
 
 
 def specs(paths: dict[str, Path]) -> list[str]:

@@ -18,7 +18,7 @@ from st_xling.training import TrainingInterrupted
 from st_xling.training.transfer import NO_LABEL, TASKS, Classifier, TransferData, load_transfer_data, transfer
 from tests.conftest import PAIRS
 from tests.training.children import stop_at
-from tests.training.transfer_sets import write_encoder, write_set
+from tests.training.transfer.sets import write_encoder, write_set
 
 
 @pytest.fixture(scope="module")
