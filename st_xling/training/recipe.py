@@ -116,7 +116,6 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
     section = section or {}
     if not isinstance(section, dict) or not section:
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
-    section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
