@@ -21,7 +21,7 @@ from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training.leak_check import OnLeak
+    from st_xling.training.run import OnLeak
 
 MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
 """Kind of recipe → measure by which a checkpoint is chosen."""
@@ -271,7 +271,6 @@ def train(
     if distributed.is_main():
         update_model_card(options.out)
         print(summary)
-        _push(options.out)
         write_results(context, read_json_object(options.out / "results.json"))
 
 
@@ -290,17 +289,6 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
             entries.append({"name": each, "kind": kind, "summary": read_recipe(each)["summary"]})
             print(f"{each:<18}{kind:<15}{entries[-1]['summary']}")
     write_results(context, {"recipes": entries})
-
-
-def _push(folder: Path) -> None:
-    """Push the finished model with our card; checkpoints pushed during training carry the one of ST."""
-    training = read_json_object(folder / "training" / "run.json")["recipe"]["training"]
-    if training.get("push_to_hub"):
-        from st_xling.hub.push import push_model
-
-        options = {name: training.get(f"hub_{key}") for name, key in (("private", "private_repo"), ("revision",) * 2)}
-        push_model(folder, training["hub_model_id"], **options)
-        print(f"pushed to {training['hub_model_id']}")
 
 
 def _run_options(options: TrainOptions, context: typer.Context) -> dict[str, Any]:
@@ -406,7 +394,7 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
     seconds, best = result.seconds, result.chosen
     return (
         f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.fit.steps} "
-        f"steps in {seconds['training']:.1f} s; the model of layer {best.row.label} is in {result.folder}"
+        f"steps in {seconds['training']:.1f} s; the model of layer {best.label} is in {result.folder}"
     )
 
 

@@ -229,16 +229,10 @@ class Term(nn.Module):
         if columns is not None and len(columns) < loss.min_columns:
             raise ValueError(f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}.")
         self.loss, self.weight, self.columns = loss, float(weight), columns
+        last = max(columns) + 1 if columns else None
+        self.min_columns, self.max_columns = last or loss.min_columns, last or loss.max_columns
         # TranslationRankingLoss → translation_ranking
         self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
-
-    @property
-    def columns_needed(self) -> int:
-        return max(self.columns) + 1 if self.columns else self.loss.min_columns
-
-    @property
-    def max_columns(self) -> int | None:
-        return max(self.columns) + 1 if self.columns else self.loss.max_columns
 
     def on(self, columns: tuple[int, ...]) -> Term:
         """Read ``columns``, or those of them that the term chose by their positions."""
@@ -300,7 +294,7 @@ class CombinedLoss(CrossLingualLoss):
         names = [term.name for term in terms]
         earlier = [names[:place].count(name) for place, name in enumerate(names)]
         self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
-        self.min_columns = max(term.columns_needed for term in terms)
+        self.min_columns = max(term.min_columns for term in terms)
         most = [term.max_columns for term in terms]
         self.max_columns = None if None in most else max(filter(None, most))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
@@ -312,10 +306,6 @@ class CombinedLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
         terms = zip(self.names, self.term_list())
         return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
-
-    def set_weight(self, name: str, weight: float) -> None:
-        """Change the weight of the term called ``name``, which a schedule does before each step."""
-        self.term_list()[self.names.index(name)].weight = weight
 
     def term_list(self) -> list[Term]:
         """Return the summands, in order."""
@@ -402,7 +392,7 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
     and the negatives that sentence-transformers gives it.
 
     Args:
-        loss: The name of a class of ``sentence_transformers.losses``, with or without ``st:``; or such a loss.
+        loss: The name of a class of ``sentence_transformers.losses``, or such a loss.
         model: The ``SentenceTransformer`` to train, for a name.
         **options: What the class takes, for a name.
 
@@ -414,7 +404,7 @@ def make(loss: str | nn.Module, model: nn.Module | None = None, /, **options: An
     """
     if not isinstance(loss, str):
         return as_loss(loss)
-    kind = getattr(st_losses, loss.removeprefix("st:"), None)
+    kind = getattr(st_losses, loss, None)
     if kind is None:
         raise ValueError(f"sentence-transformers has no loss {loss!r}; it is one of {', '.join(st_losses.__all__)}.")
     return as_loss(kind(model, **options))

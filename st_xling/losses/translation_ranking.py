@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
-from st_xling.models.backbone import normalizes, unwrap
+from st_xling.models.backbone import unwrap
 
 
 def translation_ranking(
@@ -157,25 +157,14 @@ class TranslationRankingLoss(CrossLingualLoss):
         one = torch.ones(1, 1)
         translation_ranking(one, one, margin=margin, scale=scale, similarity=similarity)  # reject bad values now
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
-        if similarity == "dot" and scale < 5 and normalizes(model):
-            warn_once(
-                f"the model normalizes its embeddings, so that dot products times {scale:g} hardly tell translations "
-                "from other sentences: choose similarity cosine and scale 20."
-            )
         self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
         self.hard_negatives = hard_negatives
         self.max_columns = None if hard_negatives else 2
         self.projection = _projection(model) if projection else None
-        self.width = unwrap(model).get_embedding_dimension() if projection else None  # type: ignore[operator]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         batch = batch if self.hard_negatives else batch[:2]
         embeddings = [column["sentence_embedding"] for column in batch]
-        if self.width not in (None, embeddings[0].shape[1]):
-            raise ValueError(
-                f"projection works at one width, the model's {self.width}: got embeddings cut to "
-                f"{embeddings[0].shape[1]}; under MatryoshkaLoss leave it out."
-            )
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]

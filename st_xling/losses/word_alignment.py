@@ -43,17 +43,10 @@ def word_alignment(
         >>> word_alignment(sure, sure, torch.ones(1, 2, dtype=torch.bool), torch.ones(1, 2, dtype=torch.bool))
         tensor(0.)
     """
-    if (
-        target_to_source.ndim != 4
-        or source_to_target.shape != target_to_source.transpose(2, 3).shape
-        or source_mask.shape != source_to_target.shape[::2]
-        or target_mask.shape != target_to_source.shape[::2]
-    ):
-        raise ValueError(
-            "expected attention (batch, heads, |y|, |x|) and (batch, heads, |x|, |y|) with masks (batch, |x|) and "
-            f"(batch, |y|): got {tuple(target_to_source.shape)}, {tuple(source_to_target.shape)}, "
-            f"{tuple(source_mask.shape)} and {tuple(target_mask.shape)}."
-        )
+    shapes = [tuple(each.shape) for each in (target_to_source, source_to_target, source_mask, target_mask)]
+    batch, heads, y, x = shapes[0]
+    if shapes[1:] != [(batch, heads, x, y), (batch, x), (batch, y)]:
+        raise ValueError(f"expected attention (batch, heads, |y|, |x|) and its like: got the shapes {shapes}.")
     both = target_mask[:, None, :, None] & source_mask[:, None, None, :]
     agreement = (target_to_source * source_to_target.transpose(2, 3)).masked_fill(~both, 0.0).sum(dim=(2, 3))
     shorter = torch.minimum(source_mask.sum(dim=1), target_mask.sum(dim=1))

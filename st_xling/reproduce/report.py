@@ -130,7 +130,7 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
         ``mean``, ``low``, ``high``, ``p`` (the latter ``None`` with less than two seeds), of the ``n`` seeds of all
         ``of`` that both have; ``None`` where no seed has both.
     """
-    from scipy.stats import t, ttest_1samp
+    from scipy.stats import ttest_1samp
 
     n = max(len(first), len(second))
     sides = [list(side) * (n if len(side) == 1 else 1) for side in (first, second)]
@@ -140,9 +140,11 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
     mean = statistics.fmean(gaps)
     if len(gaps) < 2:
         return {"mean": mean, "low": None, "high": None, "p": None, "n": len(gaps), "of": n}
-    half = float(t.ppf(0.975, len(gaps) - 1)) * statistics.stdev(gaps) / math.sqrt(len(gaps))
-    p = float(ttest_1samp(gaps, 0.0).pvalue) if half else float(mean == 0)
-    return {"mean": mean, "low": mean - half, "high": mean + half, "p": p, "n": len(gaps), "of": n}
+    if len(set(gaps)) == 1:  # a test would divide by no deviation
+        return {"mean": mean, "low": mean, "high": mean, "p": float(mean == 0), "n": len(gaps), "of": n}
+    test = ttest_1samp(gaps, 0.0)
+    low, high = map(float, test.confidence_interval(0.95))
+    return {"mean": mean, "low": low, "high": high, "p": float(test.pvalue), "n": len(gaps), "of": n}
 
 
 def shown(values: Sequence[float | None] | None, decimals: int) -> str:

@@ -1,9 +1,10 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
 - ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
-- ``run``: one run, with hooks that ``encoder``, ``retriever``, ``adapter`` and ``reranker`` fill in
+- ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
+- ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
-- ``run_folder``, ``checkpoint``: what is written, so that a killed run can go on
+- ``mixture``, ``teacher``, ``sentence_vectors``: training text as one data set, labels and vectors that are cached
 - ``transfer``: fine-tuning on English labels, tested in other languages
 """
 

@@ -15,7 +15,6 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
@@ -30,13 +29,13 @@ from st_xling.losses.siamese_contrastive import Distance, Negatives, check_optio
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Center, Centering, fit_centering
+from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
-from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, model_name
-from st_xling.training.sentence_vectors import Column, VectorCache
+from st_xling.training.run import Run, RunOptions, start_run
+from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
@@ -308,73 +307,66 @@ def _batches(rows: int, pairs: Any, recipe: AdapterRecipe) -> Iterator[tuple[int
 
 
 @dataclass(frozen=True)
-class LayerRow:
-    """Results of one or more columns: their mean.
-
-    Attributes:
-        label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
-        columns: Averaged.
-    """
-
-    label: str
-    columns: tuple[Column, ...]
-
-    @property
-    def layer(self) -> int | None:
-        """The layer, where an encoder cut to it gives these vectors."""
-        return self.columns[0].layer if len(self.columns) == 1 else None
-
-
-@dataclass(frozen=True)
 class LayerResult:
     """One row of the table.
 
     Attributes:
-        row: What was trained on.
+        label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
         fit: The adapter, its steps and losses.
         figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
         centered_by: What gave the metrics of ``centered``: the better one of ``"joint"`` and ``"per_language"``.
     """
 
-    row: LayerRow
+    label: str
     fit: Fit = field(repr=False)
     figures: dict[str, dict[str, float]]
     centered_by: str | None = None
 
+    @property
+    def layer(self) -> int | None:
+        """The layer, where an encoder cut to it gives these vectors."""
+        return int(self.label) if self.label.isdigit() else None
+
     def as_dict(self) -> dict[str, Any]:
-        return {"layer": self.row.label, **self.figures, "centered_by": self.centered_by}
+        return {"layer": self.label, **self.figures, "centered_by": self.centered_by}
 
 
-def sweep_rows(layers: int, pooling: Pooling = "mean") -> list[LayerRow]:
+def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]]:
     """The rows of the paper's table 8: every layer, the mean over all of them, the last layer's CLS."""
-    each = [LayerRow(str(layer), (Column(layer, pooling),)) for layer in range(1, layers + 1)]
-    rows = [*each, LayerRow("all", tuple(row.columns[0] for row in each))]
-    return rows if pooling == "cls" else [*rows, LayerRow("cls", (Column(layers, "cls"),))]
+    rows = {str(layer): [Column(layer, pooling)] for layer in range(1, layers + 1)}
+    rows["all"] = [column for [column] in rows.values()]
+    return rows if pooling == "cls" else {**rows, "cls": [Column(layers, "cls")]}
 
 
 def try_layer(
-    row: LayerRow, pairs: Any, recipe: AdapterRecipe, cache: VectorCache, evaluator: Any = None
+    label: str,
+    columns: Sequence[Column],
+    pairs: Any,
+    recipe: AdapterRecipe,
+    cached: Mapping[str, CachedVectors],
+    evaluator: Any = None,
+    *,
+    device: Any = "cpu",
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
     Args:
-        row: What to train on; the cache has it for the texts of ``pairs`` and of the evaluator.
+        label: Name of the row.
+        columns: Vectors to train on; several are averaged before training.
         pairs: A ``Dataset`` with ``source`` and ``target``.
         recipe: Network, loss and training options.
-        cache: Sentence vectors.
+        cached: Column → vectors of the texts of ``pairs`` and of the evaluator.
         evaluator: As ``PrecisionEvaluator``: evaluates the vectors of its pairs.
+        device: Where to train.
     """
-    device = cache.model.device
 
     def vectors(texts: Sequence[str]) -> Tensor:
-        # Several columns are averaged before training, as in the row "all" of the paper's table 8.
-        columns = [cache.read(texts, column) for column in row.columns]
-        return torch.from_numpy(np.mean(columns, axis=0, dtype=np.float32)).to(device)
+        return torch.stack([cached[column.name].of(texts) for column in columns]).mean(dim=0).to(device)
 
     source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
-    fit = fit_adapter(source, target, recipe, pairs=pairs, description=f"{recipe.name}, layer {row.label}")
+    fit = fit_adapter(source, target, recipe, pairs=pairs, description=f"{recipe.name}, layer {label}")
     if evaluator is None:
-        return LayerResult(row, fit, {})
+        return LayerResult(label, fit, {})
     sides = {name: (vectors(left), vectors(right)) for name, (left, right) in evaluator.pairs.items()}
 
     def evaluate(change: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
@@ -392,7 +384,7 @@ def try_layer(
     centerings = {way: evaluate(centered(None, text, languages, way)) for way in ways}
     best = max(centerings, key=lambda way: centerings[way][evaluator.primary_measure])
     stages = (evaluate(lambda matrix, _: matrix), centerings[best], evaluate(fit.fitted))
-    return LayerResult(row, fit, dict(zip(STAGES, stages)), best)
+    return LayerResult(label, fit, dict(zip(STAGES, stages)), best)
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
@@ -403,7 +395,7 @@ def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> s
     head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centered by"]
     rows = [
         [
-            result.row.label,
+            result.label,
             *(100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at),
             result.centered_by,
         ]
@@ -437,14 +429,14 @@ class AdapterResult:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Losses of all layers."""
-        return [{"layer": result.row.label, **entry} for result in self.layers for entry in result.fit.history]
+        return [{"layer": result.label, **entry} for result in self.layers for entry in result.fit.history]
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
         return {
             "seconds": self.seconds,
             "encoded": self.encoded,
-            "layer": self.chosen.row.layer,
+            "layer": self.chosen.layer,
             "steps": self.chosen.fit.steps,
             "layers": [result.as_dict() for result in self.layers],
             **self.scores,
@@ -467,24 +459,25 @@ def train_adapter(
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
-        cache: Folder of sentence vectors, see :class:`VectorCache`; ``None``: the model's own, next to downloaded ones.
+        cache: Folder of sentence vectors, see :func:`~st_xling.training.sentence_vectors.cached_vectors`; ``None``: one
+            next to downloaded models.
         **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
             evaluates the vectors as they are, centered, and under the adapter. A run that is resumed has its vectors
             in the cache, and its training starts again.
 
     Raises:
-        ValueError: Empty data, one pair only, a layer that the encoder lacks, a cache of another model, an occupied
-            folder; a sweep without an evaluator; means by language, of text whose language is not known.
+        ValueError: Empty data, one pair only, a layer that the encoder lacks, an occupied folder; a sweep without an
+            evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = Run(recipe=recipe, out=out, **options)
-    if run.callbacks_of(recipe.training):
+    run = start_run(train_adapter, recipe, out, options)
+    if run.callbacks:
         raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
     if sweep and run.evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
     with run.opened("adapters"):
         mix(data)  # or an error, before texts are compared
-        data, run.leak = check_leaks(data, run.evaluator, run.evaluation, on_leak=run.on_leak)
+        data = run.check_leaks(data)
         pairs = mix(data)
         if recipe.adapter.center == "per_language":
             sides = ("source_language", "target_language")
@@ -501,15 +494,21 @@ def train_adapter(
             rows = sweep_rows(layer_count(encoder), pooling)
         else:
             layer = check_layer(encoder, recipe.adapter.layer)
-            rows = [LayerRow(str(layer), (Column(layer, pooling),))]
+            rows = {str(layer): [Column(layer, pooling)]}
         started = time.perf_counter()
-        vectors = VectorCache(encoder, cache, name=model_name(run.model))
         texts = [*pairs["source"][:], *pairs["target"][:]]
         if run.evaluator is not None:
             texts += [text for sides in run.evaluator.pairs.values() for side in sides for text in side]
-        vectors.fill(texts, list(dict.fromkeys(column for row in rows for column in row.columns)))
-        encoding = round(time.perf_counter() - started, 2)
-        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoding))
+        columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+        vectors, encoded = cached_vectors(
+            list(dict.fromkeys(texts)),
+            [column.name for column in columns],
+            lambda part: layer_vectors(encoder, part, columns),
+            fingerprint=model_fingerprint(encoder),
+            folder=cache,
+        )
+        seconds = round(time.perf_counter() - started, 2)
+        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoded=encoded, seconds=seconds))
 
 
 def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
@@ -526,24 +525,29 @@ def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
 def _fit(
     run: Run,
     encoder: SentenceTransformer,
-    cache: VectorCache,
-    rows: Sequence[LayerRow],
+    vectors: Mapping[str, CachedVectors],
+    rows: Mapping[str, Sequence[Column]],
     pairs: Dataset,
-    encoding: float,
+    *,
+    encoded: int,
+    seconds: float,
 ) -> AdapterResult:
     """Train an adapter on each of the layers, and build the model of the best.
 
     There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
     """
     evaluator, started = run.evaluator, time.perf_counter()
-    results = [try_layer(row, pairs, run.recipe, cache, evaluator) for row in rows]
-    seconds = {"encoding": encoding, "training": round(time.perf_counter() - started, 2)}
+    results = [
+        try_layer(label, columns, pairs, run.recipe, vectors, evaluator, device=encoder.device)
+        for label, columns in rows.items()
+    ]
+    took = {"encoding": seconds, "training": round(time.perf_counter() - started, 2)}
     chosen = results[0]
     if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
-        single = [result for result in results if result.row.layer is not None and result.row.label != "cls"]
+        single = [result for result in results if result.layer is not None]
         chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
-    assert chosen.row.layer is not None
-    model = stock_model(encoder, chosen.row.layer, chosen.fit.fitted, run.recipe)
+    assert chosen.layer is not None
+    model = stock_model(encoder, chosen.layer, chosen.fit.fitted, run.recipe)
     model.model_card_data.base_model = run.base_model
     scores: dict[str, Any] = {}
     if evaluator is not None:
@@ -551,7 +555,7 @@ def _fit(
         scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
-    return AdapterResult(model, run.folder.path, chosen, results, cache.encoded, seconds, scores)
+    return AdapterResult(model, run.folder.path, chosen, results, encoded, took, scores)
 
 
 def stock_model(

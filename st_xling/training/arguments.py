@@ -106,14 +106,14 @@ OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions) if entr
 _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
     *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
+    "save_steps",  # those of eval_steps
     "save_only_model",  # a run could not be resumed
     "neftune_noise_alpha",  # not for the models of sentence-transformers
-    *("hub_token", "push_to_hub_token"),  # a secret must not stand in run.json; HF_TOKEN holds it
-    *("hub_strategy", "hub_always_push"),  # the model of each checkpoint is pushed
+    # transformers would push the folder of the run, whose files name this machine's paths; st-xling push does it after.
+    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "hub_strategy", "hub_always_push"),
+    *("hub_token", "push_to_hub_token"),
 )
 """Arguments that a run decides by itself."""
-PUSH = ("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision")
-"""Arguments for publishing checkpoints."""
 
 
 def read_training(
@@ -160,7 +160,6 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
         "warm_up_heads": (options.warm_up_heads or 0) < 0,
         "pivot": options.pivot is not None and not is_code(options.pivot),
-        "hub_model_id": bool(options.arguments.get("push_to_hub")) and not options.arguments.get("hub_model_id"),
     }
     for key, bad in wrong.items():
         if bad:
@@ -197,25 +196,19 @@ def training_arguments(
     if options.bf16 and on_cpu:
         warn_of_slow_bfloat16("cpu")
     logs = options.logging_steps or LOGS_AN_EVALUATION
-    save_steps = chosen.get("save_steps", 0)
-    save_steps = min(steps, math.ceil(save_steps * steps) if 0 < save_steps < 1 else int(save_steps))
-    eval_steps = options.eval_steps or save_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs
-    eval_steps = min(steps, eval_steps)
+    eval_steps = min(steps, options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs)
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
-    saved_at = math.gcd(eval_steps, save_steps)
-    about = max(1, saved_at // LOGS_AN_EVALUATION)
-    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if saved_at % n == 0)
+    about = max(1, eval_steps // LOGS_AN_EVALUATION)
+    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if eval_steps % n == 0)
     # The best checkpoint is among those that are evaluated: one strategy that is chosen is both.
-    strategies = {name: chosen.get(name) for name in ("eval_strategy", "save_strategy")}
-    evaluates = strategies["eval_strategy"] or ("epoch" if strategies["save_strategy"] == "epoch" else "steps")
+    evaluates = chosen.get("eval_strategy") or ("epoch" if chosen.get("save_strategy") == "epoch" else "steps")
     evaluates = "no" if best_metric is None else evaluates
-    saves = strategies["save_strategy"] or (evaluates if evaluates != "no" else "steps")
-    chosen = {key: value for key, value in chosen.items() if key not in PUSH}  # see PushCallback
+    saves = chosen.get("save_strategy") or (evaluates if evaluates != "no" else "steps")
     values = {key: value for key, value in vars(options).items() if key not in (*OURS, "arguments")} | {
         "output_dir": str(folder),
         "logging_steps": logging_steps,
         "eval_steps": eval_steps,
-        "save_steps": save_steps or eval_steps,
+        "save_steps": eval_steps,
         "load_best_model_at_end": "no" not in (evaluates, saves),
         "restore_callback_states_from_checkpoint": options.early_stopping_patience > 0,
         # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
@@ -226,22 +219,21 @@ def training_arguments(
         "report_to": "none",
         "disable_tqdm": True,
     }
+    values |= {**chosen, "eval_strategy": evaluates, "save_strategy": saves}
+    if prompts:
+        values["prompts"] = prompts
     if best_metric is not None:
         values |= {"metric_for_best_model": best_metric, "greater_is_better": True}
     if rows is None:
-        values["accelerator_config"] = None
+        # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
+        # them all to one length; instead every process reads the stream and takes its part.
+        values["accelerator_config"] = {**(chosen.get("accelerator_config") or {}), "dispatch_batches": False}
     else:
         sampler = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
-        values["batch_sampler"] = partial(sampler, **sampler_options(options))
+        values.setdefault("batch_sampler", partial(sampler, **sampler_options(options)))
+    if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
-        values |= {**chosen, "save_steps": values["save_steps"], "eval_strategy": evaluates, "save_strategy": saves}
-        values |= {"prompts": prompts} if prompts else {}
-        if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
-            os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        if rows is None:
-            # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to
-            # pad them all to one length; instead every process reads the stream and takes its part.
-            values["accelerator_config"] = {**(values["accelerator_config"] or {}), "dispatch_batches": False}
         arguments = kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error

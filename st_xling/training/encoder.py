@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import torch
 from sentence_transformers import SentenceTransformer
 from torch import nn
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 
 from st_xling.data.columns import negative_columns
 from st_xling.data.read import labeled_pairs
@@ -23,32 +22,31 @@ from st_xling.losses import (
     CrossLingualLoss,
     Term,
     TranslationLanguageModelingLoss,
-    make,
 )
+from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import training_arguments
-from st_xling.training.hard_negatives import mine_negatives, read_negatives, write_negatives
-from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import (
     Mixture,
-    TextReport,
     add_mono,
     fingerprint,
     log_mixture,
     log_truncation,
+    mine_negatives,
     prepare,
     report_sides,
 )
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
 from st_xling.training.run_folder import NEGATIVES, save_folder
-from st_xling.training.sentence_vectors import cached_rows
-from st_xling.training.teacher import OUTPUT, fill_teacher, taught_texts, vectors_for
+from st_xling.training.sentence_vectors import CachedVectors
+from st_xling.training.teacher import teacher_vectors, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
 from st_xling.training.warm_up import head_steps, warm_up_heads
 from st_xling.utils import distributed
+from st_xling.utils.io import atomic_path
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -106,16 +104,16 @@ def train(
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
     if recipe.negatives.count and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
-    run = Run(recipe=recipe, out=out, **options)
+    run = start_run(train, recipe, out, options)
     with run.opened():
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
         if mono:
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
-        vectors, taught = distributed.run_on_main(lambda: fill_teacher(recipe, teacher, cache, mixture.pairs))
+        vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
         checkpoint = run.claim({**described, **taught}, longer=True)
-        trainer, texts, negatives = _build(run, mixture, vectors, checkpoint)
-        return run.fit(lambda: _fit(run, trainer, checkpoint, texts, negatives, begin))
+        trainer = _build(run, mixture, vectors, checkpoint)
+        return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -153,7 +151,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
         )
     seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
     parts = {name + seen: part for name, part in mixture.parts.items()}
-    parts_left, run.leak = check_leaks(parts, run.evaluator, run.evaluation, on_leak=run.on_leak)
+    parts_left = run.check_leaks(parts)
     if run.leak is not None and run.leak.dropped:
         mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
     if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
@@ -167,10 +165,8 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
     return add_mono(mixture, mono, seed=recipe.training.seed) if mono else mixture
 
 
-def _build(
-    run: Run, mixture: Mixture, vectors: str | None, checkpoint: Path | None
-) -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
-    """Build the trainer; also return reports of both sides' texts, and mined negatives by column."""
+def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint: Path | None) -> CrossLingualTrainer:
+    """Build model, losses and the trainer."""
     recipe, start = run.recipe, run.model
 
     def load(model: Any) -> SentenceTransformer:
@@ -181,7 +177,7 @@ def _build(
         start = str(run.folder.start)
         distributed.run_on_main(lambda: load("tiny").save_pretrained(start))
 
-    def build() -> tuple[CrossLingualTrainer, tuple[TextReport, TextReport], dict[str, list[str]]]:
+    def build() -> CrossLingualTrainer:
         training, lora = recipe.training, recipe.training.lora
         if checkpoint is not None:
             encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
@@ -191,15 +187,14 @@ def _build(
         log_mixture(mixture, training)
         prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
         texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
-        pairs, negatives = _with_negatives(run, mixture.pairs, encoder, prompts, checkpoint)
+        pairs = mixture.pairs
+        if recipe.negatives.count:
+            pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
         if "target" in prompts:  # without it a negative would be known by its beginning
             prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
         cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
         log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
-        learned = None
-        if vectors is not None:
-            rows = cached_rows(Path(vectors), taught_texts(recipe, mixture.pairs), OUTPUT)
-            learned = vectors_for(encoder, rows, recipe)
+        learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
         languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
         loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
         if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -209,7 +204,6 @@ def _build(
             if lora is not None or not trained_heads(loss):
                 raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
             check_savable(backbone(encoder), trained_heads(loss)[0])
-        weights = scheduled_weights(recipe, loss)  # of the sum, before it is cached
         if lora is not None:  # after the losses, which copy plain layers
             add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
             logger.info("LoRA trains %s of the encoder", trained_share(encoder))
@@ -222,51 +216,53 @@ def _build(
                 rows=mixture.rows,
                 processes=distributed.process_count(),
                 prompts=prompts,
-                best_metric=None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}",
+                best_metric=run.best_metric,
             ),
             train_dataset=pairs,
             loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
             evaluator=run.evaluator,
-            callbacks=[*run.callbacks_of(training), *weights],
+            callbacks=run.all_callbacks(),
         )
         collator: Any = trainer.data_collator
         collator.teacher = learned
-        return trainer, texts, negatives
+        return trainer
 
-    built = distributed.run_on_all(build)
+    trainer = distributed.run_on_all(build)
     if run.model == "tiny":
-        built[0].model.model_card_data.base_model = None
-    return built
+        trainer.model.model_card_data.base_model = None
+    return trainer
 
 
 def _with_negatives(
     run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
-) -> tuple[Any, dict[str, list[str]]]:
+) -> Dataset:
     """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
+    from datasets import Dataset, concatenate_datasets
+
     count, seed = run.recipe.negatives.count, run.recipe.training.seed
-    if not count:
-        return pairs, {}
     if checkpoint is None:
-        negatives = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
+        mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
+        negatives = Dataset.from_dict(mined)
     else:
-        negatives = read_negatives(run.folder.training / NEGATIVES)
-    for name, texts in negatives.items():
-        pairs = pairs.add_column(name, texts)
-    return pairs, negatives
+        negatives = Dataset.from_parquet(str(run.folder.training / NEGATIVES))
+    return concatenate_datasets([pairs, negatives], axis=1)
+
+
+def _write_negatives(run: Run, pairs: Any) -> None:
+    with atomic_path(run.folder.training / NEGATIVES) as temporary:
+        pairs.select_columns(negative_columns(pairs.column_names)).to_parquet(str(temporary))
 
 
 def _fit(
     run: Run,
     trainer: CrossLingualTrainer,
     checkpoint: Path | None,
-    texts: tuple[TextReport, TextReport],
-    negatives: dict[str, list[str]],
     begin: Callable[[SentenceTransformer, Path], None] | None,
 ) -> TrainingResult:
     model, folder, training = trainer.model, run.folder, run.recipe.training
     if checkpoint is None:
-        if negatives:
-            distributed.run_on_main(lambda: write_negatives(negatives, folder.training / NEGATIVES))
+        if run.recipe.negatives.count:
+            distributed.run_on_main(lambda: _write_negatives(run, trainer.train_dataset))
         if training.lora is not None:
             distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
@@ -274,7 +270,7 @@ def _fit(
         if (steps := head_steps(run, trainer)) > 0:
             warm_up_heads(trainer, steps, mini_batch_size=training.mini_batch_size)
             distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
-    result = fit_trainer(trainer, folder, checkpoint, texts, name=run.recipe.name)
+    result = fit_trainer(trainer, folder, checkpoint, name=run.recipe.name)
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
     if training.save_vocabulary_head:
@@ -307,47 +303,21 @@ def build_loss(
         known = objective(name)
         options: dict[str, Any] = {**known.preset, **section}
         weight, columns = options.pop("weight", 1.0), options.pop("columns", None)
-        start = weight["start"] if isinstance(weight, dict) else weight
         try:
-            if issubclass(known.loss, CrossLingualLoss):
+            if issubclass(known.loss, CrossLingualLoss):  # ours
                 options = known.loss.resolve_options(options, token_ids=token_ids, languages=languages)
             elif "loss" in options:
                 options["loss"] = total(options["loss"])
             with torch.random.fork_rng():  # new heads are drawn
                 torch.manual_seed(recipe.training.seed)
-                loss = make(known.loss(model, **options)) if known.is_ours else make(name, model, **options)
+                loss = known.loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error
         except ValueError as error:
             raise ValueError(f"losses.{name}: {error}") from error
-        return Term(loss, start, None if columns is None else tuple(columns), name=name)
+        return Term(as_loss(loss), weight, None if columns is None else tuple(columns), name=name)
 
     def total(losses: Mapping[str, Mapping[str, Any]]) -> CombinedLoss:
         return CombinedLoss(model, [term(name, section) for name, section in losses.items()])
 
     return total(recipe.losses)
-
-
-class ScheduledWeights(TrainerCallback):
-    """Sets the weights of a sum's terms before each step; they depend on the step alone, so resuming needs no state.
-
-    Args:
-        loss: The sum.
-        ramps: Name of a term → ``start``, ``end`` and ``steps``: its weight runs in a straight line and stays there.
-    """
-
-    def __init__(self, loss: CombinedLoss, ramps: dict[str, dict[str, float]]) -> None:
-        self.loss, self.ramps = loss, ramps
-
-    def on_step_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        for name, ramp in self.ramps.items():
-            share = min(1.0, state.global_step / max(1, ramp["steps"]))
-            self.loss.set_weight(name, ramp["start"] + (ramp["end"] - ramp["start"]) * share)
-
-
-def scheduled_weights(recipe: Recipe, loss: CombinedLoss) -> list[ScheduledWeights]:
-    """The callback that moves the recipe's changing weights, if it has any."""
-    ramps = {name: options["weight"] for name, options in recipe.losses.items() if isinstance(options["weight"], dict)}
-    return [ScheduledWeights(loss, ramps)] if ramps else []

@@ -6,11 +6,13 @@ import dataclasses
 import hashlib
 import itertools
 import logging
+import random
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from sentence_transformers.util import mine_hard_negatives
 from tokenizers import Tokenizer
 
 from st_xling.data.batches import apportion, language_shares
@@ -29,6 +31,8 @@ logger = logging.getLogger(__name__)
 
 COLUMNS = ["source", "target", "source_language", "target_language"]
 BATCH_TEXTS = 10_000
+LAST_RANK = 32
+"""Of hard negatives."""
 HEAD_ROWS = 50_000
 """Rows of each stream that are read before training, at most …"""
 HEAD_ROWS_OF_ALL = 400_000
@@ -92,22 +96,33 @@ def prepare(
     streams = {name: as_stream(name, part) for name, part in data.items()}
     _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    mixed = mix_streams(
-        streams,
-        batch_rows=options.per_device_train_batch_size * processes,
-        seed=options.seed,
-        group_by_length=options.group_by_length,
-        buffer_rows=options.shuffle_buffer,
-        more=more,
-        **sampler_options(options),
-    )
     return Mixture(
-        pairs=mixed,
+        pairs=mix_endless(streams, options, processes=processes, more=more),
         parts=parts,
         looked_at=mix(parts, more),
         rows=None,
         shares=stream_shares(streams, alpha=options.language_alpha),
         manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
+    )
+
+
+def mix_endless(
+    data: Mapping[str, Dataset | IterableDataset],
+    options: TrainingOptions,
+    *,
+    processes: int = 1,
+    more: Sequence[str] = (),
+    place: int = 0,
+) -> IterableDataset:
+    """One stream without an end, in the order of its batches; each ``place`` among several has an order of its own."""
+    return mix_streams(
+        {name: as_stream(name, part) for name, part in data.items()},
+        batch_rows=options.per_device_train_batch_size * processes,
+        seed=options.seed + 1_000_003 * place,
+        group_by_length=options.group_by_length,
+        buffer_rows=options.shuffle_buffer,
+        more=more,
+        **sampler_options(options),
     )
 
 
@@ -167,6 +182,56 @@ def add_mono(mixture: Mixture, mono: Mapping[str, Dataset], *, seed: int = 0) ->
     for column, texts in zip(MONO, zip(*rows)):
         pairs = pairs.add_column(column, list(texts))
     return dataclasses.replace(mixture, pairs=pairs)
+
+
+def mine_negatives(
+    pairs: Any, model: Any, count: int, *, prompts: Mapping[str, str], seed: int = 0
+) -> dict[str, list[str]]:
+    """Mine hard negatives of each pair with ``mine_hard_negatives`` of sentence-transformers.
+
+    They are drawn from the ranks 2 to 32 by cosine: the nearest sentence is often another translation.
+
+    Args:
+        pairs: With ``source`` and ``target``; targets of equal sources are no negatives of each other.
+        model: The encoder.
+        count: Negatives of each pair.
+        prompts: Column → the prompt of its texts.
+        seed: Of the draws.
+
+    Returns:
+        The columns ``negative_1``, ``negative_2``, …, a text for each row of ``pairs``.
+
+    Raises:
+        ValueError: A source that has fewer other targets than are to be drawn.
+    """
+    names = [f"negative_{number}" for number in range(1, count + 1)]
+    state = random.getstate()
+    random.seed(seed)  # mine_hard_negatives draws from Python's global generator
+    try:
+        mined = mine_hard_negatives(
+            pairs.select_columns(["source", "target"]),
+            model,
+            range_min=1,
+            range_max=LAST_RANK,
+            num_negatives=count,
+            sampling_strategy="random",
+            query_prompt=prompts.get("source", ""),
+            corpus_prompt=prompts.get("target", ""),
+            output_format="n-tuple",
+            verbose=False,
+        )
+    finally:
+        random.setstate(state)
+    # It returns each pair once, in another order, and leaves out sources for which it finds too few negatives.
+    of_source = dict(zip(mined["source"], zip(*(mined[name] for name in names))))
+    sources = list(column_texts(pairs, "source"))
+    if missing := set(sources) - of_source.keys():
+        raise ValueError(
+            f"negatives.count must be below the number of other targets that each source has: got {count}, which is "
+            f"too many for {len(missing):,} sources; lower it, or add text."
+        )
+    logger.info("hard negatives: %d for each pair, from the ranks 2 to %d", count, LAST_RANK)
+    return {name: [of_source[source][place] for source in sources] for place, name in enumerate(names)}
 
 
 def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target")) -> str:

@@ -43,10 +43,6 @@ _CLASSES: dict[str, tuple[str, Form]] = {
     "multiple_negatives_ranking": ("MultipleNegativesRankingLoss", "positives"),
     "cached_multiple_negatives_ranking": ("CachedMultipleNegativesRankingLoss", "positives"),
 }
-_ACTIVATIONS: dict[str, type[nn.Module]] = {"identity": nn.Identity, "sigmoid": nn.Sigmoid, "tanh": nn.Tanh}
-_WEIGHTINGS = ("NoWeightingScheme", "NDCGLoss1Scheme", "NDCGLoss2Scheme", "LambdaRankScheme", "NDCGLoss2PPScheme")
-_NAMED = {"activation_fn": tuple(_ACTIVATIONS), "weighting_scheme": _WEIGHTINGS}
-_NEVER = {"lambda_weight", "show_progress_bar"}
 
 
 @dataclass(frozen=True)
@@ -55,16 +51,11 @@ class RankingLoss:
 
     Attributes:
         name: As :func:`loss_names` spells it.
-        options: Of ST's class; ``activation_fn`` and ``weighting_scheme`` by name, ``pos_weight`` a number.
+        options: Numbers, words and truth values that ST's class takes, and ``pos_weight`` as a number.
     """
 
     name: str = DEFAULT
     options: dict[str, Any] = field(default_factory=dict)
-
-    @property
-    def kind(self) -> type[nn.Module]:
-        """ST's class."""
-        return _st_class(self.name)
 
     @property
     def form(self) -> Form:
@@ -80,10 +71,6 @@ class RankingLoss:
     def build(self, model: CrossEncoder) -> nn.Module:
         """ST's loss over ``model``."""
         options = dict(self.options)
-        if "activation_fn" in options:
-            options["activation_fn"] = _ACTIVATIONS[options["activation_fn"]]()
-        if "weighting_scheme" in options:
-            options["weighting_scheme"] = getattr(st_losses, options["weighting_scheme"])()
         if "pos_weight" in options:
             options["pos_weight"] = torch.tensor(options["pos_weight"], device=model.device)
         return _st_class(self.name)(model, **options)
@@ -109,21 +96,14 @@ def read_ranking_loss(section: Any, where: str = "loss") -> RankingLoss:
     [(name, options)] = section.items()
     if name not in loss_names():
         raise ValueError(f"{where} {name!r} is not known{nearest_name(str(name), loss_names())}")
-    return RankingLoss(name, _loss_options(name, {} if options is None else options, f"{where}.{name}"))
-
-
-def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
     known = option_types(_st_class(name))
-    takes = {key: hint for key, hint in known.items() if (is_checked(hint) or key in _NAMED) and key not in _NEVER}
+    takes = {key: hint for key, hint in known.items() if is_checked(hint) and key != "show_progress_bar"}
     if "pos_weight" in known:
         takes["pos_weight"] = float
-    check_keys(section, takes, where)
-    options = {}
-    for key, value in section.items():
-        if key in _NAMED and value not in _NAMED[key]:
-            raise ValueError(f"{where}.{key} must be one of {', '.join(_NAMED[key])}: got {value!r}.")
-        options[key] = value if key in _NAMED else read_value(value, takes[key], f"{where}.{key}")
-    return options
+    options = {} if options is None else options
+    check_keys(options, takes, f"{where}.{name}")
+    read = {key: read_value(value, takes[key], f"{where}.{name}.{key}") for key, value in options.items()}
+    return RankingLoss(name, read)
 
 
 def _st_class(name: str) -> Any:

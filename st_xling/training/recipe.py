@@ -23,7 +23,6 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import TrainingOptions, read_training
-from st_xling.training.hard_negatives import NegativeOptions
 from st_xling.training.recipe_files import (
     check_keys,
     merge,
@@ -53,15 +52,6 @@ _READ_NEGATIVES = (
 
 _LEARN_VECTORS = ("MSELoss", "EmbedDistillLoss")
 """Losses of ST whose labels are a teacher's vectors."""
-
-
-@dataclass(frozen=True)
-class Ramp:
-    """A weight that runs in a straight line from ``start`` to ``end`` in ``steps`` optimizer steps, and stays there."""
-
-    start: float = 0.0
-    end: float = 1.0
-    steps: int = 1000
 
 
 @dataclass(frozen=True)
@@ -126,7 +116,6 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
     section = section or {}
     if not isinstance(section, dict) or not section:
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
-    section = {str(name).removeprefix("st:"): options for name, options in section.items()}
     check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
@@ -139,14 +128,10 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
 
 
 def _loss_options(name: str, section: Any, where: str) -> dict[str, Any]:
-    known = {"weight": Any, "columns": Any, **objective(name).option_types()}
+    known = {"weight": float, "columns": Any, **objective(name).option_types()}
     check_keys(section, known, where)
     options = {key: read_value(value, known[key], f"{where}.{key}") for key, value in section.items()}
-    weight = section.get("weight", 1.0)
-    if isinstance(weight, dict):
-        options["weight"] = vars(Ramp(**read_options(Ramp, weight, f"{where}.weight")))
-    else:
-        options["weight"] = read_value(weight, float, f"{where}.weight")
+    options.setdefault("weight", 1.0)
     columns = options.get("columns")
     if columns is not None and not (isinstance(columns, list) and all(type(column) is int for column in columns)):
         raise ValueError(f"{where}.columns must be a list of positions such as [0, 1]: got {columns!r}.")
@@ -166,16 +151,11 @@ class BaseRecipe:
     """Training options that mean nothing for this kind."""
 
     @classmethod
-    def sections(cls) -> tuple[str, ...]:
-        """Keys of a file, ``name`` and ``summary`` first."""
-        return tuple(entry.name for entry in dataclasses.fields(cls))
-
-    @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
         """A recipe from its keys, checked.
 
         Args:
-            raw: As :func:`read_sections` gives them.
+            raw: The sections of a file, unchecked.
             stem: Names a recipe that does not name itself.
         """
         hints: dict[str, Any] = get_type_hints(cls)
@@ -218,6 +198,17 @@ class ModelOptions:
     def __post_init__(self) -> None:
         if self.max_length is not None and self.max_length < 3:
             raise ValueError(f"model.max_length must leave room for CLS, SEP and a word: got {self.max_length!r}.")
+
+
+@dataclass(frozen=True)
+class NegativeOptions:
+    """Hard negatives that are mined before training: targets of other pairs that the model finds near a source.
+
+    Attributes:
+        count: Negatives of each pair; 0: none are mined.
+    """
+
+    count: int = 0
 
 
 @dataclass(frozen=True)
@@ -286,19 +277,12 @@ def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, A
 
 def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
     """Read a recipe of one kind, see :func:`load_recipe`."""
-    raw = read_sections(kind, name_or_path, tiny=tiny, overrides=overrides)
-    return kind.from_dict(raw, Path(name_or_path).stem)
-
-
-def read_sections(
-    kind: type[BaseRecipe], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> dict[str, Any]:
-    """Return the keys of a recipe, with its ``tiny`` section and the overrides applied; values are unchecked."""
-    raw, sections = read_recipe(name_or_path, recipe_names(kind.kind)), kind.sections()
+    raw = read_recipe(name_or_path, recipe_names(kind.kind))
+    sections = [entry.name for entry in dataclasses.fields(kind)]
     changes = raw.pop("tiny", None) or {}
     check_keys(changes, sections[2:], "tiny")
     raw = merge(raw, changes) if tiny else raw
     for key, value in (overrides or {}).items():
         set_key(raw, key, value)
     check_keys(raw, sections, "the recipe")
-    return raw
+    return kind.from_dict(raw, Path(name_or_path).stem)

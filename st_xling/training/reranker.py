@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sentence_transformers import CrossEncoder
-from sentence_transformers.base.evaluation import BaseEvaluator
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 
@@ -37,13 +36,11 @@ from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
-from st_xling.training.checkpoint import BASE, newest_checkpoint
-from st_xling.training.leak_check import check_leaks
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, model_name, run_trainer
-from st_xling.training.run_folder import save_folder
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
+from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import check_choice
@@ -52,7 +49,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Unpack
 
-    from st_xling.data.leak import LeakReport
 
 logger = logging.getLogger(__name__)
 
@@ -191,38 +187,9 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
         return sampler
 
 
-@dataclass(frozen=True)
-class CrossEncoderResult:
-    """Result of a run.
-
-    Attributes:
-        model: The trained model: the best by the development score of the last stage, or the last one.
-        folder: Where it was saved.
-        seconds: Wall time of training, of stages that an earlier process has finished too.
-        steps: Optimizer steps of all stages.
-        stages: Results of each stage: name, pairs, steps, seconds, best development score, pairs cut and skipped.
-        history: The trainer's log of all stages.
-        best: Best development score of the last stage, if there was a development set.
-    """
-
-    model: CrossEncoder
-    folder: Path
-    seconds: float
-    steps: int
-    stages: list[dict[str, Any]]
-    history: list[dict[str, Any]] = field(repr=False)
-    best: float | None = None
-
-    def figures(self) -> dict[str, Any]:
-        """Figures for ``results.json``."""
-        return {
-            "seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best, "stages": self.stages
-        }  # fmt: skip
-
-
 def train_cross_encoder(
     recipe: CrossEncoderRecipe, stages: Sequence[Dataset], out: str | Path, **options: Unpack[RunOptions]
-) -> CrossEncoderResult:
+) -> TrainingResult:
     """Train a cross-encoder and save it.
 
     Args:
@@ -239,32 +206,26 @@ def train_cross_encoder(
     """
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
+    names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
+    run = start_run(train_cross_encoder, recipe, out, options, stages=len(stages))
     for part in stages:
         check_pairs(part)
-    names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
-    run = Run(recipe=recipe, out=out, stages=len(stages), **options)
     with run.opened("cross-encoders"):
-        parts, run.leak = _without_leaks(dict(zip(names, stages)), run)
+        parts = _without_leaks(dict(zip(names, stages)), run)
         text = [name for name in PAIR_COLUMNS if name != "label"]
         described = {name: {"rows": len(part), "sha8": fingerprint(part, text)} for name, part in parts.items()}
         checkpoint = run.claim({"data": described})
-        start = None
-        if checkpoint is None:
-            start = _start_model(run, parts)
-            for name, part in parts.items():  # faults of any stage before the first is trained
-                prepare_stage(name, part, recipe.loss, start, log=False)
-        return run.fit(lambda: _train_stages(run, parts, start, checkpoint))
+        model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
+        prepared = [prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()]
+        return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
 
 
-def _without_leaks(data: dict[str, Dataset], run: Run) -> tuple[dict[str, Dataset], LeakReport | None]:
+def _without_leaks(data: dict[str, Dataset], run: Run) -> dict[str, Dataset]:
     """Compare pairs with the text that evaluates the run, and drop those that share some, if they shall be dropped."""
     columns = {"query": "source", "passage": "target"}
-    renamed = {name: part.rename_columns(columns) for name, part in data.items()}
-    left, report = check_leaks(renamed, run.evaluator, run.evaluation, on_leak=run.on_leak)
-    if report is not None and report.dropped:
-        back = {new: old for old, new in columns.items()}
-        data = {name: part.rename_columns(back) for name, part in left.items()}
-    return data, report
+    left = run.check_leaks({name: part.rename_columns(columns) for name, part in data.items()})
+    back = {new: old for old, new in columns.items()}
+    return {name: part.rename_columns(back) for name, part in left.items()}
 
 
 def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
@@ -284,35 +245,79 @@ def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
     return model
 
 
-def _train_stages(
-    run: Run, data: Mapping[str, Dataset], model: CrossEncoder | None, checkpoint: Path | None
-) -> CrossEncoderResult:
+def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
+    """Load a checkpoint, the model below one of adapters, or the model that a stage ended with."""
+    if run.recipe.training.lora is not None and checkpoint.name != "model":
+        checkpoint = checkpoint.parent / BASE
+    return load_sentence_transformer(CrossEncoder, str(checkpoint))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage trains on.
+
+    Attributes:
+        name: Name in the log and in the results.
+        size: Number of labeled pairs, the skipped ones included.
+        rows: Rows that the loss reads.
+        counts: Numbers of pairs that are trained on, cut and skipped.
+        keys: See :class:`RankingTrainer`.
+    """
+
+    name: str
+    size: int
+    rows: Dataset
+    counts: dict[str, int]
+    keys: np.ndarray | None
+
+
+def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> Stage:
+    """Make the rows that the loss reads, and log what is cut or skipped.
+
+    Raises:
+        ValueError: Nothing that can be trained on; a loss that does not fit the model.
+    """
+    max_length = model.max_seq_length
+    fitting, counts, longest = fitting_pairs(model.tokenizer, pairs, max_length=max_length)
+    rows, unusable = loss_rows(fitting, loss.form)
+    loss.build(model)
+    sizes = counts["pairs_cut"], counts["pairs"], longest
+    log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
+    if counts["pairs_skipped"]:
+        logger.warning(
+            f"{name}: {counts['pairs_skipped']:,} pairs are skipped: their queries, which are never cut, leave no "
+            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
+        )
+    if unusable:
+        logger.warning(
+            f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
+        )
+    return Stage(name, len(pairs), rows, counts, meaning_keys(pairs, rows) if loss.compares_within_batch else None)
+
+
+def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkpoint: Path | None) -> TrainingResult:
     """Train the stages that are not finished yet.
 
     Args:
         run: The run.
-        data: Name → labeled pairs of each stage.
-        model: The model that the first stage starts from; ``None`` if a checkpoint is resumed from.
+        stages: All stages.
+        model: The model that the first of them starts from, or the one of ``checkpoint``.
         checkpoint: A checkpoint of the first unfinished stage, or the model of the stage before it.
     """
     folder = run.folder
     first = folder.finished_stages() if checkpoint is not None else 0
     reports = [read_json_object(folder.stage(number) / "report.json", missing_ok=False) for number in range(first)]
     # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
-    steps = _shares(run.recipe.training.max_steps, [len(part) for part in data.values()])
-    for number in range(first, len(data)):
+    steps = _shares(run.recipe.training.max_steps, [stage.size for stage in stages])
+    for number in range(first, len(stages)):
         resumed = newest_checkpoint(folder.stage(number)) if checkpoint is not None else None
-        if resumed is None and model is None:
-            model = load_sentence_transformer(CrossEncoder, str(folder.stage(number - 1) / "model"))
-        name = list(data)[number]
-        model, report = _train_stage(run, number, name, data[name], steps[number], model, resumed)
+        model, report = _train_stage(run, number, stages[number], steps[number], model, resumed)
         reports.append(report)
-        if number < len(data) - 1:  # without room for it, the stage's last checkpoint remains
+        if number < len(stages) - 1:  # without room for it, the stage's last checkpoint remains
             write_json(folder.stage(number) / "report.json", report)
             save_folder(model, folder.stage(number) / "model")
-    assert model is not None
     model.model_card_data.base_model = run.base_model
-    return CrossEncoderResult(
+    return TrainingResult(
         model=model,
         folder=folder.path,
         seconds=sum(report["seconds"] for report in reports),
@@ -324,25 +329,15 @@ def _train_stages(
 
 
 def _train_stage(
-    run: Run,
-    number: int,
-    name: str,
-    pairs: Dataset,
-    max_steps: int,
-    model: CrossEncoder | None,
-    checkpoint: Path | None,
+    run: Run, number: int, stage: Stage, max_steps: int, model: CrossEncoder, checkpoint: Path | None
 ) -> tuple[CrossEncoder, dict[str, Any]]:
     """Train one stage, from ``checkpoint`` if there is one.
 
     Returns:
         The model, best by the development score or last, and the stage's results with its log.
     """
-    recipe, folder, evaluator = run.recipe, run.folder.stage(number), run.evaluator
+    recipe, folder = run.recipe, run.folder.stage(number)
     loss, lora, base = recipe.loss, recipe.training.lora, folder / BASE
-    if checkpoint is not None:
-        model = load_sentence_transformer(CrossEncoder, str(checkpoint if lora is None else base))
-    assert model is not None
-    rows, counts = prepare_stage(name, pairs, loss, model)
     if lora is not None:
         if checkpoint is None:
             save_folder(model, base)
@@ -356,60 +351,19 @@ def _train_stage(
         args=training_arguments(
             options,
             folder,
-            rows=len(rows),
-            best_metric=None if evaluator is None else f"eval_{_metric(evaluator)}",
+            rows=len(stage.rows),
+            best_metric=run.best_metric,
             kind=CrossEncoderTrainingArguments,
         ),
-        train_dataset=rows,
+        train_dataset=stage.rows,
         loss=loss.build(model),
-        keys=meaning_keys(pairs, rows) if loss.compares_within_batch else None,
-        evaluator=evaluator,
-        callbacks=run.callbacks_of(options),
+        keys=stage.keys,
+        evaluator=run.evaluator,
+        callbacks=run.all_callbacks(),
     )
-    run_trainer(trainer, run.folder, checkpoint, name=name)
-    trained: CrossEncoder = trainer.model
+    result = fit_trainer(trainer, run.folder, checkpoint, name=stage.name)
     if lora is not None:  # kept apart only at the end
         ending = lora if number == run.folder.stages - 1 else dataclasses.replace(lora, merge=True)
-        end_lora(trained, ending, start=str(base) if number else model_name(run.model), base=base)
-    return trained, {
-        "name": name,
-        **counts,
-        "steps": trainer.state.global_step,
-        "seconds": round(trainer.seconds, 1),
-        "best_dev": trainer.state.best_metric,
-        "history": trainer.state.log_history,
-    }
-
-
-def prepare_stage(
-    name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder, *, log: bool = True
-) -> tuple[Dataset, dict[str, int]]:
-    """Return the rows that the loss reads, and the numbers of pairs that are trained on, cut and skipped.
-
-    Raises:
-        ValueError: Nothing that can be trained on; a loss that does not fit the model.
-    """
-    max_length = model.max_seq_length
-    pairs, counts, longest = fitting_pairs(model.tokenizer, pairs, max_length=max_length)
-    rows, unusable = loss_rows(pairs, loss.form)
-    loss.build(model)
-    if not log:
-        return rows, counts
-    sizes = counts["pairs_cut"], counts["pairs"], longest
-    log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
-    if counts["pairs_skipped"]:
-        logger.warning(
-            f"{name}: {counts['pairs_skipped']:,} pairs are skipped: their queries, which are never cut, leave no "
-            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
-        )
-    if unusable:
-        logger.warning(
-            f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
-        )
-    return rows, counts
-
-
-def _metric(evaluator: BaseEvaluator) -> str:
-    # Some of ST's evaluators put their name before their metric's only when they are first called.
-    metric, prefix = str(evaluator.primary_metric), f"{getattr(evaluator, 'name', '')}_"
-    return metric if prefix == "_" or metric.startswith(prefix) else prefix + metric
+        end_lora(result.model, ending, start=str(base) if number else model_name(run.model), base=base)
+    report = {"name": stage.name, **stage.counts, **result.figures(), "history": result.history}
+    return result.model, report

@@ -21,18 +21,16 @@ from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.samplers import mix_streams
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
-from st_xling.training.arguments import sampler_options, total_steps, training_arguments
-from st_xling.training.encoder import build_loss, scheduled_weights
-from st_xling.training.leak_check import check_leaks
-from st_xling.training.mixture import TextReport, as_stream, fingerprint, log_truncation, mix, report_sides
+from st_xling.training.arguments import total_steps, training_arguments
+from st_xling.training.encoder import build_loss
+from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endless, report_sides
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
-from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, start_run
+from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -43,8 +41,8 @@ ROUTES = {"query": "query"}
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
 Data = Mapping[str, "Dataset"]
-Part = tuple[dict[str, str], "IterableDataset", int]
-"""What a term reads of one source, cycled: columns of the joined rows → of its own, its rows, rows of a batch."""
+Part = tuple[dict[str, str], "IterableDataset"]
+"""What a term reads of one source, cycled: columns of the joined rows → of its own, and its rows."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +52,9 @@ class RetrievalOptions:
     Attributes:
         encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
             terms train the latter alone, as in the paper; or ``"shared"``.
-        parallel_batch_size: Pairs of parallel text in a batch, and as many of the others, with the queries of
-            ``training.per_device_train_batch_size``; ``None``: as many as queries.
     """
 
     encoders: Literal["shared", "separate"] = "separate"
-    parallel_batch_size: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,11 +65,6 @@ class RetrievalRecipe(Recipe):
     without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head", "warm_up_heads")
 
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
-
-    @property
-    def batch_rows(self) -> int:
-        """Rows of a batch: those of the larger of the two kinds of text."""
-        return max(self.training.per_device_train_batch_size, self.retrieval.parallel_batch_size or 0)
 
     def check(self) -> None:
         super().check()
@@ -178,11 +168,10 @@ class RetrievalSources:
 def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> IterableDataset:
     """One stream without an end, whose rows hold a piece of each source that the recipe's terms look at.
 
-    Cut every ``recipe.batch_rows`` rows, it gives the batches of training. Every term reads its source in an order of
-    its own, and from the start again when it has come to the end, so the sources' sizes need not agree. In a batch the
-    rows of each source are of like length, without a text twice, and several pairs of languages are mixed, as the
-    options say. Side by side, rows of different sources have nothing to do with each other; where parallel text has
-    batches of another size, the cells that are left over are ``None``.
+    Cut by the batch size, it gives the batches of training. Every term reads its source in an order of its own, and
+    from the start again when it has come to the end, so the sources' sizes need not agree. In a batch the rows of each
+    source are of like length, without a text twice, and several pairs of languages are mixed, as the options say. Side
+    by side, rows of different sources have nothing to do with each other.
 
     Raises:
         ValueError: As :meth:`RetrievalSources.check`; while reading, too few distinct texts to fill a batch.
@@ -191,45 +180,30 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
 
     sources.check(recipe)
     parts = [part for loss in recipe.losses for part in _parts(sources, loss, recipe)]
-    features = Features({name: Value("string") for columns, _, _ in parts for name in columns})
+    features = Features({name: Value("string") for columns, _ in parts for name in columns})
     return IterableDataset.from_generator(partial(_rows, parts), features=features)
 
 
 def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[Part]:
     """Return what one term reads, in the order of :meth:`RetrievalSources.columns`."""
     names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
-    rows = options.per_device_train_batch_size
-    parallel = recipe.retrieval.parallel_batch_size or rows
 
-    def part(columns: dict[str, str], data: Data, rows: int, place: int) -> Part:
-        stream = mix_streams(
-            {name: as_stream(name, part) for name, part in data.items()},
-            batch_rows=rows,
-            seed=options.seed + 1_000_003 * place,  # each source in an order of its own
-            group_by_length=options.group_by_length,
-            buffer_rows=options.shuffle_buffer,
-            more=[name for name in columns.values() if name not in sides],
-            **sampler_options(options),
-        )
-        return columns, stream, rows
+    def part(columns: dict[str, str], data: Data, place: int) -> Part:
+        more = [name for name in columns.values() if name not in sides]
+        return columns, mix_endless(data, options, more=more, place=place)
 
     if loss == RANKING:
-        return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, rows, 0)]
+        return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, 0)]
     if loss == SEMANTIC:
-        return [part(dict(zip(names, sides)), sources.parallel, parallel, 1)]
-    pairs = part(dict(zip(names[:2], sides)), sources.parallel, parallel, 2)
+        return [part(dict(zip(names, sides)), sources.parallel, 1)]
+    pairs = part(dict(zip(names[:2], sides)), sources.parallel, 2)
     others = {name: "source" for name in names[2:]}
-    return [pairs, part(others, sources.others, parallel, 3)] if others else [pairs]
+    return [pairs, part(others, sources.others, 3)] if others else [pairs]
 
 
-def _rows(parts: Sequence[Part]) -> Iterator[dict[str, str | None]]:
-    streams = [iter(stream) for _, stream, _ in parts]
-    while True:
-        for row in range(max(rows for _, _, rows in parts)):
-            cells = [next(stream) if row < rows else {} for stream, (_, _, rows) in zip(streams, parts)]
-            yield {
-                name: own.get(column) for (columns, _, _), own in zip(parts, cells) for name, column in columns.items()
-            }
+def _rows(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
+    for rows in zip(*(stream for _, stream in parts)):
+        yield {name: row[column] for (columns, _), row in zip(parts, rows) for name, column in columns.items()}
 
 
 def separate_encoders(encoder: SentenceTransformer) -> SentenceTransformer:
@@ -282,25 +256,12 @@ class TermByTermLoss(CombinedLoss):
         return components
 
 
-class RetrievalCollator(CrossLingualDataCollator):
-    """Batches whose columns may be of unequal length: cells that are ``None`` are skipped."""
-
-    def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        batch: dict[str, Any] = {}
-        for name in features[0] if features else ():
-            batch |= self.columns([{name: row[name]} for row in features if row[name] is not None])
-        return batch
-
-
 class RetrievalTrainer(CrossLingualTrainer):
     """:class:`CrossLingualTrainer` with a backward pass for each term of a :class:`TermByTermLoss`.
 
     Gradients add up in the parameters until the optimizer's step, so the step is that of one backward pass through the
     sum, in the memory of the largest term.
-
     """
-
-    data_collator_class = RetrievalCollator
 
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
         loss: Any = self.loss
@@ -349,10 +310,10 @@ def train_retrieval(
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    run = Run(recipe=recipe, out=out, **options)
+    run = start_run(train_retrieval, recipe, out, options)
     sources.check(recipe)
     with run.opened("retrievers"):
-        named, run.leak = check_leaks(sources.named(), run.evaluator, run.evaluation, on_leak=run.on_leak)
+        named = run.check_leaks(sources.named())
         if run.leak is not None and run.leak.dropped:
             roles: dict[str, dict[str, Dataset]] = {"queries": {}, "parallel": {}, "others": {}}
             for key, part in named.items():
@@ -360,14 +321,12 @@ def train_retrieval(
                 roles[role][name] = part
             sources = RetrievalSources(**roles)
         checkpoint = run.claim({"data": sources.manifest()}, longer=True)
-        trainer, reports = _build(run, sources, checkpoint)
-        return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, reports, name=recipe.name))
+        trainer = _build(run, sources, checkpoint)
+        return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, name=recipe.name))
 
 
-def _build(
-    run: Run, sources: RetrievalSources, checkpoint: Path | None
-) -> tuple[RetrievalTrainer, tuple[TextReport, TextReport]]:
-    """Build the trainer; also return reports of the queries' and passages' texts."""
+def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> RetrievalTrainer:
+    """Build model, losses and the trainer."""
     recipe: RetrievalRecipe = run.recipe
     encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
     names = [name for loss in recipe.losses for name in sources.columns(loss)]
@@ -390,11 +349,9 @@ def _build(
     loss = TermByTermLoss(encoder, total.term_list())
     # The epochs of a stream are not known to ST, so they are counted out here.
     options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
-    metric = None if run.evaluator is None else f"eval_{run.evaluator.primary_metric}"
     arguments: SentenceTransformerTrainingArguments = training_arguments(
-        options, run.folder.training, rows=None, prompts=prompts, best_metric=metric
+        options, run.folder.training, rows=None, prompts=prompts, best_metric=run.best_metric
     )
-    arguments.per_device_train_batch_size = recipe.batch_rows
     if _has_routes(encoder):
         arguments.router_mapping = routes
     return RetrievalTrainer(
@@ -403,5 +360,5 @@ def _build(
         train_dataset=join_sources(sources, recipe),
         loss=loss,
         evaluator=run.evaluator,
-        callbacks=[*run.callbacks_of(recipe.training), *scheduled_weights(recipe, loss)],
-    ), reports
+        callbacks=run.all_callbacks(),
+    )

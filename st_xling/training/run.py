@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import difflib
+import inspect
 import json
 import logging
 import os
 import platform
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import psutil
 import sentence_transformers
@@ -20,39 +22,36 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
-from transformers import AutoConfig, TrainingArguments
+from transformers import AutoConfig
 from transformers.trainer_callback import (
     EarlyStoppingCallback,
-    PrinterCallback,
-    ProgressCallback,
     TrainerCallback,
-    TrainerControl,
-    TrainerState,
 )
 
 from st_xling._version import __version__
+from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
+from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
-from st_xling.training.checkpoint import enough_room, step_of
-from st_xling.training.leak_check import OnLeak
-from st_xling.training.mixture import TextReport
+from st_xling.training.arguments import TrainingOptions
 from st_xling.training.recipe import ModelOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import PushCallback
+from st_xling.training.trainer import run_trainer
 from st_xling.utils import distributed
-from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.options import Pooling as PoolingName
-from st_xling.utils.options import check_choice
+from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
+    from datasets import Dataset
     from typing_extensions import Required
 
-    from st_xling.data.leak import LeakReport, Texts
-    from st_xling.training.arguments import TrainingOptions
+    from st_xling.data.leak import Texts
 
 logger = logging.getLogger(__name__)
+
+OnLeak = Literal["report", "drop", "fail"]
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -65,29 +64,30 @@ class TrainingInterrupted(KeyboardInterrupt):
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """Result of a run of an encoder or retriever.
+    """Result of a run of an encoder, retriever or cross-encoder.
 
     Attributes:
-        model: The trained model: the best by the development score, or the last one.
+        model: The trained model: the best by the development score (of the last stage), or the last one.
         folder: Where it was saved.
         seconds: Wall time of training, with that of the parts before the run was resumed.
         steps: Optimizer steps of the whole run.
         history: The trainer's log: losses, components, development scores.
-        texts: Source and target side: texts, truncated texts, longest.
         best: Best development score, if there was a development set.
+        stages: Of a cross-encoder: name, pairs, steps, seconds, best development score, pairs cut and skipped.
     """
 
-    model: SentenceTransformer
+    model: Any
     folder: Path
     seconds: float
     steps: int
     history: list[dict[str, Any]] = field(repr=False)
-    texts: tuple[TextReport, TextReport] = field(repr=False)
     best: float | None = None
+    stages: Sequence[Mapping[str, Any]] = ()
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
-        return {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
+        figures = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
+        return {**figures, "stages": list(self.stages)} if self.stages else figures
 
 
 class RunOptions(TypedDict, total=False):
@@ -125,18 +125,37 @@ class RunOptions(TypedDict, total=False):
 Result = TypeVar("Result")
 
 
+def start_run(function: Callable[..., Any], recipe: Any, out: str | Path, options: Any, *, stages: int = 1) -> Run:
+    """Return the context of a run.
+
+    Args:
+        function: The one that was called, for messages.
+        recipe: Recipe of the kind of model.
+        out: Folder of the run.
+        options: What it was called with, see :class:`RunOptions`.
+        stages: Number of stages, each with checkpoints of its own.
+
+    Raises:
+        TypeError: A keyword that no run takes (the nearest is named), or no ``model``.
+        ValueError: Options that do not fit each other.
+    """
+    name, training = function.__name__, [entry.name for entry in dataclasses.fields(TrainingOptions)]
+    known = [*list(inspect.signature(function).parameters)[:-1], *RunOptions.__annotations__]
+    for key in options.keys() - RunOptions.__annotations__.keys():
+        if close := difflib.get_close_matches(key, training, n=1, cutoff=0.8):
+            setting = f"load_recipe(…, overrides={{'training.{close[0]}': {options[key]!r}}})"
+            raise TypeError(f"{name}() has no argument {key!r}: training options are set in the recipe, by {setting}")
+        raise TypeError(f"{name}() has no argument {key!r}{nearest_name(key, known)}")
+    if "model" not in options:
+        raise TypeError(f"{name}() needs model=…: a Hub id, a folder, a loaded model, or 'tiny'")
+    return Run(recipe=recipe, out=out, stages=stages, **options)
+
+
 @dataclass(eq=False, kw_only=True)
 class Run:
     """Context of one run, which goes from preparing data through :meth:`claim` and building a trainer to :meth:`fit`.
 
-    Args:
-        recipe: Recipe of the kind of model.
-        out: Folder of the run, see :class:`RunFolder`.
-        stages: Number of stages, each with checkpoints of its own.
-        model, tiny, evaluator, …: See :class:`RunOptions`.
-
-    Raises:
-        ValueError: Data, model or options that do not fit; an occupied folder.
+    Its attributes are the arguments of :func:`start_run`, and the options one by one, see :class:`RunOptions`.
     """
 
     recipe: Any
@@ -179,6 +198,32 @@ class Run:
         if single_process:
             distributed.require_one_process(single_process)
         return self.folder
+
+    def check_leaks(self, data: Mapping[str, Dataset]) -> Mapping[str, Dataset]:
+        """Compare training data with what evaluates the run, log what they share, and return the data to train on.
+
+        Raises:
+            LeakError: Something is shared, and ``on_leak`` is ``"fail"``.
+            ValueError: Dropping would leave a data set empty, or there is nothing to check against though asked for.
+        """
+        check_choice("on_leak", self.on_leak, OnLeak)
+        texts = {**evaluation_texts(self.evaluator), **(self.evaluation or {})}
+        if not texts:
+            if self.on_leak != "report":
+                raise ValueError(
+                    f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some."
+                )
+            return data
+        report = leaks(data, texts, progress=True)
+        # Rows go from the training data alone: what evaluates the model stays as it is.
+        if self.on_leak == "drop" and report.leaking:
+            data, report = drop_leaks(data, report), dataclasses.replace(report, dropped=True)
+        is_news = report.leaking and self.on_leak == "report"
+        logger.log(logging.WARNING if is_news else logging.INFO, "%s", report.table())
+        if self.on_leak == "fail":
+            refuse_leaks(report)
+        self.leak = report
+        return data
 
     def claim(self, described: Mapping[str, Any], *, longer: bool = False) -> Path | None:
         """Return the checkpoint to resume from, or ``None`` to start.
@@ -268,19 +313,24 @@ class Run:
             "model %s: %s, %s parameters, %s%s", model_name(self.model), kind, f"{parameters:,}", weights, shape
         )
 
-    def callbacks_of(self, options: TrainingOptions) -> list[TrainerCallback]:
+    @property
+    def best_metric(self) -> str | None:
+        """Name of the metric that chooses a checkpoint, as the trainer logs it; ``None`` without an evaluator."""
+        if self.evaluator is None:
+            return None
+        # Some of ST's evaluators name their metric, or put their name before it, only when they are first called.
+        metric = self.evaluator.primary_metric or "sequential_score"
+        prefix = f"{getattr(self.evaluator, 'name', '')}_"
+        return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
+
+    def all_callbacks(self) -> list[TrainerCallback]:
         """Return the user's callbacks, and those that the recipe's options name."""
-        callbacks, more = [*self.callbacks], options.arguments
-        if more.get("push_to_hub"):
-            repository = str(more["hub_model_id"])
-            callbacks.append(
-                PushCallback(repository, private=more.get("hub_private_repo"), revision=more.get("hub_revision"))
-            )
-        if not options.early_stopping_patience:
-            return callbacks
+        patience = self.recipe.training.early_stopping_patience
+        if not patience:
+            return [*self.callbacks]
         if self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
-        return [*callbacks, EarlyStoppingCallback(options.early_stopping_patience)]
+        return [*self.callbacks, EarlyStoppingCallback(patience)]
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
         """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
@@ -348,89 +398,34 @@ def set_shape(encoder: SentenceTransformer, **shape: Any) -> None:
         limit_length(encoder, shape["max_length"])
 
 
-_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
-
-
-class StderrProgress(ProgressCallback):
-    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
-
-    def __init__(self, description: str = "training") -> None:
-        super().__init__()
-        self.description = description
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        # A resumed run continues the bar where the checkpoint was written.
-        self.first, self.began = state.global_step, time.perf_counter()
-        self.current_step = state.global_step
-        if state.is_world_process_zero:
-            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
-            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
-
-    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
-        """No second bar."""
-
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
-        if self.training_bar is None or not logs or "train_runtime" in logs:
-            return
-        # The loss components, and of evaluations the one number that chooses the checkpoint.
-        shown = [
-            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
-            for name, value in logs.items()
-            if isinstance(value, float)
-            and name not in _NOT_SHOWN
-            and not name.endswith(("runtime", "per_second"))
-            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
-        ]
-        step, last = state.global_step, state.max_steps
-        if shown:
-            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
-            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
-
-    def close(self) -> None:
-        """Clear the bar; an interrupted run would otherwise draw it over the message."""
-        if self.training_bar is not None:
-            self.training_bar.close()
-
-
-def fit_trainer(
-    trainer: Any, folder: RunFolder, checkpoint: Path | None, texts: tuple[TextReport, TextReport], *, name: str
-) -> TrainingResult:
+def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> TrainingResult:
     """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
+    state = trainer.state
     return TrainingResult(
-        model=trainer.model,
-        folder=folder.path,
-        seconds=trainer.seconds,
-        steps=trainer.state.global_step,
-        history=trainer.state.log_history,
-        texts=texts,
-        best=trainer.state.best_metric,
+        trainer.model, folder.path, trainer.seconds, state.global_step, state.log_history, state.best_metric
     )
 
 
-def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
-    """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
-    progress = StderrProgress(name)
-    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
-        trainer.remove_callback(kind)
-    trainer.add_callback(progress)
-    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
-    if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
-        trainer.args.max_steps = step_of(checkpoint)
-    try:
-        with enough_room(folder.path, checkpoint.parent if checkpoint else folder.training):
-            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
-    finally:
-        progress.close()
+def evaluation_texts(evaluator: Any) -> dict[str, Texts]:
+    """Return the texts of an evaluator, or of each of a sequence of them, by name.
+
+    Of ``sets`` of questions these are the queries (collections of passages are searched by many sets), of ``pools``
+    the queries and the relevant passages, of aligned ``pairs`` both sides, e.g. ``dev deu``.
+    """
+    texts: dict[str, Texts] = {}
+    for part in getattr(evaluator, "evaluators", None) or [evaluator]:
+        name, pairs = getattr(part, "name", "") or "evaluation", getattr(part, "pairs", None)
+        # An evaluator of retrieval has pools too, of passages: its sets come first.
+        if sets := getattr(part, "sets", ()):
+            for group in sets:
+                for code, queries in group.queries.items():
+                    texts[f"{name} {group.language}, queries {code}"] = list(queries.values())
+        elif pools := getattr(part, "pools", ()):
+            texts |= {f"{name} {what}": parts for what, parts in pool_texts(pools).items()}
+        elif isinstance(pairs, Mapping):
+            texts |= {f"{name} {language}": sides for language, sides in pairs.items()}
+    return texts
 
 
 def check_model(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> None:

@@ -19,7 +19,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import logging
 import os
@@ -27,22 +26,36 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+import torch
+from safetensors.torch import load_file, save_file
 from sentence_transformers.base.model import BaseModel
+from torch import Tensor, nn
 
+from st_xling.models.lora import unlike_tensors
 from st_xling.models.sidecar import OF_THE_WEIGHTS
-from st_xling.training.checkpoint import BASE, enough_room, forget_last_call, newest_checkpoint
 from st_xling.utils import distributed
-from st_xling.utils.io import LOCK, TEMPORARY, file_sha256, locked, temporary_path
+from st_xling.utils.io import (
+    LOCK,
+    TEMPORARY,
+    atomic_path,
+    locked,
+    naming_full_disk,
+    read_json_object,
+    temporary_path,
+    write_json,
+)
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
 logger = logging.getLogger(__name__)
 
-Folder = TypeVar("Folder", bound="RunFolder")
-
+DONE = "done.json"
+BASE = "base"
 NEGATIVES = "negatives.parquet"
+LOSS_STATE_NAME = "loss.safetensors"
+_CHECKPOINT = re.compile(r"checkpoint-\d+")
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
 _OURS = re.compile(
     r"log\.jsonl|negatives\.parquet|base|start|eval|runs|token_states\.safetensors|(checkpoint|stage)-\d+|\..*"
@@ -51,9 +64,7 @@ _OURS = re.compile(
 _MAY_CHANGE = {
     *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),
     *("report_to", "run_name", "project", "trackio_space_id", "log_level", "logging_first_step"),
-    *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision"),
 }
-_NOT_THE_START = {"results.json", "card.json", "mining.json"}
 
 
 class RunFolder:
@@ -90,9 +101,7 @@ class RunFolder:
         self.base = self.training / BASE
         self._folder = ResumableFolder(self.path, name="--out", instead="choose another", record="training/run.json")
         self._resume, self._overwrite = resume, overwrite and not resume
-        named = isinstance(start, str) and start != "tiny" and Path(start).is_dir()
-        self._start_model = str(start) if named else None
-        self._inputs = [*inputs, self._start_model]
+        self._inputs = [*inputs, start if isinstance(start, str) and start != "tiny" else None]
         self._lock: contextlib.ExitStack | None = None
         self._resumes = self._replaces = self._changed = False
 
@@ -106,7 +115,7 @@ class RunFolder:
         elif os.path.lexists(self.path):
             raise ValueError(f"--out must be a folder: {self.path} is a file or a broken link; choose another name.")
 
-    def __enter__(self: Folder) -> Folder:
+    def __enter__(self) -> RunFolder:
         distributed.run_on_main(self._open)
         return self
 
@@ -132,7 +141,7 @@ class RunFolder:
         """
         if not self._resumes:
             return None
-        self._check_same_run(self._with_start(manifest), _MAY_CHANGE if longer else set())
+        self._check_same_run(manifest, _MAY_CHANGE if longer else set())
         return self.last_checkpoint()
 
     def begin(self, manifest: dict[str, Any]) -> None:
@@ -149,7 +158,7 @@ class RunFolder:
             return
         if self._replaces:
             self._remove_earlier_run()
-        self._folder.start({**self._with_start(manifest), "finished": False})
+        self._folder.start({**manifest, "finished": False})
 
     def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
         """Save a model at the top of the folder, and remove what an earlier model of the run had there.
@@ -162,7 +171,7 @@ class RunFolder:
             OSError: No room; the earlier model stays.
         """
         temporary = temporary_path(self.path / "model")
-        _save(model, temporary, self.stage(self.stages - 1))
+        _save(model, temporary)
         # Resumed after its end, the model is the same, and its results stay with it.
         stale = () if self.is_finished else OF_THE_WEIGHTS
         if others := sorted(also):
@@ -264,11 +273,6 @@ class RunFolder:
             elif _OURS.fullmatch(path.name):
                 path.unlink()
 
-    def _with_start(self, manifest: dict[str, Any]) -> dict[str, Any]:
-        if self._start_model is None:
-            return manifest
-        return {**manifest, "model_sha8": _model_files(Path(self._start_model))}
-
     def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
         written = self.read_manifest()
         plain = json.loads(json.dumps(manifest))
@@ -288,21 +292,17 @@ class RunFolder:
 
 
 def save_folder(model: Any, folder: Path) -> None:
-    """Save a model for the run to start from later; the folder is renamed at the end, so where it is, it is complete.
-
-    Raises:
-        OSError: No room; the checkpoints next to ``folder`` stay.
-    """
+    """Save a model for the run to start from later; the folder is there once it is complete."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(folder)
-    _save(model, temporary, folder.parent)
+    _save(model, temporary)
     temporary.rename(folder)
 
 
-def _save(model: Any, folder: Path, checkpoints: Path) -> None:
+def _save(model: Any, folder: Path) -> None:
     try:
-        with enough_room(folder.parent, checkpoints):
+        with naming_full_disk(folder.parent):
             forget_last_call(model)
             model.save_pretrained(str(folder))
             for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
@@ -312,12 +312,122 @@ def _save(model: Any, folder: Path, checkpoints: Path) -> None:
         raise
 
 
-def _model_files(folder: Path) -> str:
-    """Eight digits for the weights, the vocabulary and the settings in a model's folder; its card may change."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        name = path.relative_to(folder)
-        own = name.parts[0] not in ("training", "pictures", "predictions") and not name.parts[0].startswith(".")
-        if own and path.is_file() and path.suffix != ".md" and name.as_posix() not in _NOT_THE_START:
-            digest.update(f"{name.as_posix()}\n{file_sha256(path)}\n".encode())
-    return digest.hexdigest()[:8]
+def mark_complete(checkpoint: Path, *, seconds: float = 0.0) -> None:
+    """Write ``done.json``, with the seconds of training so far, once all other files of a checkpoint are written."""
+    write_json(checkpoint / DONE, {"seconds": round(seconds, 3)})
+
+
+def is_complete(checkpoint: Path) -> bool:
+    """Return whether a checkpoint is complete."""
+    return (checkpoint / DONE).is_file()
+
+
+def seconds_at(folder: Path | str | None) -> float:
+    """Seconds of training up to a checkpoint; 0 for none."""
+    if folder is None or not is_complete(Path(folder)):
+        return 0.0
+    return float(read_json_object(Path(folder) / DONE).get("seconds") or 0.0)
+
+
+def newest_checkpoint(folder: Path) -> Path | None:
+    """The newest complete ``checkpoint-N`` in the folder of a run, or of one of its stages."""
+    return next((checkpoint for _, checkpoint in reversed(_by_step(folder)) if is_complete(checkpoint)), None)
+
+
+def step_of(checkpoint: Path) -> int:
+    """The optimizer steps made up to it."""
+    return int(checkpoint.name.rpartition("-")[2])
+
+
+def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | None = None) -> None:
+    """Remove complete checkpoints of fewer steps beyond those to be kept, and all incomplete ones of fewer steps.
+
+    transformers' own removal goes by the folders' times, and by their names where these are close.
+
+    Args:
+        checkpoint: The newest, complete.
+        keep: How many to keep, it and the best one included; ``None``: all.
+        best: Never removed.
+    """
+    if keep is None:
+        return
+    # The newest is what a run resumes from, the best what it ends with: neither counts for removal.
+    protected = {checkpoint.name, Path(best or checkpoint).name}
+    earlier = [
+        path for step, path in _by_step(checkpoint.parent) if step < step_of(checkpoint) and path.name not in protected
+    ]
+    room = max(0, keep - len(protected))
+    spared = [path for path in reversed(earlier) if is_complete(path)][:room]
+    for path in earlier:
+        if path not in spared:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def forget_last_call(model: Any) -> None:
+    """Take truncation and padding of the last call out of a model's tokenizers, before they are saved.
+
+    Fast tokenizers keep both and save them in ``tokenizer.json``, from where they come back as settings: files would
+    depend on what was last encoded, and a resumed run would end with others than an undisturbed one.
+    """
+    modules = [model, *model.modules()] if hasattr(model, "modules") else [model]
+    for module in modules:
+        backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+        if backend is not None:
+            backend.no_truncation()
+            backend.no_padding()
+
+
+def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
+
+    Args:
+        loss: An objective that holds ``model``, plain or wrapped for distributed training.
+        model: The ``SentenceTransformer`` being trained.
+
+    Returns:
+        Name → tensor, sharing memory with the loss; empty for an objective without a head.
+    """
+    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
+    return {name: tensor for name, tensor in named if id(tensor) not in shared}
+
+
+def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> Path | None:
+    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
+    state = {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}
+    if not state:
+        return None
+    path = Path(folder) / LOSS_STATE_NAME
+    with atomic_path(path) as temporary:
+        save_file(state, temporary)
+    return path
+
+
+def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Restore what :func:`save_loss_state` wrote, in place.
+
+    Raises:
+        ValueError: The file is missing, or holds other tensors than this loss owns; the message names them.
+    """
+    state = own_state(loss, model)
+    path = Path(folder) / LOSS_STATE_NAME
+    if not state and not path.exists():
+        return
+    if not path.exists():
+        raise ValueError(
+            f"expected the loss's own parameters in {path}: it is missing, so the checkpoint was written without "
+            f"{', '.join(sorted(state)[:3])}, …; resume with the recipe that wrote it, or start anew."
+        )
+    saved = load_file(path)
+    if unlike := unlike_tensors(state, saved):
+        raise ValueError(
+            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
+            "resume with the recipe that wrote it."
+        )
+    with torch.no_grad():
+        for name, tensor in state.items():
+            tensor.copy_(saved[name])
+
+
+def _by_step(folder: Path) -> list[tuple[int, Path]]:
+    return sorted((step_of(path), path) for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name))

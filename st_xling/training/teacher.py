@@ -1,7 +1,7 @@
 """Teachers: another model's vectors as labels, computed once and read by row while training.
 
-They lie in a :class:`~st_xling.training.sentence_vectors.VectorCache`, so that a killed run resumes with the
-first thousands of texts that it lacks, and other runs with the same teacher compute nothing.
+They are cached (see :mod:`st_xling.training.sentence_vectors`), so that a killed run resumes with the first thousands
+of texts that it lacks, and other runs with the same teacher and text compute nothing.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -22,12 +22,14 @@ from st_xling.data.text_columns import column_texts
 from st_xling.models import load_encoder
 from st_xling.models.backbone import normalizes
 from st_xling.models.encode import encode
-from st_xling.models.sidecar import card_terms
-from st_xling.training.sentence_vectors import CachedRows, VectorCache
+from st_xling.models.sidecar import card_terms, model_fingerprint
+from st_xling.training.sentence_vectors import CachedVectors, cached_vectors
+from st_xling.utils import distributed
 from st_xling.utils.signature import name_of
 
 logger = logging.getLogger(__name__)
 
+OUTPUT = "output"
 _ROWS = 4096
 
 
@@ -67,55 +69,42 @@ class TeacherOptions:
         return load_encoder(self.model, **options)
 
 
-class Made(NamedTuple):
-    """A teacher's vectors of texts, as a column of its cache."""
-
-    name: str
-
-
-OUTPUT = Made("output")
-
-
-class TeacherCache(VectorCache):
-    """Sentence vectors of an encoder, with the modules behind its pooling and its prompt."""
-
-    def vectors(self, texts: Sequence[str], columns: Sequence[Made], **options: Any) -> dict[Made, np.ndarray]:
-        [column] = columns
-        return {column: encode(self.model, texts, bar=options["progress"])}
-
-
-def taught_texts(recipe: Any, pairs: Any) -> list[str]:
-    """Return the distinct texts that the recipe's teacher reads."""
-    return list(dict.fromkeys(column_texts(pairs, *columns_read(recipe.teacher.reads))))
-
-
-def fill_teacher(recipe: Any, teacher: Any, folder: str | Path | None, pairs: Any) -> tuple[str | None, dict[str, Any]]:
-    """Encode the texts of ``pairs`` that the cache of a recipe's teacher lacks.
+def teacher_vectors(
+    recipe: Any, teacher: Any, folder: str | Path | None, pairs: Any
+) -> tuple[CachedVectors | None, dict[str, Any]]:
+    """Encode the texts of ``pairs`` that a recipe's teacher reads; of several processes, the main one does.
 
     Args:
         recipe: With ``teacher``, its options, and ``taught``, the losses that learn from it.
         teacher: A loaded one, in place of the recipe's.
-        folder: Folder of the cache; ``None``: one of the model's own, next to downloaded models.
+        folder: Folder of the cache; ``None``: one next to downloaded models.
         pairs: The training data.
 
     Returns:
-        Folder of the cache, and under ``teacher`` a description of the model; ``None`` and nothing without a teacher.
+        The vectors, and under ``teacher`` a description of the model; ``None`` and nothing without a teacher.
 
     Raises:
-        ValueError: No teacher; a model that cannot be loaded; a folder that contains something else.
+        ValueError: No teacher; a model that cannot be loaded.
     """
     if not recipe.taught:
         return None, {}
-    options = recipe.teacher
-    model = options.load() if teacher is None else teacher
-    name = (options.model if teacher is None else name_of(teacher)) or ""
-    cache = TeacherCache(model, folder, name=name)
-    cache.fill(taught_texts(recipe, pairs), [OUTPUT])
-    license = card_terms(name).get("license") if name else None
-    known = {"license": license} if license else {}
-    return str(cache.folder), {
-        "teacher": {"model": name or "a loaded model", "fingerprint": cache.fingerprint[:16], **known}
-    }
+    options, texts = recipe.teacher, list(dict.fromkeys(column_texts(pairs, *columns_read(recipe.teacher.reads))))
+
+    def fill() -> dict[str, str]:
+        model = options.load() if teacher is None else teacher
+        name = (options.model if teacher is None else name_of(teacher)) or ""
+        described = {"model": name or "a loaded model", "fingerprint": model_fingerprint(model)}
+        read(described["fingerprint"], lambda part: {OUTPUT: encode(model, part)})
+        license = card_terms(name).get("license") if name else None
+        return {**described, "license": license} if license else described
+
+    def read(fingerprint: str, encode: Any = None) -> CachedVectors:
+        vectors, _ = cached_vectors(texts, [OUTPUT], encode, fingerprint=fingerprint, folder=folder)
+        return vectors[OUTPUT]
+
+    described = distributed.run_on_main(fill)
+    vectors = read(described["fingerprint"])
+    return vectors, {"teacher": {**described, "fingerprint": described["fingerprint"][:16]}}
 
 
 @dataclass(frozen=True)
@@ -129,7 +118,7 @@ class TeacherVectors:
         unit: Whether they are scaled to length 1, as a student that normalizes has them.
     """
 
-    rows: CachedRows
+    rows: CachedVectors
     reads: str = "target"
     directions: Tensor | None = None
     unit: bool = False
@@ -148,7 +137,7 @@ def columns_read(reads: str) -> tuple[str, ...]:
     return ("source", "target") if reads == "both" else (reads,)
 
 
-def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
+def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> TeacherVectors:
     """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
 
     Of vectors of length 1 a student learns directions: one that does not normalize its own gets a ``Normalize``, in
@@ -189,7 +178,7 @@ def vectors_for(student: Any, rows: CachedRows, recipe: Any) -> TeacherVectors:
     return TeacherVectors(rows, reads, directions, unit)
 
 
-def principal_directions(rows: CachedRows, dim: int) -> tuple[Tensor, float]:
+def principal_directions(rows: CachedVectors, dim: int) -> tuple[Tensor, float]:
     """The directions in which vectors are longest, by PCA about the origin, so that dot products are kept best.
 
     Args:

@@ -2,7 +2,8 @@
 
 :class:`FiniteTrainer` (any ``transformers.Trainer``) stops at NaN and marks complete checkpoints,
 :class:`GuardedTrainer` (any trainer of sentence-transformers) adds mixed precision for losses and LoRA,
-:class:`CrossLingualTrainer` (encoders) adds the loss's own parameters, language columns and several processes.
+:class:`CrossLingualTrainer` (encoders) adds the loss's own parameters, language columns and several processes. All are
+run by :func:`run_trainer`, which shows their progress.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -22,7 +22,6 @@ import torch
 import torch.distributed as dist
 from accelerate.utils import broadcast
 from datasets import Dataset
-from huggingface_hub import HfApi
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -30,14 +29,14 @@ from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
-from st_xling.training.checkpoint import (
-    DONE,
-    LOSS_STATE_NAME,
+from st_xling.training.run_folder import (
+    RunFolder,
     is_complete,
     load_loss_state,
     mark_complete,
@@ -46,14 +45,15 @@ from st_xling.training.checkpoint import (
     remove_earlier,
     save_loss_state,
     seconds_at,
+    step_of,
 )
+from st_xling.utils.console import on_terminal, pace, progress_bar
+from st_xling.utils.io import naming_full_disk
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
 
 SUFFIX = "_language"
-_NOT_PUSHED = ["*.tmp", "*.pt", "*.pth", "*.bin", "trainer_state.json", DONE, LOSS_STATE_NAME]
-"""Files of a checkpoint that are not of the model."""
 
 
 class NotFiniteError(ValueError):
@@ -112,58 +112,11 @@ class CheckpointCallback(TrainerCallback):
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
 
-class PushCallback(TrainerCallback):
-    """Push the model of each checkpoint to the Hub, in the background.
-
-    transformers' own push uploads the folder of the run, whose files name paths of this machine.
-
-    Args:
-        repo_id: ``user/name``; created if it does not exist.
-        private: Whether a new repository is private; ``None``: as the account is set up.
-        revision: Branch, created if it does not exist.
-    """
-
-    def __init__(self, repo_id: str, *, private: bool | None = None, revision: str | None = None) -> None:
-        self.repo_id, self.private, self.revision = repo_id, private, revision
-        self.job: Future[Any] | None = None
-
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        if state.is_world_process_zero:
-            self.repo_id = HfApi().create_repo(self.repo_id, private=self.private, exist_ok=True).repo_id
-            if self.revision is not None:
-                HfApi().create_branch(self.repo_id, branch=self.revision, exist_ok=True)
-
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
-        if state.is_world_process_zero:
-            self.wait()  # before the checkpoint that is uploaded may be removed
-            self.job = HfApi().upload_folder(
-                repo_id=self.repo_id,
-                folder_path=Path(str(args.output_dir)) / f"checkpoint-{state.global_step}",
-                revision=self.revision,
-                ignore_patterns=_NOT_PUSHED,
-                commit_message=f"Training in progress, step {state.global_step}",
-                run_as_future=True,
-            )
-
-    def wait(self) -> None:
-        """Wait for the last upload, and log its error."""
-        if self.job is not None and (error := self.job.exception()):
-            logger.warning("a checkpoint was not pushed: %s", error)
-        self.job = None
-
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
-        self.wait()
-
-
 class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else follows it among the bases of a class.
 
     NaN or infinity in a loss stops training before the step is made; in a weight, before it is saved.
-    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.checkpoint`).
+    A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.run_folder`).
 
     Raises:
         NotFiniteError: Losses or weights that are no longer numbers.
@@ -258,6 +211,75 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
             load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
         else:
             super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
+
+
+_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
+
+
+class StderrProgress(ProgressCallback):
+    """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
+
+    def __init__(self, description: str = "training") -> None:
+        super().__init__()
+        self.description = description
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        # A resumed run continues the bar where the checkpoint was written.
+        self.first, self.began = state.global_step, time.perf_counter()
+        self.current_step = state.global_step
+        if state.is_world_process_zero:
+            options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
+            self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
+
+    def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
+        """No second bar."""
+
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: dict[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if self.training_bar is None or not logs or "train_runtime" in logs:
+            return
+        # The loss components, and of evaluations the one number that chooses the checkpoint.
+        shown = [
+            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
+            for name, value in logs.items()
+            if isinstance(value, float)
+            and name not in _NOT_SHOWN
+            and not name.endswith(("runtime", "per_second"))
+            and (not name.startswith("eval_") or name.endswith(("mean_accuracy", "acc@1")))
+        ]
+        step, last = state.global_step, state.max_steps
+        if shown:
+            speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
+            logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
+
+    def close(self) -> None:
+        """Clear the bar; an interrupted run would otherwise draw it over the message."""
+        if self.training_bar is not None:
+            self.training_bar.close()
+
+
+def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
+    """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
+    progress = StderrProgress(name)
+    for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
+        trainer.remove_callback(kind)
+    trainer.add_callback(progress)
+    stops_early = any(isinstance(each, EarlyStoppingCallback) for each in trainer.callback_handler.callbacks)
+    if checkpoint is not None and folder.is_finished and stops_early:  # it may have ended the run here
+        trainer.args.max_steps = step_of(checkpoint)
+    try:
+        with naming_full_disk(folder.path):
+            trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+    finally:
+        progress.close()
 
 
 @dataclass

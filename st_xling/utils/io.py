@@ -45,22 +45,32 @@ def atomic_path(path: Path) -> Iterator[Path]:
         OSError: If the file cannot be written, such as for a full disk; the temporary file is then removed.
     """
     temporary = temporary_path(path)
+    with naming_full_disk(path):
+        try:
+            temporary.touch()
+            yield temporary
+            with temporary.open("rb") as stream:
+                os.fsync(stream.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+@contextmanager
+def naming_full_disk(path: Path) -> Iterator[None]:
+    """For a full disk, raise an error that names ``path``, which the block writes, and what to do."""
     try:
-        temporary.touch()
-        yield temporary
-        with temporary.open("rb") as stream:
-            os.fsync(stream.fileno())
-        temporary.replace(path)
-    except BaseException as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        if is_disk_full(error) and "Make room" not in str(error):  # a file further in is named already
-            number = getattr(error, "errno", None) or next(
-                (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
-            )
-            reason = f"{os.strerror(number)}: {path} could not be written. Make room and run the same command again"
-            raise OSError(number, reason) from error
-        raise
+        yield
+    except Exception as error:
+        if not is_disk_full(error) or "Make room" in str(error):  # a file further in is named already
+            raise
+        number = getattr(error, "errno", None) or next(
+            (number for number in DISK_FULL if os.strerror(number) in str(error)), errno.ENOSPC
+        )
+        reason = f"{os.strerror(number)}: {path} could not be written. Make room and run the same command again"
+        raise OSError(number, reason) from error
 
 
 @contextmanager

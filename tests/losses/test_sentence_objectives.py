@@ -120,21 +120,6 @@ def test_koleo_parts_neighbors_but_not_equal_texts():
     assert koleo(rows[:1]).item() == 0.0
 
 
-@pytest.mark.parametrize(
-    ("similarity", "scale", "warned"), [("dot", 1.0, True), ("dot", 20.0, False), ("cosine", 1.0, False)]
-)
-def test_small_dot_products_of_normalized_embeddings(similarity, scale, warned, make_model, caplog):
-    from sentence_transformers.base.modules import Normalize
-
-    model = make_model()
-    TranslationRankingLoss(model, similarity=similarity, scale=scale)
-    assert not caplog.messages
-    model.append(Normalize())
-    warn_once.cache_clear()
-    TranslationRankingLoss(model, similarity=similarity, scale=scale)
-    assert any("cosine and scale 20" in message for message in caplog.messages) == warned
-
-
 def test_distance_is_by_cosine_where_the_model_normalizes(make_model):
     from sentence_transformers.base.modules import Normalize
 
@@ -228,24 +213,6 @@ def test_autocast_leaves_cosines_exact():
         torch.testing.assert_close(translation_ranking(source, target), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_large_batches_hold_no_vector_for_each_pair_of_rows(monkeypatch):
-    """512 x 511 differences of 64 numbers would be 64 MiB; a matrix of distances is one."""
-    largest = 0
-
-    class Sizes(torch.utils._python_dispatch.TorchDispatchMode):
-        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
-            nonlocal largest
-            result = function(*args, **(kwargs or {}))
-            largest = max(largest, result.numel() if isinstance(result, torch.Tensor) else 0)
-            return result
-
-    for distance, negatives in itertools.product(DISTANCES, ("worst", "random")):
-        source, target = (torch.randn(512, 64).requires_grad_() for _ in range(2))
-        with Sizes():
-            siamese_contrastive(source, target, negatives=negatives, distance=distance).backward()
-    assert largest <= 512 * 512
-
-
 def test_the_modules_feed_their_functions(make_model, features):
     model = make_model()
     columns = [dict(model(column))["sentence_embedding"] for column in features(model, slice(0, 4), (0, 1, 0))]
@@ -322,10 +289,6 @@ def test_a_batch_of_one_says_so_once(make_model, features, caplog):
     with caplog.at_level(logging.WARNING, logger="st_xling"):
         assert [loss(features(model, slice(0, 1))).item() for _ in range(3)] == [0.0, 0.0, 0.0]
     assert sum("no negatives" in record.message for record in caplog.records) == 1
-    loss = LanguageContrastiveLoss(model)
-    with caplog.at_level(logging.WARNING, logger="st_xling"):
-        assert [loss(features(model, slice(0, 1))).item() for _ in range(2)] == [0.0, 0.0]
-    assert sum("no other sentences" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
 from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
-from st_xling.training.checkpoint import load_loss_state, save_loss_state
+from st_xling.training.run_folder import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,

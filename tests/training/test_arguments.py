@@ -41,7 +41,7 @@ def test_checkpoints_fall_on_logged_steps(rows: int, log_steps: int, tmp_path: P
     assert made.save_steps % made.logging_steps == 0 or made.save_steps == steps
     assert log_steps in (0, made.logging_steps)
     assert args(tmp_path, 128_000, best="eval_x").eval_steps == 100  # ten of them
-    apart = args(tmp_path, rows, logging_steps=log_steps, arguments={"save_steps": 14}, eval_steps=14)
+    apart = args(tmp_path, rows, logging_steps=log_steps, eval_steps=14)
     assert apart.save_steps == apart.eval_steps <= 14  # less: the end comes first
     assert apart.eval_steps < 14 or 14 % apart.logging_steps == 0
 
@@ -82,6 +82,6 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
         read_training({"adam_beta3": 0.9})
     with pytest.raises(ValueError, match="sentence-transformers refuses .*sometimes"):
         training_arguments(read_training({"eval_strategy": "sometimes"}), tmp_path, rows=10, best_metric="x")
-    for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model"):
+    for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model", "push_to_hub", "save_steps"):
         with pytest.raises(ValueError, match=f"has no key '{key}'"):
             read_training({key: True})

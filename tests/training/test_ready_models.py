@@ -4,9 +4,6 @@ options, callbacks, and runs that are resumed for longer."""
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +14,10 @@ from transformers import TrainerCallback
 
 from st_xling.cli import main
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.training import CrossLingualTrainer, load_recipe, train
+from st_xling.training import CrossLingualTrainer, load_recipe, train, train_adapter, train_retrieval
+from st_xling.training.reranker import train_cross_encoder
 from st_xling.training.run import shape_of
 from st_xling.training.run_folder import RunFolder
-from tests.hub.hub_server import TOKEN, serve
 
 STEPS = {"training.max_steps": 4, "training.eval_steps": 1, "training.per_device_train_batch_size": 4}
 PROMPTS = {"query": "query: ", "document": "passage: "}
@@ -89,6 +86,16 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
     words += ["--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv", "--out", str(tmp_path / "other")]
     assert main(words) == 2
     assert "no encoder could be loaded" in capsys.readouterr().err  # before the data are read
+
+
+@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter, train_cross_encoder])
+def test_keywords_that_no_run_takes(function: Any, tmp_path: Path) -> None:
+    for keyword, message in (
+        ("lerning_rate", r"has no argument 'lerning_rate'.*'training\.learning_rate': 1"),
+        ("evaluater", "has no argument 'evaluater'.*'evaluator'"),
+    ):
+        with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) {message}"):
+            function(load_recipe("tr"), [{}], tmp_path / "run", model="tiny", **{keyword: 1})
 
 
 class Seen(CrossLingualTrainer):
@@ -203,7 +210,6 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
         {"save_strategy": "no"},
         {"save_strategy": "best"},
         {"eval_strategy": False},  # as YAML reads no
-        {"eval_steps": 0, "save_steps": 2},
         {"dataloader_num_workers": 1},
     ],
     ids=lambda changes: ",".join(changes),
@@ -216,39 +222,7 @@ def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant
     assert saved == {
         "eval_strategy": [3, 4] if changes.get("eval_strategy") is False else [6, 12],
         "save_strategy": {"epoch": [6, 12], "no": [], "best": [3, 4]}.get(changes.get("save_strategy", "")),
-        "eval_steps": [2, 4],
-        "save_steps": [2, 4],
     }.get(next(iter(changes)), [3, 4])
-
-
-@pytest.mark.slow
-def test_pushed_while_training(tmp_path: Path) -> None:
-    """The model of each checkpoint, then all with our card; the run's manifest and the losses' state stay here."""
-    tiny = "--model tiny --tiny layers=1 --tiny hidden_size=16 --tiny vocabulary=200 --data phrasebook:vi?size=40"
-    steps = "--dev none --batch-size 8 --max-steps 2 --eval-steps 1 --set training.push_to_hub=true"
-    words = f"train tr {tiny} {steps} --out {tmp_path / 'run'}".split()
-    with serve() as hub:
-        environment = {**os.environ, "HF_ENDPOINT": hub.url, "HF_TOKEN": TOKEN, "HF_HUB_OFFLINE": "0"}
-
-        def run(*more: str) -> Any:
-            command = [sys.executable, "-m", "st_xling.cli", *words, *more]
-            options: dict[str, Any] = {"capture_output": True, "text": True, "check": False}
-            return subprocess.run(command, env={**environment, "HF_HUB_DISABLE_XET": "1"}, **options)
-
-        refused = run()
-        assert refused.returncode == 2 and "hub_model_id" in refused.stderr
-        done = run("--set", "training.hub_model_id=tester/mine")
-        assert done.returncode == 0 and "pushed to tester/mine" in done.stdout, done.stderr
-        titles = [commit.title for commit in hub.model("tester/mine").commits.values()]
-        assert "Training in progress, step 1" in titles and titles[-1].startswith("Push run with st-xling")
-        files = hub.files("tester/mine")
-        for commit in hub.model("tester/mine").commits:  # none names a place on this machine
-            for path, content in hub.files("tester/mine", commit).items():
-                assert str(tmp_path).encode() not in content and not path.endswith(".bin"), path
-    assert {"model.safetensors", "modules.json", "results.json"} <= files.keys() and b"st-xling train tr" in files[
-        "README.md"
-    ]
-    assert not {"loss.safetensors", "done.json", "optimizer.pt"} & {name.rpartition("/")[2] for name in files}
 
 
 @pytest.mark.slow

@@ -118,7 +118,6 @@ FAULTS: list[tuple[str, Any, str]] = [
     (f"{RANKING}.margin", "big", "losses.translation_ranking.margin .*'big'"),
     (f"{RANKING}.columns", 0, "columns .*: got 0"),
     (f"{RANKING}.weight", [1], r"losses.translation_ranking.weight .*\[1\]"),
-    (f"{RANKING}.weight", {"stpes": 5}, "'stpes'.*'steps'"),
     ("losses", {}, "'losses'"),
     ("losses", {"translation_ranking": {"weight": 0}}, "weight 0: translation_ranking"),
     ("training.batches", "one-pair", "training.batches .*'one-pair'"),

@@ -11,21 +11,16 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
-from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
-from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from st_xling.data import LeakError
 from st_xling.data.reranking.pools import CandidatePool
 from st_xling.data.reranking.strategies import merged
 from st_xling.evaluation import RerankingEvaluator
-from st_xling.models.cross_encoder import tiny_cross_encoder
 from st_xling.models.lora import has_adapters
-from st_xling.training import NotFiniteError, recipe_names
+from st_xling.training import NotFiniteError, TrainingInterrupted, recipe_names
 from st_xling.training.ranking_losses import RankingLoss, loss_names
-from st_xling.training.reranker import (
-    load_cross_encoder_recipe,
-    train_cross_encoder,
-)
+from st_xling.training.reranker import RankingTrainer, load_cross_encoder_recipe, train_cross_encoder
+from tests.training.children import stop_at
 from tests.training.ranking_run import TINY, aligned, run, sentences, xpi_rows
 
 NAMES = ["xpi", "xpr-cascade", "xpr-merged", "xpr-mixed"]
@@ -57,7 +52,6 @@ def test_the_paper_s_recipes() -> None:
         ({"loss": "lamda"}, "loss 'lamda' .*'lambda'"),
         ({"loss": {"list_net": {"mini_batch": 3}}}, "'mini_batch'.*'mini_batch_size'"),
         ({"loss": {"lambda": {"sigma": "big"}}}, r"loss\.lambda\.sigma .*'big'"),
-        ({"loss": {"lambda": {"weighting_scheme": "Heavy"}}}, "weighting_scheme .*'Heavy'"),
     ],
 )
 def test_options_that_cannot_be(overrides: dict[str, Any], message: str) -> None:
@@ -136,28 +130,9 @@ def test_what_is_refused(tmp_path: Path) -> None:
         run(tmp_path / "nan", judged=False, training__learning_rate=1e30, training__max_grad_norm=0.0)
     assert not (tmp_path / "run").exists() and not (tmp_path / "nan" / "model.safetensors").exists()
     run(tmp_path / "run", judged=False)
-    with pytest.raises(ValueError, match="holds an earlier run"):
-        run(tmp_path / "run")
     with pytest.raises(ValueError, match=r"--resume must repeat the run .*recipe\.training\.seed"):
         run(tmp_path / "run", resume=True, judged=False, training__seed=5)
     assert run(tmp_path / "run", overwrite=True, judged=False).steps == 4
-
-
-def test_the_host_s_trainer_takes_our_models(tmp_path: Path) -> None:
-    model = tiny_cross_encoder([text for pair in PAIRS for text in pair], **TINY, max_length=64).to("cpu")
-    rows = xpi_rows().select_columns(["query", "passage", "label"])
-    rows = rows.map(
-        lambda row: {"passage": row["passage"] * 9}
-    )  # longer than the model, which sentence-transformers counts alone
-    arguments = CrossEncoderTrainingArguments(
-        output_dir=str(tmp_path), max_steps=2, report_to="none", disable_tqdm=True, save_strategy="no"
-    )
-    before = model.predict(PAIRS)
-    trainer: Any = CrossEncoderTrainer(
-        model=model, args=arguments, train_dataset=rows, loss=BinaryCrossEntropyLoss(model)
-    )
-    assert np.isfinite(trainer.train().training_loss)
-    assert not np.array_equal(model.to("cpu").predict(PAIRS), before)
 
 
 GERMAN, ENGLISH = sentences()
@@ -192,3 +167,26 @@ def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     [pairs] = merged(aligned())
     left = [row for row in pairs if not gone & {row["query"], row["passage"]}]
     assert manifest["data"]["xpr-merged"]["rows"] == len(left) < len(pairs)
+
+
+@pytest.mark.slow
+def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In the last stage: it ends as an undisturbed run, and the stages before are not trained again."""
+    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 1}
+    undisturbed, out = run(tmp_path / "undisturbed", "xpr-cascade", **options), tmp_path / "run"
+    assert [stage["steps"] for stage in undisturbed.stages] == [3, 3]
+    with monkeypatch.context() as patch:
+        stop_at(patch, RankingTrainer, 6)
+        with pytest.raises(TrainingInterrupted) as stop:
+            run(out, "xpr-cascade", **options)
+    assert stop.value.checkpoint == out / "training" / "stage-2" / "checkpoint-2"
+    assert not (out / "model.safetensors").exists()
+    found = run(out, "xpr-cascade", **options, resume=True)
+    for mine, theirs in zip(found.stages, undisturbed.stages, strict=True):
+        assert (mine["name"], mine["steps"]) == (theirs["name"], 3)
+        assert mine["best_dev"] == pytest.approx(theirs["best_dev"], abs=1e-6)
+    for name in ("model.safetensors", "2_Dense/model.safetensors"):
+        left, right = (load_file(result.folder / name) for result in (found, undisturbed))
+        torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
+    losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (found, undisturbed)]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)

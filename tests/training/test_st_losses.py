@@ -40,7 +40,7 @@ def rows(negatives: int = 0) -> Dataset:
     ("losses", "components"),
     [
         ({MNRL: {"scale": 30.0}}, {MNRL}),
-        ({f"st:{MNRL}": None, "translation_ranking": {"weight": 0.5}}, {MNRL, "translation_ranking"}),
+        ({MNRL: None, "translation_ranking": {"weight": 0.5}}, {MNRL, "translation_ranking"}),
         ({"MatryoshkaLoss": {"matryoshka_dims": [16, 8], "loss": {"translation_ranking": {"margin": 0.1}}}}, None),
         ({"CachedMultipleNegativesRankingLoss": {"mini_batch_size": 2}}, {"CachedMultipleNegativesRankingLoss"}),
     ],

@@ -95,18 +95,9 @@ def test_words_that_come_later_are_no_error(
         tmp_path / "run",
         model=make_model(max_length=32),
     )
-    assert result.steps == 4 and result.texts[0].texts == 8
+    assert result.steps == 4
     entries = [entry["representation_translation"] for entry in result.history if "representation_translation" in entry]
     assert entries and all(0 < value < 100 for value in entries)
-    with pytest.raises(ValueError, match="got a stream"):
-        train(
-            load_recipe("tr", tiny=True, overrides={"training.max_steps": 4}),
-            {"de-en": load_pairs(folder / "de-en.tsv", stream=True)},
-            tmp_path / "other",
-            model="tiny",
-            on_leak="drop",
-        )
-    assert not (tmp_path / "other").exists()
 
 
 @pytest.mark.parametrize("mixed", [False, True])

@@ -17,7 +17,7 @@ from st_xling.cli import main
 from st_xling.training import load_recipe, train
 from st_xling.training import teacher as teaching
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.sentence_vectors import CachedRows
+from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import TeacherOptions, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
@@ -128,9 +128,8 @@ def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
         np.testing.assert_allclose(vectors, SentenceTransformer(str(teacher)).encode(texts, prompt=expected), atol=1e-6)
 
 
-def rows_of(matrix: Any) -> CachedRows:
-    places = np.column_stack([np.zeros(len(matrix), np.int64), np.arange(len(matrix))])
-    return CachedRows([matrix], places, [str(row) for row in range(len(matrix))])
+def rows_of(matrix: Any) -> CachedVectors:
+    return CachedVectors([str(row) for row in range(len(matrix))], [matrix.numpy()])
 
 
 def test_the_directions_of_pca_keep_dot_products() -> None:

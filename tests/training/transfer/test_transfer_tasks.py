@@ -9,7 +9,7 @@ import pytest
 
 from st_xling.data.transfer_sets import UPOS, ClassifiedPairs, TaggedSentences
 from st_xling.training.transfer import LIKE, fine_tuning, load_transfer_data, run_f1
-from st_xling.training.transfer.tasks import find_untrained
+from st_xling.training.transfer_tasks import find_untrained
 from tests.training.transfer.sets import write_set
 
 

@@ -1,4 +1,6 @@
-"""One transfer run: an encoder, fine-tuned on English, evaluated in every language.
+"""Zero-shot transfer: an encoder is fine-tuned on English, and evaluated in every language.
+
+A run is a folder:
 
 =================================  ==============================================================================
 ``model.safetensors``, …           the fine-tuned model, for ``CrossEncoder`` or ``AutoModelForTokenClassification``
@@ -12,7 +14,6 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import math
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,21 +41,38 @@ from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
 from st_xling.models.view import model_options
-from st_xling.training.run import TrainingInterrupted, run_trainer, write_log
+from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import FiniteTrainer
-from st_xling.training.transfer.tasks import (
+from st_xling.training.trainer import FiniteTrainer, run_trainer
+from st_xling.training.transfer_tasks import (
+    LIKE,
+    TASKS,
     FineTuning,
     Rows,
     TransferData,
     TransferTask,
+    fine_tuning,
     label_rows,
+    load_transfer_data,
     rows_sha8,
     run_f1,
 )
 from st_xling.utils.io import atomic_writer, write_json
 from st_xling.utils.signature import name_of, sha8
 from st_xling.utils.tables import Column, Row, format_table
+
+__all__ = [
+    "LIKE",
+    "TASKS",
+    "FineTuning",
+    "TransferData",
+    "TransferReport",
+    "TransferTask",
+    "fine_tuning",
+    "load_transfer_data",
+    "run_f1",
+    "transfer",
+]
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +82,8 @@ PAPERS_LENGTH = 128
 NO_LABEL = -100
 """A label that transformers' loss ignores."""
 
-CHECKPOINTS_A_RUN = 10
+CHECKPOINT_SHARE = 0.1
+"""Of the steps, between two checkpoints."""
 
 
 @dataclass(frozen=True)
@@ -168,21 +187,16 @@ def transfer(
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
-            trained = folder.read_manifest().get("trained")
-            if trained is not None:
-                model = model.load(folder.path)
             train = {language: model.encode(rows, labels, language) for language, rows in data.train.items()}
             trainer = model.trainer(concatenate_datasets(list(train.values())), options, folder.training)
-            if trained is None:
-                run_trainer(trainer, folder, checkpoint, name=data.task.name)
-                write_log(folder, trainer.state.log_history)
-                folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
-                trained = {
-                    "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
-                    "steps": trainer.state.global_step,
-                    "seconds": round(trainer.seconds, 1),
-                }
-                folder.update(trained=trained)
+            run_trainer(trainer, folder, checkpoint, name=data.task.name)
+            write_log(folder, trainer.state.log_history)
+            folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
+            trained = {
+                "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
+                "steps": trainer.state.global_step,
+                "seconds": round(trainer.seconds, 1),
+            }
             languages = {language: _evaluate(model, trainer, data, language, folder.path) for language in data.test}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
@@ -240,10 +254,6 @@ class Classifier:
             head = kind.from_pretrained(folder, id2label=dict(enumerate(labels)), label2id=label2id)
             return cls(head, tokenizer)
 
-    def load(self, folder: Path) -> Classifier:
-        """Load what :meth:`save_pretrained` has saved of a classifier of this kind."""
-        return Classifier(type(self.model).from_pretrained(str(folder)), AutoTokenizer.from_pretrained(str(folder)))
-
     def save_pretrained(self, folder: str) -> None:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
@@ -289,10 +299,7 @@ class Classifier:
 
     def trainer(self, rows: Dataset, options: FineTuning, folder: Path) -> FiniteTrainer:
         """Return transformers' trainer, which trains the model in place."""
-        steps = options.max_steps
-        if steps <= 0:
-            steps = max(1, math.ceil(options.epochs * math.ceil(len(rows) / options.batch_size)))
-        save_steps = min(steps, options.save_steps or max(1, steps // CHECKPOINTS_A_RUN))
+        save_steps = options.save_steps or CHECKPOINT_SHARE
         arguments = TrainingArguments(
             output_dir=str(folder),
             per_device_train_batch_size=options.batch_size,
