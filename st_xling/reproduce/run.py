@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,8 @@ from typing import Any
 from st_xling._version import __version__
 from st_xling.reproduce.paper import Paper, Step
 from st_xling.reproduce.report import report, write_report
-from st_xling.utils.io import locked, write_json
+from st_xling.utils.io import locked, read_json_object, write_json
+from st_xling.utils.signature import sha8
 
 logger = logging.getLogger(__name__)
 
@@ -36,15 +38,15 @@ def reproduce(
     ``results/``, ``logs/``, ``steps/``        of each step: its results, what it printed, and how long it took
     =========================================  ==========================================================
 
-    A step that is done is not run again, whatever table it was done for. A command that was killed resumes from its
-    last checkpoint. A step that fails does not stop others.
+    A step that is done is not run again, whatever table it was done for, unless the model or the data that it reads
+    have changed. A command that was killed resumes from its last checkpoint. A step that fails does not stop others.
 
     Args:
         paper: From :func:`~st_xling.reproduce.paper.load_paper`.
         out: Folder, which several papers may share.
         data: Folder of the data that the commands name.
         jobs: Steps at a time, which share the processor's cores.
-        overwrite: Run again what is done, such as after a change of the data.
+        overwrite: Run again what is done.
 
     Returns:
         The tables asked for, as in the JSON file; ``failed`` names the steps that failed, with reasons.
@@ -76,9 +78,25 @@ def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
             raise ValueError(f"--data must be a folder: there is none at {data}.")
 
 
-def is_done(step: Step, out: Path) -> bool:
-    """Return whether the step is done, with its result there."""
-    return (out / "steps" / f"{step.id}.json").is_file() and (out / step.result).exists()
+def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
+    """Return whether the step is done, with its result there and the model and data it reads unchanged."""
+    record = read_json_object(out / "steps" / f"{step.id}.json")
+    done = bool(record) and (out / step.result).exists()
+    return done and record.get("inputs") == inputs_fingerprint(paper, step, data)
+
+
+def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str:
+    """Hash name, size and time of the files that a step reads, besides those of other steps."""
+    starts = Path(paper.model).is_dir() and any(paper.model in word for word in step.words)
+    read = [paper.model] if starts else []
+    if data is not None:
+        read += [f"{data}{rest}" for word in step.words for rest in re.findall(r"\{data\}([^\s,?=]*)", word)]
+    files: set[Path] = set()
+    for place in map(Path, read):
+        # Moses text is named by what its two files have in common.
+        for match in [place] if place.exists() else place.parent.glob(f"{place.name}*"):
+            files.update(path for path in ([match] if match.is_file() else match.rglob("*")) if path.is_file())
+    return sha8(sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
 
 
 def _run_all(
@@ -88,7 +106,7 @@ def _run_all(
     steps = paper.steps()
     waiting: list[Step] = []
     for step in steps:  # what needs a step that is run is run, too
-        if overwrite or not is_done(step, out) or any(need in waiting for need in step.needs):
+        if overwrite or not is_done(paper, step, out, data) or any(need in waiting for need in step.needs):
             waiting.append(step)
     logger.info(f"{len(steps)} steps, {len(steps) - len(waiting)} of them done")
     futures: dict[str, Future[str | None]] = {}
@@ -126,7 +144,7 @@ def _run(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int
     if step.is_python:
         # A checkout's benchmarks are next to the package, and not installed.
         environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
-    begun = time.monotonic()
+    inputs, begun = inputs_fingerprint(paper, step, data), time.monotonic()
     path = out / "logs" / f"{step.id}.log"
     with path.open("wb") as log:
         status = subprocess.run(
@@ -140,7 +158,7 @@ def _run(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int
     if status:
         return why_it_failed(path, status)
     seconds = round(time.monotonic() - begun, 1)
-    record = {"command": paper.shown(step), "seconds": seconds, "st-xling": __version__}
+    record = {"command": paper.shown(step), "seconds": seconds, "st-xling": __version__, "inputs": inputs}
     write_json(out / "steps" / f"{step.id}.json", record)
     # Checkpoints are many times a model's size; of fine-tuning only the results are asked for.
     for folder in [out / step.folder] if step.fine_tunes else training.glob("checkpoint-*"):

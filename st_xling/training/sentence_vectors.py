@@ -23,6 +23,7 @@ from torch import Tensor
 from st_xling.data.text_columns import exact_keys, find_sorted
 from st_xling.models.encode import token_batches
 from st_xling.models.view import check_layer, cut_to_layer, layer_states
+from st_xling.utils.io import is_intact, record_hash
 from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
@@ -159,7 +160,8 @@ def cached_vectors(
     for start in range(0, len(texts), FILE_TEXTS):
         part = list(texts[start : start + FILE_TEXTS])
         key = hashlib.sha256("\0".join([fingerprint, *columns, *part]).encode("utf-8", "surrogatepass")).hexdigest()
-        before = encoded
+        path, before = folder / f"{key[:32]}.arrow", encoded
+        intact = is_intact(path)
         vectors = (
             Dataset.from_dict({"text": part})
             .with_format("arrow")
@@ -170,10 +172,12 @@ def cached_vectors(
                 remove_columns=["text"],
                 desc="encoding",
                 new_fingerprint=key,
-                cache_file_name=str(folder / f"{key[:32]}.arrow"),
-                load_from_cache_file=True,
+                cache_file_name=str(path),
+                load_from_cache_file=intact,
             )
         )
+        if not intact:
+            record_hash(path)
         if encoded > before:
             logger.info("encoding: %s of %s texts", f"{start + len(part):,}", f"{len(texts):,}")
         parts.append(vectors)

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import json
+import logging
 import math
 import os
 import re
@@ -23,6 +24,8 @@ TEMPORARY = re.compile(r"\.st-xling-[0-9a-f]{8}\.tmp")
 
 #: Name of the file that a process locks while it works in a folder.
 LOCK = ".st-xling.lock"
+
+logger = logging.getLogger(__name__)
 
 #: Error codes of a full disk.
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
@@ -203,6 +206,21 @@ def file_sha256(path: Path) -> str:
         while count := stream.readinto(block):
             digest.update(block[:count])
     return digest.hexdigest()
+
+
+def record_hash(path: Path) -> None:
+    """Record the SHA-256 of a cached file next to it, for :func:`is_intact`."""
+    write_json(path.with_suffix(".json"), {"sha256": file_sha256(path)})
+
+
+def is_intact(path: Path) -> bool:
+    """Return whether a cached file is there as it was recorded; log a warning if its bytes changed since."""
+    if not path.exists():
+        return False
+    if read_json_object(path.with_suffix(".json"), remedy="delete it") == {"sha256": file_sha256(path)}:
+        return True
+    logger.warning("%s is damaged: it is made again", path)
+    return False
 
 
 def is_disk_full(error: BaseException) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import yaml
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, reproduce
 from st_xling.reproduce.report import difference, markdown, report, text, write_report
+from st_xling.reproduce.run import inputs_fingerprint, is_done
 from st_xling.utils.io import write_json
 
 TOY: dict[str, Any] = {
@@ -253,6 +255,34 @@ def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
     assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1 --rows TR" in page
     (tmp_path / last.result).unlink()
     assert "30.0 (n 1)" in text(report(paper, tmp_path, {}))
+
+
+def test_another_model_or_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
+    """Known by their content, wherever they are; a folder and the beginning of two files' names count as well."""
+    model, data = tmp_path / "model", tmp_path / "data"
+    for folder in (model, data):
+        folder.mkdir()
+    (model / "model.safetensors").write_bytes(bytes(300_000))
+    for ending in ("de", "en"):
+        (data / f"pairs.{ending}").write_text("a\n" * 100_000)
+    content = {**TOY, "models": {**TOY["models"], "tr": "train tr {model} --data de-en={data}/pairs?size=9"}}
+    toy.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    paper = load_paper(str(toy), model=str(model))
+    step = next(step for step in paper.steps() if step.name == "tr, seed 0")
+    (tmp_path / step.folder).mkdir(parents=True)
+
+    def run() -> None:
+        write_json(tmp_path / "steps" / f"{step.id}.json", {"inputs": inputs_fingerprint(paper, step, data)})
+        assert is_done(paper, step, tmp_path, data)
+
+    (tmp_path / "steps").mkdir()
+    run()
+    assert is_done(paper, step, tmp_path, shutil.copytree(data, tmp_path / "moved" / "data"))
+    (model / "model.safetensors").write_bytes(bytes(299_999))
+    assert not is_done(paper, step, tmp_path, data)
+    run()
+    (data / "pairs.en").write_text("b\n" * 99_999)
+    assert not is_done(paper, step, tmp_path, data)
 
 
 @pytest.mark.slow

@@ -26,7 +26,9 @@ def test_every_layer_as_the_encoder_that_ends_there(make_model: Callable[..., An
     assert np.abs(found["mean-1"] - found["mean-2"]).max() > 1e-3
 
 
-def test_a_second_run_encodes_the_files_that_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_run_encodes_the_files_that_are_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """Three texts a file, of which two are read at a time."""
     monkeypatch.setattr(sentence_vectors, "BATCH_TEXTS", 2)
     monkeypatch.setattr(sentence_vectors, "FILE_TEXTS", 3)
@@ -51,3 +53,9 @@ def test_a_second_run_encodes_the_files_that_are_missing(tmp_path: Path, monkeyp
     again, encoded = cached([*texts[:3], "new", *texts[4:]])
     assert encoded == 3 and again.of(["new"]).tolist() == [[3, 0]]
     assert cached(texts, "another model")[1] == 7
+    for path in (tmp_path / "cache").glob("*.arrow"):
+        content = bytearray(path.read_bytes())
+        content[-20] ^= 0x40
+        path.write_bytes(content)
+    assert cached(texts)[1] == 7 and "is damaged" in caplog.text
+    assert cached(texts)[1] == 0

@@ -33,7 +33,7 @@ from st_xling.mining.search.corpus_matrix import (
 from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.io import atomic_path, locked
+from st_xling.utils.io import atomic_path, is_intact, locked, record_hash
 
 #: Begins a ``method`` that names a FAISS index.
 FAISS = "faiss:"
@@ -241,13 +241,14 @@ class CandidateIndex:
         folder.mkdir(parents=True, exist_ok=True)
         # Waits while another process makes the same index.
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
-            if path.exists():
+            if is_intact(path):  # FAISS reads an index with wrong bits without an error, and finds other neighbors
                 self._index = self._faiss.read_index(str(path))
                 self.set_parameters()
                 return
             self._build(matrix, memory_mib=memory_mib, progress=progress)
             with atomic_path(path) as temporary:
                 self._faiss.write_index(self._index, str(temporary))
+            record_hash(path)
 
     def _build(self, matrix: CorpusMatrix, *, memory_mib: int, progress: bool) -> None:
         index = self._index

@@ -116,7 +116,7 @@ def test_threads_change_nothing_and_default_indexes_suit_the_vectors(monkeypatch
     assert found[0].index.startswith("IVF4,PQ3x4fs?nprobe=1") and " and IVF8,PQ3x4fs" in found[0].index
 
 
-def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch):
+def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
     source, target = clustered(600, 1), clustered(500, 2)
     folder = tmp_path / "deep" / "folder"
     options = {"factory": "IVF8,Flat?nprobe=2", "index_folder": folder}
@@ -133,6 +133,12 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch):
     other[17] *= 2
     approximate_neighbors(other, target, **options)  # beside the others: the target's is there
     assert len(list(folder.glob("*.faiss"))) == 5
+    for path in folder.glob("*.faiss"):
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 0x40
+        path.write_bytes(content)
+    assert_equal(sides(approximate_neighbors(source, target, **options)), sides(expected))
+    assert "is damaged" in caplog.text
 
 
 @pytest.mark.parametrize(
