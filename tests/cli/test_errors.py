@@ -31,7 +31,7 @@ ERRORS = {
     "TR --set losses.translation_ranking.margn=1": "did you mean 'margin'",
     "TR --set name=[a": "--set name= takes a YAML value: got '[a'",
     "train tr --model tiny --data de-en=absent.tsv": "absent.tsv",
-    "train tr --model tiny --data phrasebook:x1": "phrasebook:x1",
+    "train tr --model tiny --data phrasebook:x1": "got 'x1'",
     "TR --batch-size 0": "--batch-size must be above 0: got 0",
     "TR --tiny hiden_size=32": "tiny has no key 'hiden_size'; did you mean 'hidden_size'",
     "TR --model encoder --tiny layers=1": "the model 'tiny' only",
