@@ -29,8 +29,8 @@ MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc
 TAKEN_BY: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("stream", "pivot"), ("encoder",)),
     "mono": ("encoder", "retriever"),
-    "mini_batch_size": ("encoder", "adapter"),
-    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "adapter", "cross-encoder")),
+    "mini_batch_size": ("encoder",),
+    **dict.fromkeys(("lora", "lora_keep"), ("encoder", "cross-encoder")),
     "pooling": ("encoder", "adapter", "retriever"),
     "prompt": ("encoder", "retriever"),
     **dict.fromkeys(("layer", "sweep"), ("adapter",)),
