@@ -74,7 +74,7 @@ HOMES = homes()
 
 
 def comment(package: str, name: str) -> str:
-    """What stands over or under a constant, where it is defined."""
+    """Return the comment above or the docstring below the definition of a constant."""
     from sphinx.pycode import ModuleAnalyzer
 
     docs = ModuleAnalyzer.for_module(package).find_attr_docs().get(("", name))
@@ -133,7 +133,7 @@ def exists(target: str, places: list[str]) -> Any:
 
 
 def places_of(node: Any) -> list[str]:
-    """Where the names of a reference are looked for: the class and module it stands in, from the inside out."""
+    """Return the scopes in which a reference is looked up: its class and module, from the inside out."""
     module, name = node.get("py:module") or "", node.get("py:class") or ""
     inner: list[str] = []
     while node is not None and not inner:

@@ -27,7 +27,7 @@ Columns = Sequence[int] | Sequence[str]
 """A choice of columns: source, target and perhaps hard negatives; positions counted from 0, or names."""
 
 Languages = tuple["str | None", "str | None"]
-"""Of source and target, where they are known."""
+"""Languages of source and target, or ``None`` where unknown."""
 
 Row = tuple[int, "list[str] | Mapping[str, Any]"]
 """Number of a line or row, counted from 1, and its cells."""

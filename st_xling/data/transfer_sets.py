@@ -144,7 +144,10 @@ HEAD_TAGS = {
     "fr": "VERB AUX PRON NOUN ADJ ADV ADP DET PART SCONJ CCONJ",
     "it": "VERB AUX ADV PRON ADP DET INTJ",
 }
-"""Of words equally near to the root, which tag a fused form takes; by language. *Source:* ud-conversion-tools."""
+"""Language → order in which a fused form takes the tag of one of its words, if several are equally near to the root.
+
+*Source:* ud-conversion-tools.
+"""
 
 _CONLLU_COLUMNS = 10
 _WORD = re.compile(r"[1-9][0-9]*")

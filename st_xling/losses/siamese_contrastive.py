@@ -23,7 +23,7 @@ _METRICS = {
 }
 
 PAIRWISE_EPS = 1e-6
-"""What ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
+"""Number that ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
 def siamese_contrastive(

@@ -38,7 +38,6 @@ PARAGRAPH = 0.25  # each paragraph mark inside a group
 LENGTH = 0.4  # times the squared logarithm of the ratio of lengths
 GAP = 0.7  # a passage without translation
 UNPAIRED = 0.4  # each sentence in it
-EDGE_GAP = 0.7  # instead of GAP, at the beginning or end of a document
 # Chunks of different cuts are less alike than translations: in coarse alignments, gaps are cheap.
 COARSE_GAP = 0.0
 COARSE_UNPAIRED = 0.45

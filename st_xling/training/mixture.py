@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 COLUMNS = ["source", "target", "source_language", "target_language"]
 BATCH_TEXTS = 10_000
 LAST_RANK = 32
-"""Of hard negatives."""
+"""Last rank that hard negatives are taken from."""
 HEAD_ROWS = 50_000
 """Rows of each stream that are read before training, at most …"""
 HEAD_ROWS_OF_ALL = 400_000

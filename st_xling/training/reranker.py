@@ -254,7 +254,7 @@ def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
 
 @dataclass(frozen=True)
 class Stage:
-    """What one stage trains on.
+    """Training data of one stage.
 
     Attributes:
         name: Name in the log and in the results.

@@ -42,7 +42,7 @@ RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "langu
 
 Data = Mapping[str, "Dataset"]
 Part = tuple[dict[str, str], "IterableDataset"]
-"""What a term reads of one source, cycled: columns of the joined rows → of its own, and its rows."""
+"""Names of the columns in the joined rows → in the source, and the rows of the source, repeated without end."""
 
 
 @dataclass(frozen=True)

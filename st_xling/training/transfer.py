@@ -83,7 +83,7 @@ NO_LABEL = -100
 """A label that transformers' loss ignores."""
 
 CHECKPOINT_SHARE = 0.1
-"""Of the steps, between two checkpoints."""
+"""Share of the steps between two checkpoints."""
 
 
 @dataclass(frozen=True)

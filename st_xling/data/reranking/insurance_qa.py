@@ -91,7 +91,7 @@ class PooledQuestions:
 
 
 _Release = tuple[Mapping[str, str], list[tuple[str, list[str], list[str]]]]
-"""What one folder holds in one language: label → answer; each question with the labels of its truths and its pool."""
+"""Content of one folder in one language: label → answer; each question with the labels of its truths and its pool."""
 
 
 def is_insurance_qa(folder: Path) -> bool:

@@ -43,7 +43,7 @@ FORMS = (
 """The forms of a spec, for help and messages."""
 
 Pairs = QuestionAnswering | PooledQuestions | AlignedPairs
-"""What files of aligned pairs hold."""
+"""Content of files of questions or pairs in several languages."""
 
 Split = Literal["train", "dev", "test"]
 
