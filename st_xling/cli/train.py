@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,8 +16,8 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
+from st_xling.training.options import command_options
 from st_xling.utils.io import read_json_object
-from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
@@ -27,35 +27,32 @@ MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc
 """Kind of recipe → measure by which a checkpoint is chosen."""
 
 TAKEN_BY: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("stream", "pivot"), ("encoder",)),
+    "stream": ("encoder",),
     "mono": ("encoder", "retriever"),
-    "mini_batch_size": ("encoder",),
     **dict.fromkeys(("lora", "lora_keep"), ("encoder", "cross-encoder")),
-    "pooling": ("encoder", "adapter", "retriever"),
     "prompt": ("encoder", "retriever"),
-    **dict.fromkeys(("layer", "sweep"), ("adapter",)),
+    "sweep": ("adapter",),
     "cache": ("adapter", "encoder"),
-    **dict.fromkeys(("teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
-    **dict.fromkeys(("parallel", "encoders"), ("retriever",)),
+    "parallel": ("retriever",),
     **dict.fromkeys(("dev_share", "test_share"), ("cross-encoder",)),
 }
-"""Options that not every kind of recipe takes → the kinds that do."""
-
-KEYS = {
-    **{name: f"training.{name}" for name in ("max_steps", "mini_batch_size", "learning_rate", "pivot")},
-    **{name: f"training.{name}" for name in ("eval_steps", "seed")},
-    **{"epochs": "training.num_train_epochs", "batch_size": "training.per_device_train_batch_size"},
-    **{"warmup": "training.warmup_steps", "prompt": "training.prompts"},
-    **{"max_length": "model.max_length", "pooling": "model.pooling", "layer": "adapter.layer"},
-    **{"teacher": "teacher.model", "teacher_prompt": "teacher.prompt"},
-    "mine_negatives": "negatives.count",
-    "encoders": "retrieval.encoders",
-}
-"""Options → keys of the recipe that they set."""
+"""Options, besides those of recipes, that not every kind of recipe takes → the kinds that do."""
 
 DATA, RECIPE = "Data", "In place of the recipe's values"
 CROSS_ENCODER, ADAPTER, RETRIEVER = "Recipes of cross-encoders", "Recipes of adapters", "Recipes of retrievers"
+PANELS = {"adapter": ADAPTER, "retriever": RETRIEVER, "cross-encoder": CROSS_ENCODER}
 data_option, recipe_option = (partial(option, panel=panel) for panel in (DATA, RECIPE))
+
+RECIPE_OPTIONS = {each.name: each for each in command_options()}
+RecipeOptions = make_dataclass(
+    "RecipeOptions",
+    [
+        (each.name, each.type | None, option(each.flag, each.help, panel=PANELS.get(each.kinds[0], RECIPE)))
+        for each in RECIPE_OPTIONS.values()
+    ],
+    frozen=True,
+)
+"""Options of the command that set a key of the recipe, by the table of :mod:`st_xling.training.options`."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +84,6 @@ class TrainOptions:
         "passages (.jsonl) or phrasebook (repeatable).",
         panel=DATA,
     )
-    pivot: str | None = data_option(
-        "--pivot CODE", "Language that becomes the target side of every pair that has it, or none (default: en)."
-    )
     fail_on_leak: bool = flag("--fail-on-leak", "Stop if --data share text with dev or test text.", panel=DATA)
     drop_leaks: bool = flag("--drop-leaks", "Drop such rows, and report them.", panel=DATA)
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.", panel=DATA)
@@ -109,16 +103,6 @@ class TrainOptions:
         "such as training.report_to=wandb (repeatable).",
         panel=RECIPE,
     )
-    epochs: float | None = recipe_option("--epochs", "Passes over --data.")
-    max_steps: int | None = recipe_option("--max-steps", "Steps, instead of epochs.")
-    learning_rate: float | None = recipe_option("--learning-rate", "Peak learning rate.")
-    warmup: float | None = recipe_option("--warmup", "Share of the steps in which the learning rate rises.")
-    eval_steps: int | None = recipe_option("--eval-steps", "Steps between two evaluations on --dev.")
-    seed: int | None = recipe_option("--seed", "Seed of weights, dropout and order.")
-    batch_size: int | None = recipe_option("--batch-size", "Pairs per step.")
-    mini_batch_size: int | None = recipe_option(
-        "--mini-batch-size", "Rows encoded at a time, for large batches in little memory."
-    )
     lora: bool = flag("--lora", "Train LoRA adapters, merged at the end (--set training.lora.rank=8 …).", panel=RECIPE)
     lora_keep: bool = flag("--lora-keep", "Train LoRA adapters, and save them as adapters.", panel=RECIPE)
     prompt: str | None = recipe_option(
@@ -127,21 +111,6 @@ class TrainOptions:
         '\'training.prompts={source: "query: ", target: "passage: "}\'.',
     )
     precision: Literal["fp32", "bf16", "fp16"] | None = recipe_option("--precision", "Type of numbers to train in.")
-    max_length: int | None = recipe_option(
-        "--max-length", "Maximum number of tokens of a text (default: the model's own; of a bare one the recipe's)."
-    )
-    pooling: Pooling | None = recipe_option(
-        "--pooling", "How token states become the embedding of a sentence (default: as --max-length)."
-    )
-    mine_negatives: int | None = recipe_option(
-        "--mine-negatives",
-        "Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before training "
-        "(default: 0).",
-    )
-    teacher: str | None = recipe_option("--teacher MODEL", "Hub id or folder of the encoder to learn from (distill).")
-    teacher_prompt: str | None = recipe_option(
-        "--teacher-prompt", "Text before each sentence of the teacher (default: its own)."
-    )
     cache: Path | None = recipe_option(
         "--cache DIR",
         "Folder for sentence embeddings of an adapter's encoder, or of a teacher (default: in the Hub cache).",
@@ -150,26 +119,24 @@ class TrainOptions:
         "--dev-share", "Share of articles or queries held out (default: 0.1).", panel=CROSS_ENCODER
     )
     test_share: float | None = option("--test-share", "Share excluded, for a later test.", panel=CROSS_ENCODER)
-    layer: int | None = option("--layer", "Layer of the encoder, from 1 (default: the recipe's).", panel=ADAPTER)
     sweep: bool = flag("--sweep", "Train on every layer, print a table, save the best.", panel=ADAPTER)
     parallel: list[str] = repeatable(
         "--parallel SPEC", "Parallel text, as --data of other recipes (repeatable).", panel=RETRIEVER
     )
-    encoders: Literal["shared", "separate"] | None = option(
-        "--encoders", "One for both queries and passages, or one each (default: the recipe's).", panel=RETRIEVER
-    )
-
-    def overrides(self) -> dict[str, Any]:
-        """Return the recipe keys that the options set, dotted; ``--set`` comes last."""
-        values = {key: getattr(self, option) for option, key in KEYS.items()}
-        if self.precision is not None:
-            values |= {f"training.{kind}": self.precision == kind for kind in ("bf16", "fp16")}
-        values["training.lora.merge"] = False if self.lora_keep else True if self.lora else None
-        return opts.given(**values) | _pairs(self.set, "--set")
 
     def dev_specs(self) -> list[str] | None:
         """Return the specs of development text: ``[]`` for ``none``, ``None`` if the option is not given."""
         return [] if self.dev == ["none"] else self.dev or None
+
+
+def _overrides(context: typer.Context, options: TrainOptions) -> dict[str, Any]:
+    """Return the recipe keys that the options set, dotted; ``--set`` comes last."""
+    values = {each.key: context.params[name] for name, each in RECIPE_OPTIONS.items()}
+    if options.precision is not None:
+        values |= {f"training.{kind}": options.precision == kind for kind in ("bf16", "fp16")}
+    values["training.prompts"] = options.prompt
+    values["training.lora.merge"] = False if options.lora_keep else True if options.lora else None
+    return opts.given(**values) | _pairs(options.set, "--set")
 
 
 def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
@@ -187,7 +154,7 @@ def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
     return pairs
 
 
-@app.command("train", cls=with_options(TrainOptions))
+@app.command("train", cls=with_options(TrainOptions, RecipeOptions))
 def train(
     context: typer.Context,
     recipe: str | None = argument("RECIPE", "Name of a recipe, or path of a YAML file.", default=None),
@@ -252,8 +219,8 @@ def train(
     from st_xling.training.recipe_files import recipe_kind
 
     kind = recipe_kind(recipe)
-    for name, kinds in TAKEN_BY.items():
-        if kind not in kinds and getattr(options, name):
+    for name, kinds in {**TAKEN_BY, **{name: each.kinds for name, each in RECIPE_OPTIONS.items()}}.items():
+        if kind not in kinds and context.params[name]:
             raise ValueError(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
                 f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
@@ -344,7 +311,7 @@ def _encoder_arguments(
     from st_xling.utils.paths import check_outputs
 
     arguments = _run_options(options, context)
-    recipe = load_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
+    recipe = load_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
     if (teacher := recipe.teacher).model is not None:
         check_outputs({"--json": context.params["json"]}, [teacher.model])
         check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
@@ -372,7 +339,7 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
     arguments = _run_options(options, context)
-    recipe = load_adapter_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
+    recipe = load_adapter_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
     data, dev = _read_data(options)
     evaluator = PrecisionEvaluator(dev, name="dev") if dev else None
     evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
@@ -407,7 +374,7 @@ def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
     arguments = _run_options(options, context)
-    recipe = load_retrieval_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
+    recipe = load_retrieval_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
     skip: Any = {"skip_bad_lines": options.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(options.data, **skip),
@@ -436,7 +403,7 @@ def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Contex
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
     arguments = _run_options(options, context)
-    recipe = load_cross_encoder_recipe(name, tiny=options.model == "tiny", overrides=options.overrides())
+    recipe = load_cross_encoder_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
     dev = options.dev_specs()
     if recipe.strategy == XPI:
         pairs = load_xpi_specs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,11 +20,10 @@ from torch import Tensor, nn
 from st_xling.models.encode import Role, count_truncated, encode, own_prompt, warn_of_truncated
 from st_xling.models.view import rebuilt
 from st_xling.utils.languages import UNKNOWN, match_language
-from st_xling.utils.options import check_choice
+from st_xling.utils.options import Center, check_choice
 
 logger = logging.getLogger(__name__)
 
-Center = Literal["per_language", "joint", "none"]
 
 JOINT = "joint"
 """Route of text whose language is not named; ``encode`` without a task takes it."""

@@ -1,6 +1,6 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
-- ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
+- ``options``, ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from st_xling.models.lora import LoraOptions as LoraOptions
     from st_xling.training.adapter import load_adapter_recipe as load_adapter_recipe
     from st_xling.training.adapter import train_adapter as train_adapter
-    from st_xling.training.arguments import TrainingOptions as TrainingOptions
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
-    from st_xling.training.recipe import ModelOptions as ModelOptions
+    from st_xling.training.options import ModelOptions as ModelOptions
+    from st_xling.training.options import TrainingOptions as TrainingOptions
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 import torch.nn.functional as F
@@ -28,18 +28,19 @@ from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
 from st_xling.models.load import load_sentence_transformer
 from st_xling.models.lora import has_adapters, merge_adapters
-from st_xling.models.normalization import Center, Centering, fit_centering
+from st_xling.models.normalization import Centering, fit_centering
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import check_layer, cut_to_layer, layer_count
-from st_xling.training.arguments import OURS, TrainingOptions, total_steps
+from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import fingerprint, mix
+from st_xling.training.options import AdapterOptions, TrainingOptions
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, start_run
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import Pooling
+from st_xling.utils.options import Center, Network, Pooling
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -48,10 +49,6 @@ if TYPE_CHECKING:
 
 STAGES = ("untrained", "centered", "trained")
 LOGS_A_RUN = 50
-_OF_TRAINERS = ("max_grad_norm", "gradient_accumulation_steps", "bf16", "fp16", "eval_steps", "logging_steps")
-
-
-Network = Literal["linear", "tanh", "relu", "two-layer"]
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "linear": (nn.Identity,),
@@ -92,26 +89,6 @@ class Adapter(nn.Module):
 
 
 @dataclass(frozen=True)
-class AdapterOptions:
-    """The network that is trained, and its layer.
-
-    Attributes:
-        layer: Of the encoder, counted from 1; in a sweep each in turn.
-        network: ``"linear"``, ``"tanh"``, ``"relu"`` or ``"two-layer"``, see :class:`Adapter`.
-        dropout: Of its outputs, while it is trained.
-        normalize: Whether to scale the layer's vectors to length 1 before the network; the paper does not.
-        center: After training, ``"per_language"``: each language's unit vectors less their own mean, as in the paper;
-            ``"joint"``: less one mean of all languages; ``"none"``: unit length alone.
-    """
-
-    layer: int = 7
-    network: Network = "linear"
-    dropout: float = 0.2
-    normalize: bool = False
-    center: Center = "per_language"
-
-
-@dataclass(frozen=True)
 class SiameseOptions:
     """Options of :func:`~st_xling.losses.siamese_contrastive`."""
 
@@ -134,7 +111,6 @@ class AdapterRecipe(BaseRecipe):
 
     kind: ClassVar[str] = "adapter"
     arguments: ClassVar[type[BaseTrainingArguments] | None] = None  # ST's trainer trains no layer on cached vectors
-    without: ClassVar[tuple[str, ...]] = (*OURS, *_OF_TRAINERS, "save_total_limit")
 
     name: str
     summary: str = ""
@@ -147,12 +123,6 @@ class AdapterRecipe(BaseRecipe):
         if not 0 <= self.adapter.dropout < 1:
             raise ValueError(f"adapter.dropout must be in [0, 1): got {self.adapter.dropout}; the paper's is 0.2.")
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain values; of the training options those that count here."""
-        content = super().as_dict()
-        used = {key: value for key, value in content["training"].items() if key not in self.without}
-        return content | {"training": used}
 
 
 def load_adapter_recipe(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import dataclasses
 import math
 import os
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -16,6 +15,7 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions
+from st_xling.training.options import TrainingOptions, options_without_use
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.utils.languages import is_code
 from st_xling.utils.options import warn_of_slow_bfloat16
@@ -24,80 +24,6 @@ Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Options of the trainer.
-
-    The first block are sentence-transformers' training arguments, with our defaults; the second is what ST lacks.
-
-    Attributes:
-        num_train_epochs: Passes over the data; ``max_steps`` overrides it.
-        max_steps: Optimizer steps; -1: as the epochs say.
-        per_device_train_batch_size: Pairs a step and process.
-        learning_rate: Peak, for AdamW.
-        warmup_steps: Share of the steps (below 1) or number of steps over which the rate rises.
-        lr_scheduler_type: Name of a transformers scheduler.
-        eval_steps: Steps between evaluations and checkpoints; 0: ten of them over the run.
-        logging_steps: Steps between logged losses; 0 chooses. Must divide ``eval_steps``.
-        save_total_limit: Checkpoints kept, the best included; ``None``: all.
-        early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
-        prompt_name: A prompt of the model to put before every text, as ``prompts`` does, which holds any text.
-        group_by_length: Batch sentences of like length.
-        split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
-            (dropout draws other numbers), and little time spent on padding.
-        mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
-        lora: Train adapters over frozen weights; ``None``: train all weights.
-        language_alpha: Balance languages by this exponent, see ``language_shares``: 1 as the data is, 0 all alike.
-        batches: ``mixed``, or ``one_pair``: each batch holds a single pair of languages.
-        keep_duplicates_apart: No two rows of a batch share a text, which in-batch losses would tell apart.
-        shuffle_buffer: Rows of a stream that are shuffled together.
-        warm_up_heads: Steps before training in which new vocabulary heads (of MLM, TLM, RTL) learn alone, with the
-            encoder frozen, so that it does not pay for their random weights. ``None``: 200, at most as many as training
-            has, for a pretrained encoder whose checkpoint has no such head; 0: none, as the papers do.
-        save_vocabulary_head: Save the head of MLM or TLM with the encoder, as transformers has masked language models:
-            whatever starts from the saved model begins with it.
-        pivot: Language that is put on the target side of every pair that has it (DAP, section 5.1); ``None``: pairs
-            stay as they come.
-        arguments: Any other of ST's training arguments, by name; in a recipe they are next to the others.
-    """
-
-    num_train_epochs: float = 1.0
-    max_steps: int = -1
-    per_device_train_batch_size: int = 128
-    learning_rate: float = 5e-5
-    warmup_steps: float = 0.05
-    lr_scheduler_type: str = "linear"
-    weight_decay: float = 0.01
-    max_grad_norm: float = 1.0
-    gradient_accumulation_steps: int = 1
-    bf16: bool = False
-    fp16: bool = False
-    eval_steps: int = 0
-    logging_steps: int = 0
-    save_total_limit: int | None = 2
-    seed: int = 0
-
-    early_stopping_patience: int = 0
-    prompt_name: str | None = None
-    group_by_length: bool = True
-    split_by_length: bool = True
-    mini_batch_size: int = 0
-    lora: LoraOptions | None = None
-    language_alpha: float | None = None
-    batches: Literal["mixed", "one_pair"] = "mixed"
-    keep_duplicates_apart: bool = True
-    shuffle_buffer: int = 50_000
-    warm_up_heads: int | None = None
-    save_vocabulary_head: bool = False
-    pivot: str | None = "en"
-    arguments: dict[str, Any] = field(default_factory=dict)
-
-    def as_dict(self) -> dict[str, Any]:
-        """As a recipe spells them."""
-        content = dataclasses.asdict(self)
-        return content | content.pop("arguments")
 
 
 _ST = {entry.name for entry in dataclasses.fields(SentenceTransformerTrainingArguments)}
@@ -120,7 +46,7 @@ def read_training(
     section: Any,
     *,
     arguments: type[BaseTrainingArguments] | None = SentenceTransformerTrainingArguments,
-    without: tuple[str, ...] = (),
+    kind: str = "encoder",
     where: str = "training",
 ) -> TrainingOptions:
     """Read and check a recipe's section ``training``.
@@ -128,12 +54,13 @@ def read_training(
     Args:
         section: The mapping in the recipe.
         arguments: ST's class of training arguments, any of which may be set; ``None``: of these only the named ones.
-        without: Options that mean nothing for this kind of model.
+        kind: Kind of recipe; options of others are unknown.
         where: The section's name, for messages.
 
     Raises:
         ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
     """
+    without = options_without_use(kind)
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
     others = {entry.name: entry.type for entry in st if entry.init}

@@ -20,7 +20,8 @@ from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import head, pair_rows, stream_rows
 from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
-from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
+from st_xling.training.arguments import sampler_options, total_steps
+from st_xling.training.options import TrainingOptions
 from st_xling.utils.console import progress_bar
 
 if TYPE_CHECKING:

@@ -22,7 +22,14 @@ from torch import nn
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.arguments import TrainingOptions, read_training
+from st_xling.training.arguments import read_training
+from st_xling.training.options import (
+    ModelOptions,
+    NegativeOptions,
+    TeacherOptions,
+    TrainingOptions,
+    options_without_use,
+)
 from st_xling.training.recipe_files import (
     check_keys,
     merge,
@@ -33,7 +40,6 @@ from st_xling.training.recipe_files import (
     recipe_names,
     set_key,
 )
-from st_xling.training.teacher import TeacherOptions
 
 _PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
     "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
@@ -147,8 +153,6 @@ class BaseRecipe:
     kind: ClassVar[str]
     arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
     """ST's training arguments, any of which the section ``training`` may set; ``None``: only those named there."""
-    without: ClassVar[tuple[str, ...]] = ()
-    """Training options that mean nothing for this kind."""
 
     @classmethod
     def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
@@ -164,7 +168,7 @@ class BaseRecipe:
         for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
             if entry.name == "training":
-                values["training"] = read_training(section, arguments=cls.arguments, without=cls.without)
+                values["training"] = read_training(section, arguments=cls.arguments, kind=cls.kind)
             elif "read" in entry.metadata and (entry.name in raw or entry.default is dataclasses.MISSING):
                 values[entry.name] = entry.metadata["read"](section)
             elif dataclasses.is_dataclass(kind):
@@ -182,33 +186,12 @@ class BaseRecipe:
         """Plain values, as a file has them."""
         content = dataclasses.asdict(self)
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
-        return content | nested
+        unused = options_without_use(self.kind)
+        training = {key: value for key, value in nested["training"].items() if key not in unused}
+        return content | nested | {"training": training}
 
 
 R = TypeVar("R", bound=BaseRecipe)
-
-
-@dataclass(frozen=True)
-class ModelOptions:
-    """Pooling and length. ``None`` keeps the model's own."""
-
-    pooling: str | None = None
-    max_length: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_length is not None and self.max_length < 3:
-            raise ValueError(f"model.max_length must leave room for CLS, SEP and a word: got {self.max_length!r}.")
-
-
-@dataclass(frozen=True)
-class NegativeOptions:
-    """Hard negatives that are mined before training: targets of other pairs that the model finds near a source.
-
-    Attributes:
-        count: Negatives of each pair; 0: none are mined.
-    """
-
-    count: int = 0
 
 
 @dataclass(frozen=True)

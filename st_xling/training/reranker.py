@@ -35,8 +35,9 @@ from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encode
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
-from st_xling.training.arguments import TrainingOptions, training_arguments
+from st_xling.training.arguments import training_arguments
 from st_xling.training.mixture import fingerprint, log_truncation
+from st_xling.training.options import TrainingOptions
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
@@ -94,11 +95,6 @@ class CrossEncoderRecipe(BaseRecipe):
 
     kind: ClassVar[str] = "cross-encoder"
     arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
-    # Balance is the strategy's, mini-batches are the loss's.
-    without: ClassVar[tuple[str, ...]] = (
-        *("mini_batch_size", "language_alpha", "batches"),
-        *("keep_duplicates_apart", "shuffle_buffer", "prompt_name", "save_vocabulary_head", "warm_up_heads"),
-    )
 
     name: str
     summary: str

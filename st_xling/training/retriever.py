@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
@@ -27,6 +27,7 @@ from st_xling.models.view import rebuilt
 from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endless, report_sides
+from st_xling.training.options import RetrievalOptions
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, start_run
@@ -46,23 +47,10 @@ Part = tuple[dict[str, str], "IterableDataset"]
 
 
 @dataclass(frozen=True)
-class RetrievalOptions:
-    """Options of retrievers only.
-
-    Attributes:
-        encoders: ``"separate"``: one for queries and one for passages, from the same start, of which the contrastive
-            terms train the latter alone, as in the paper; or ``"shared"``.
-    """
-
-    encoders: Literal["shared", "separate"] = "separate"
-
-
-@dataclass(frozen=True)
 class RetrievalRecipe(Recipe):
     """A named way to train a retriever."""
 
     kind: ClassVar[str] = "retriever"
-    without: ClassVar[tuple[str, ...]] = ("save_vocabulary_head", "warm_up_heads")
 
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
 
@@ -71,11 +59,6 @@ class RetrievalRecipe(Recipe):
         check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE), "losses of a retriever")
         if RANKING not in self.losses:
             raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
-        if self.training.mini_batch_size != 0 or self.training.lora is not None:
-            raise ValueError(
-                "retrievers are trained without mini-batches and adapters: got training.mini_batch_size or "
-                "training.lora; leave it out, or lower training.per_device_train_batch_size."
-            )
 
 
 def load_retrieval_recipe(

@@ -33,8 +33,7 @@ from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
-from st_xling.training.arguments import TrainingOptions
-from st_xling.training.recipe import ModelOptions
+from st_xling.training.options import ModelOptions, TrainingOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import run_trainer

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor
 
 from st_xling.data.text_columns import column_texts
-from st_xling.models import load_encoder
 from st_xling.models.backbone import normalizes
 from st_xling.models.encode import encode
 from st_xling.models.sidecar import card_terms, model_fingerprint
@@ -31,42 +30,6 @@ logger = logging.getLogger(__name__)
 
 OUTPUT = "output"
 _ROWS = 4096
-
-
-@dataclass(frozen=True)
-class TeacherOptions:
-    """The encoder that ``MSELoss`` and ``EmbedDistillLoss`` learn from.
-
-    Attributes:
-        model: Hub id or folder of the teacher.
-        revision: Of the Hub.
-        trust_remote_code: Whether code that comes with it may run.
-        prompt: Text before each text that the teacher reads; ``None``: the model's own; ``""``: none.
-        prompt_name: One of the teacher's own prompts, instead.
-        max_length: Tokens that the teacher reads of a text; ``None``: its own.
-        truncate_dim: Leading dimensions of its vectors that are learned; ``None``: all.
-        reads: Column whose vectors are the labels of both sentences: ``"target"`` (the pivot, English by default) or
-            ``"source"``; ``"both"``: each sentence has its own vector, for a teacher that knows both languages.
-    """
-
-    model: str | None = None
-    revision: str | None = None
-    trust_remote_code: bool = False
-    prompt: str | None = None
-    prompt_name: str | None = None
-    max_length: int | None = None
-    truncate_dim: int | None = None
-    reads: Literal["target", "source", "both"] = "target"
-
-    def load(self) -> Any:
-        """Load the model."""
-        given = {key: value for key, value in asdict(self).items() if key not in ("model", "reads")}
-        options = {key: value for key, value in given.items() if value not in (None, False)}  # a prompt "" is none
-        if self.model is None:
-            raise ValueError(
-                "the recipe's losses learn from a teacher, an encoder: got none; name it by teacher.model (--teacher)."
-            )
-        return load_encoder(self.model, **options)
 
 
 def teacher_vectors(

@@ -10,7 +10,8 @@ import torch
 
 from st_xling.losses import CachedLoss, CombinedLoss
 from st_xling.models import VocabularyHead
-from st_xling.training.arguments import TrainingOptions, total_steps
+from st_xling.training.arguments import total_steps
+from st_xling.training.options import TrainingOptions
 from st_xling.training.run import Run
 from st_xling.training.run_folder import own_state
 from st_xling.training.trainer import CrossLingualTrainer

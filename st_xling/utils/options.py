@@ -23,6 +23,10 @@ Autocast = Literal["bfloat16", "float16"]
 Backend = Literal["torch", "openvino"]
 #: How token states become the embedding of a sentence.
 Pooling = Literal["mean", "cls", "max"]
+#: How embeddings are centered: by the mean of each language, by one of all languages, or not.
+Center = Literal["per_language", "joint", "none"]
+#: Network of an adapter.
+Network = Literal["linear", "tanh", "relu", "two-layer"]
 
 #: How a cosine is compared with those of the neighbors.
 Margin = Literal["ratio", "distance", "absolute"]
