@@ -11,6 +11,8 @@ import yaml
 
 from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
+from st_xling.training.options import KINDS as KINDS_OF_RECIPES
+from st_xling.training.options import CommandOption, command_options
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
@@ -227,6 +229,23 @@ def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, t
     path.write_bytes(b"name: 2001-99-99")
     with pytest.raises(ValueError, match="mine.yaml .* month must be in 1..12"):
         load(str(path))
+
+
+@pytest.mark.parametrize("option", command_options(), ids=lambda option: option.name)
+def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: CommandOption) -> None:
+    loads = {"encoder": (load_recipe, "tr"), "adapter": (load_adapter_recipe, "sf")}
+    loads |= {"retriever": (load_retrieval_recipe, "ir"), "cross-encoder": (load_cross_encoder_recipe, "xpr-mixed")}
+    value = {"pooling": "cls", "teacher": "some/encoder", "encoders": "shared", "pivot": "de"}.get(option.name, 4)
+    value = "query: " if option.name == "teacher_prompt" else value
+    losses = {"losses.MSELoss.weight": 1} if option.key.startswith("teacher.") else {}
+    section, _, key = option.key.partition(".")
+    for kind in KINDS_OF_RECIPES:
+        load, name = loads[kind]
+        if kind in option.kinds:
+            assert getattr(getattr(load(name, overrides={option.key: value, **losses}), section), key) == value
+        else:
+            with pytest.raises(ValueError, match=section):
+                load(name, overrides={option.key: value})
 
 
 def test_tiny_options() -> None:
