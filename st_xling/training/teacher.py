@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,11 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor
 
 from st_xling.data.text_columns import column_texts
+from st_xling.models import load_encoder
 from st_xling.models.backbone import normalizes
 from st_xling.models.encode import encode
 from st_xling.models.sidecar import card_terms, model_fingerprint
+from st_xling.training.options import TeacherOptions
 from st_xling.training.sentence_vectors import CachedVectors, cached_vectors
 from st_xling.utils import distributed
 from st_xling.utils.signature import name_of
@@ -30,6 +32,17 @@ logger = logging.getLogger(__name__)
 
 OUTPUT = "output"
 _ROWS = 4096
+
+
+def load_teacher(options: TeacherOptions) -> Any:
+    """Load the teacher that a recipe names."""
+    given = {key: value for key, value in asdict(options).items() if key not in ("model", "reads")}
+    given = {key: value for key, value in given.items() if value not in (None, False)}  # a prompt "" is none
+    if options.model is None:
+        raise ValueError(
+            "the recipe's losses learn from a teacher, an encoder: got none; name it by teacher.model (--teacher)."
+        )
+    return load_encoder(options.model, **given)
 
 
 def teacher_vectors(
@@ -54,7 +67,7 @@ def teacher_vectors(
     options, texts = recipe.teacher, list(dict.fromkeys(column_texts(pairs, *columns_read(recipe.teacher.reads))))
 
     def fill() -> dict[str, str]:
-        model = options.load() if teacher is None else teacher
+        model = load_teacher(options) if teacher is None else teacher
         name = (options.model if teacher is None else name_of(teacher)) or ""
         described = {"model": name or "a loaded model", "fingerprint": model_fingerprint(model)}
         read(described["fingerprint"], lambda part: {OUTPUT: encode(model, part)})

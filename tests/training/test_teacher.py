@@ -16,9 +16,10 @@ from torch.nn import functional as F
 from st_xling.cli import main
 from st_xling.training import load_recipe, train
 from st_xling.training import teacher as teaching
+from st_xling.training.options import TeacherOptions
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.sentence_vectors import CachedVectors
-from st_xling.training.teacher import TeacherOptions, principal_directions
+from st_xling.training.teacher import load_teacher, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -124,7 +125,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
 def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
     texts = ["The dog sleeps.", "Rain."]
     for prompt, expected in ((None, "query: "), ("", ""), ("text: ", "text: ")):
-        vectors = TeacherOptions(model=str(teacher), prompt=prompt).load().encode(texts)
+        vectors = load_teacher(TeacherOptions(model=str(teacher), prompt=prompt)).encode(texts)
         np.testing.assert_allclose(vectors, SentenceTransformer(str(teacher)).encode(texts, prompt=expected), atol=1e-6)
 
 
