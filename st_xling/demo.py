@@ -79,7 +79,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         command=_command(seed),
         begin=picture.begin,
     )
-    cosines, _ = picture.end(result.model, out)
+    picture.end(result.model, out)
     after, mining = evaluator.evaluate(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
         "tatoeba": {
@@ -93,7 +93,6 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
             asdict(SavedResults.of("tatoeba", after, _command(seed))),
             asdict(SavedResults.of("bucc", _mining_result(mining), _command(seed))),
         ],
-        "picture": cosines.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
     write_json(out / "results.json", results)

@@ -33,7 +33,7 @@ def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
 
 def test_the_folder_holds_model_card_and_picture(demo):
     folder, _ = demo
-    assert (folder / "pictures" / "token_states.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "pictures" / "cosines.png").read_bytes().startswith(b"\x89PNG")
     card = (folder / "README.md").read_text(encoding="utf-8")
     assert "sentence-transformers" in card and "### Bitext mining" in card and "| zh-en |" in card
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
