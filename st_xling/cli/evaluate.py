@@ -169,14 +169,12 @@ def bucc(
     The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600
     sentences a side, for each language with English or for --pairs; its dev split gives the threshold.
     """
-    from st_xling.data.spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
 
     encoder, options = load_evaluated(context, model, publishes=True)
-    make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(data) else BuccEvaluator.from_folder
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
-    evaluator = make(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
+    evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
     encoder = centered(encoder, options, *evaluator.columns())
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.

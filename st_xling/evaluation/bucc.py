@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
+from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc, where_to_get
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.measures import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
@@ -22,8 +26,6 @@ from st_xling.utils.tables import Column, Row
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.data import BuccCorpus
-
 logger = logging.getLogger(__name__)
 
 #: Measures of each language pair.
@@ -32,7 +34,9 @@ MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n
 #: Sentences of each corpus and how many of them have their translation in the other, unless the spec overrides it.
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
 
-Corpora: TypeAlias = "Mapping[str, BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]]"
+#: Source sentences, target sentences, and gold pairs of their indices.
+Texts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]
+Corpora: TypeAlias = Mapping[str, BuccCorpus | Texts]
 
 
 class IndexedCorpus(NamedTuple):
@@ -110,88 +114,44 @@ class BuccEvaluator(SignedEvaluator):
         self.histograms: dict[str, dict[str, Any]] = {}
 
     @classmethod
-    def from_folder(
-        cls,
-        folder: str | Path,
-        pairs: Iterable[str] | None = None,
-        *,
-        split: str = "test",
-        train_split: str | None = "training",
-        **options: Any,
+    def from_spec(
+        cls, spec: str | Path, pairs: Sequence[str] | None = None, *, split: str = "test", **options: Any
     ) -> BuccEvaluator:
-        """Evaluator over files in the BUCC layout, see :func:`~st_xling.data.read_bucc`.
+        """Evaluator over files or generated text, of which another split gives the thresholds.
 
         Args:
-            folder: Holds the files, or a folder for each pair.
-            pairs: Language pairs as in the file names; by default all that have gold for the split.
+            spec: Folder in the BUCC layout, see :func:`~st_xling.data.read_bucc`, whose split ``training`` gives the
+                thresholds; or ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``, whose split
+                ``dev`` does, see :func:`~st_xling.data.phrasebook.mining_phrases`.
+            pairs: Language pairs such as ``"de-en"``; by default all with gold for the split, or each language of the
+                phrasebook with English.
             split: The part that is evaluated.
-            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
-            options: Passed to the constructor.
+            options: Passed to the constructor; with ``threshold`` no other split is read.
         Raises:
-            ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
+            ValueError: No pairs, unknown languages and splits, or thresholds from the text that is evaluated.
         """
-        from st_xling.data.test_sets import find_bucc, read_bucc, where_to_get
-
-        wanted = list(find_bucc(folder, split) if pairs is None else pairs)
+        read: Callable[[str, str], BuccCorpus | Texts]
+        if is_phrasebook(str(spec)):
+            book = parse_spec(str(spec), {}, phrasebook=PHRASEBOOK, languages=0)
+            sizes = {**PHRASEBOOK, **book.options}
+            wanted = pairs or [f"{code}-en" for code in paired_languages(book)]
+            read, train_split = partial(_phrases, sizes=sizes), "dev"
+            options |= {"data_name": "phrasebook-{size}x{gold}-seed{seed}".format(**sizes), "train_split": train_split}
+        else:
+            wanted, read, train_split = pairs or [*find_bucc(spec, split)], partial(read_bucc, spec), "training"
         if not wanted:
             raise ValueError(
-                f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {folder} has none."
-                f"{where_to_get(Path(folder).name)}"
+                f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
+                f"{where_to_get(Path(spec).name)}"
             )
-        test = {pair: read_bucc(folder, pair, split) for pair in wanted}
-        if train_split is not None and options.get("threshold") is None:
-            options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
-            if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
-                raise ValueError(
-                    f"thresholds must come from text other than the test text: of {', '.join(same)}, split {split!r} "
-                    f"and train split {train_split!r} are the same; choose another, or take threshold='tune'."
-                )
-            if train_split != "training":
-                options["train_split"] = train_split
-        return cls(test, split=split, **options)
-
-    @classmethod
-    def from_phrasebook(
-        cls,
-        spec: str = "phrasebook",
-        pairs: Iterable[str] | None = None,
-        *,
-        split: str = "test",
-        train_split: str = "dev",
-        **options: Any,
-    ) -> BuccEvaluator:
-        """Evaluator over generated text, see :func:`~st_xling.data.phrasebook.mining_phrases`.
-
-        Args:
-            spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
-            pairs: Language pairs such as ``"de-en"``; by default each language of the spec with English.
-            split: The part that is evaluated.
-            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
-            options: Passed to the constructor.
-        Raises:
-            ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
-        """
-        from st_xling.data.phrasebook import mining_phrases
-        from st_xling.data.spec import paired_languages, parse_spec
-
-        book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
-        if book.listed and pairs is not None:
-            raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; remove one.")
-        wanted = [f"{code}-en" for code in paired_languages(book)] if pairs is None else list(dict.fromkeys(pairs))
-        sizes = {**PHRASEBOOK, **book.options}
-
-        def corpora(part: str) -> Corpora:
-            texts = {pair: mining_phrases(*_codes(pair), split=part, **sizes) for pair in wanted}
-            return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
-
         if options.get("threshold") is None:
-            if train_split == split:
+            if split == train_split:
                 raise ValueError(
-                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
+                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
+                    "choose another split, or threshold='tune'."
                 )
-            options["train"] = corpora(train_split)
-        options.setdefault("data_name", "phrasebook-{size}x{gold}-seed{seed}".format(**sizes))
-        return cls(corpora(split), train_split=train_split, split=split, **options)
+            options["train"] = {pair: read(pair, train_split) for pair in wanted}
+        return cls({pair: read(pair, split) for pair in wanted}, split=split, **options)
 
     @property
     def threshold_source(self) -> str:
@@ -283,9 +243,7 @@ def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None
     return {pair: _indexed(corpora[pair], f"{name}, {pair}") for pair in (like or corpora)}
 
 
-def _indexed(
-    corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]], name: str
-) -> IndexedCorpus:
+def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
     if isinstance(corpus, tuple):
         source, target, gold = corpus
         pairs = [(int(first), int(second)) for first, second in gold]
@@ -303,11 +261,10 @@ def _indexed(
     return IndexedCorpus(list(source), list(target), pairs)
 
 
-def _codes(pair: str) -> tuple[str, str]:
-    source, target = pair_languages(pair)
-    if source is None or target is None:
-        raise ValueError(f"expected language pairs such as de-en: got {pair!r}.")
-    return source, target
+def _phrases(pair: str, split: str, *, sizes: Mapping[str, int]) -> Texts:
+    source, _, target = pair.partition("-")
+    texts = mining_phrases(source, target, split=split, **sizes)
+    return texts.source, texts.target, texts.gold
 
 
 def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -> dict[str, PublishedThreshold]:

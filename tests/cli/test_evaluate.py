@@ -66,7 +66,7 @@ def precision(model: Any, folder: Path) -> tuple[str, str, Any]:
 
 
 def bucc(model: Any, folder: Path) -> tuple[str, str, Any]:
-    evaluator = BuccEvaluator.from_folder(folder, ["de-en", "vi-en"])
+    evaluator = BuccEvaluator.from_spec(folder, ["de-en", "vi-en"])
     result = evaluator.evaluate(model)
     return result.table("pair"), result.signature, result.metrics
 
