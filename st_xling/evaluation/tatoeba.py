@@ -26,7 +26,44 @@ if TYPE_CHECKING:
 DIRECTIONS = ("source_to_target", "target_to_source", "mean")
 
 
-class TatoebaEvaluator(SignedEvaluator):
+class _PairsEvaluator(SignedEvaluator):
+    """An evaluator of aligned texts.
+
+    Attributes:
+        pairs: Language or pair of languages → both sides.
+        repeats: The same → sentences that repeat an earlier one of their side, which no search can find.
+    """
+
+    def __init__(self, pairs: Pairs, primary: str, **options: Any) -> None:
+        super().__init__(primary, **options)
+        self.pairs = aligned_pairs(pairs)
+        self.repeats = count_repeats(self.pairs, self.data_name)
+
+    def sign_pairs(self, **parts: Any) -> str:
+        repeats = sum(self.repeats.values()) or None
+        data = f"{self.data_name}@{sha8(self.pairs)}"
+        return self.sign(self.task, **parts, direction="both", ties="index", repeats=repeats, data=data)
+
+    def matched(
+        self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], directions: Sequence[str]
+    ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
+        """Return the nearest sentences of each language, both ways; and the metrics that both evaluators have."""
+        found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
+        metrics: dict[str, float] = {}
+        for name, sides in vectors.items():
+            try:
+                found[name] = nearest_both_ways(*sides)
+            except ValueError as error:
+                raise ValueError(f"{name}: {error}") from error
+            metrics |= {f"{name}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(directions, found[name])}
+        return found, metrics | {f"{name}_repeats": count for name, count in self.repeats.items()}
+
+    def row(self, name: str, values: Sequence[float]) -> Row:
+        counts = {"repeats": self.repeats[name]} if name in self.repeats else {}
+        return Row(name, [*values], arguments=counts)
+
+
+class TatoebaEvaluator(_PairsEvaluator):
     """Translation retrieval accuracy (P@1) per language, in both directions, with macro averages.
 
     A hit is sentence ``i`` retrieving sentence ``i`` by cosine among all sentences of its language pair; equal cosines
@@ -58,10 +95,7 @@ class TatoebaEvaluator(SignedEvaluator):
     task = "tatoeba"
 
     def __init__(self, pairs: Pairs, **options: Any) -> None:
-        super().__init__("mean_accuracy", **options)
-        self.pairs = aligned_pairs(pairs)
-        #: Language → sentences that repeat an earlier one, which no search can find.
-        self.repeats = count_repeats(self.pairs, self.data_name)
+        super().__init__(pairs, "mean_accuracy", **options)
         self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}
 
     @property
@@ -73,33 +107,19 @@ class TatoebaEvaluator(SignedEvaluator):
     def signature(self) -> str:
         """All that a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
         group = next((name for name, members in TATOEBA_GROUPS.items() if members == self.languages), None)
-        data = f"{self.data_name}@{sha8(self.pairs)}"
-        return self.sign(
-            "tatoeba",
-            languages=group or self.languages,
-            direction="both",
-            ties="index",
-            repeats=sum(self.repeats.values()) or None,
-            data=data,
-        )
+        return self.sign_pairs(languages=group or self.languages)
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, retrieve both ways and average."""
-        vectors = iter(self.encode_columns(model, *english_columns(self.pairs)))
-        accuracies: dict[str, list[float]] = {}
-        metrics: dict[str, float] = {}
-        rows: list[Row] = []
-        for language in self.pairs:
-            try:
-                found = nearest_both_ways(next(vectors), next(vectors))
-            except ValueError as error:
-                raise ValueError(f"{language}-eng (queries: {language}, corpus: eng): {error}") from error
-            to_en, from_en = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in found]
-            metrics |= {f"{language}_to_en_accuracy": to_en, f"{language}_from_en_accuracy": from_en}
-            metrics |= {f"{language}_{way}_en_weighted_f1": weighted_f1(own) for way, own in zip(("to", "from"), found)}
-            repeats = {"repeats": self.repeats[language]} if language in self.repeats else {}
-            metrics |= {f"{language}_{key}": count for key, count in repeats.items()}
-            rows.append(Row(language, [to_en, from_en, (to_en + from_en) / 2], arguments=repeats))
+        vectors = self.encode_columns(model, *english_columns(self.pairs))
+        both = dict(zip(self.pairs, zip(vectors[::2], vectors[1::2])))
+        found, metrics = self.matched(both, ("to_en", "from_en"))
+        accuracies = {
+            language: [float(np.mean(own == np.arange(len(own)))) for own in ways] for language, ways in found.items()
+        }
+        for language, ways in accuracies.items():
+            metrics |= {f"{language}_{way}_en_accuracy": value for way, value in zip(("to", "from"), ways)}
+        rows = [self.row(language, [*ways, sum(ways) / 2]) for language, ways in accuracies.items()]
         for group, members in {**self.groups, "": self.languages}.items():
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
@@ -109,7 +129,7 @@ class TatoebaEvaluator(SignedEvaluator):
         return Measured(metrics, [*columns, Column("mean")], rows)
 
 
-class PrecisionEvaluator(SignedEvaluator):
+class PrecisionEvaluator(_PairsEvaluator):
     """P@N: the share of translations among the N nearest sentences by cosine, both ways, with macro averages.
 
     Args:
@@ -140,21 +160,14 @@ class PrecisionEvaluator(SignedEvaluator):
             raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
         self.at = tuple(at)
         self.primary_measure = f"mean_p@{self.at[0]}"
-        super().__init__(self.primary_measure, **options)
-        self.pairs = aligned_pairs(pairs)
-        #: Pair → sentences that repeat an earlier one of their side.
-        self.repeats = count_repeats(self.pairs, self.data_name)
+        super().__init__(pairs, self.primary_measure, **options)
         #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
     @property
     def signature(self) -> str:
         """All that a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
-        data = f"{self.data_name}@{sha8(self.pairs)}"
-        repeats = sum(self.repeats.values()) or None
-        return self.sign(
-            "precision", at=self.at, pairs=self.pairs, direction="both", ties="index", repeats=repeats, data=data
-        )
+        return self.sign_pairs(at=self.at, pairs=self.pairs)
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
         """Source and target texts of each pair, and their languages."""
@@ -174,16 +187,9 @@ class PrecisionEvaluator(SignedEvaluator):
         Args:
             vectors: For each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
         """
-        values: dict[str, list[float]] = {}  # pair → for each N, to the target and back
-        metrics: dict[str, float] = {}
-        for pair in self.pairs:
-            try:
-                both = precision_at(*vectors[pair], at=self.at)
-                found = nearest_both_ways(*vectors[pair])
-            except ValueError as error:
-                raise ValueError(f"{pair}: {error}") from error
-            values[pair] = [way[n] for n in self.at for way in both]
-            metrics |= {f"{pair}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(DIRECTIONS, found)}
+        _, metrics = self.matched(vectors, DIRECTIONS[:2])
+        ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
+        values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}
         means = [sum(column) / len(column) for column in zip(*values.values())]
         for stem, own in {**{f"{pair}_": own for pair, own in values.items()}, "": means}.items():
             for n, forward, backward in zip(self.at, own[::2], own[1::2]):
@@ -192,9 +198,7 @@ class PrecisionEvaluator(SignedEvaluator):
         columns = [
             Column(f"P@{n} {arrow}", f"precision_at_{n}", picture=n == self.at[0]) for n in self.at for arrow in "→←"
         ]
-        metrics |= {f"{pair}_repeats": count for pair, count in self.repeats.items()}
-        counts = {pair: {"repeats": count} for pair, count in self.repeats.items()}
-        rows = [Row(pair, [*own], arguments=counts.get(pair, {})) for pair, own in values.items()]
+        rows = [self.row(pair, own) for pair, own in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
         return Measured(metrics, columns, rows)

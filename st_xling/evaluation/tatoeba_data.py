@@ -148,13 +148,11 @@ def load_english_pairs(
 
     given = [str(spec) for spec in specs]
     wanted = None if languages is None else resolve_languages(languages)
-    # One folder: its own reader picks the languages, and names those it lacks.
-    if len(given) == 1 and _is_tatoeba(given[0]):
-        return _read_tatoeba(given[0], wanted), "tatoeba"
     pairs: dict[str, tuple[list[str], list[str]]] = {}
     for spec in given:
         if _is_tatoeba(spec):
-            more = _read_tatoeba(spec, None)
+            # One folder: its own reader picks the languages, and names those it lacks.
+            more = _read_tatoeba(spec, wanted if len(given) == 1 else None)
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
             more = dict(_with_english(name, rows) for name, rows in read.items())
@@ -167,11 +165,10 @@ def load_english_pairs(
         if absent := [code for code in wanted if code not in map(canonical_language, pairs)]:
             raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
         pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
-    files = [Path(split_spec(spec).location).name for spec in given]
-    name = phrasebook_name(given, split="test") or "+".join(files)
     if all(map(_is_tatoeba, given)):
-        name = "tatoeba"
-    return pairs, name
+        return pairs, "tatoeba"
+    files = [Path(split_spec(spec).location).name for spec in given]
+    return pairs, phrasebook_name(given, split="test") or "+".join(files)
 
 
 def _is_tatoeba(spec: str) -> bool:
