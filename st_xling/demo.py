@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
-    import numpy as np
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
+    from st_xling.evaluation.measures import MiningScores
     from st_xling.evaluation.results import EvaluationResult
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
@@ -111,8 +113,8 @@ def _mining_result(mining: dict[str, Any]) -> EvaluationResult:
 
     means = {key: mining[key] for key in ("precision", "recall", "f1")}
     values = {f"{code}-en": {**own, "threshold": mining["threshold"]} for code, own in mining["languages"].items()}
-    flat = {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
-    metrics = {**{f"mining_{key}": value for key, value in means.items()}, **flat}
+    metrics = {f"mining_{key}": value for key, value in means.items()}
+    metrics |= {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
     return EvaluationResult(metrics, *mining_rows(values, means, "dev"), mining["signature"])
 
 
@@ -140,29 +142,27 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
         ``threshold`` and, over all languages together, ``precision``, ``recall`` and ``f1`` on the test text; the same
         for each language; counts and signature.
     """
-    from st_xling.mining import best_threshold, precision_recall_f1
+    from st_xling.evaluation import BuccEvaluator
+    from st_xling.evaluation.measures import EvaluatedPairs
 
-    dev = [_mine(model, language, "dev", size, seed) for language in LANGUAGES]
-    threshold = best_threshold(
-        [score for scores, _ in dev for score in scores],
-        [hit for _, hits in dev for hit in hits],
-        size.gold * len(LANGUAGES),
-    ).threshold
-    languages, correct_pairs, mined_pairs = {}, 0, 0
-    for language in LANGUAGES:
-        scores, hits = _mine(model, language, "test", size, seed)
-        selected = scores >= threshold
-        right, mined = int((selected & hits).sum()), int(selected.sum())
-        correct_pairs, mined_pairs = correct_pairs + right, mined_pairs + mined
-        languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(right, mined, size.gold)))
-    gold = size.gold * len(LANGUAGES)
+    spec = f"phrasebook:{','.join(LANGUAGES)}?size={size.mining}&gold={size.gold}&seed={seed}"
+    evaluator = BuccEvaluator.from_spec(spec)
+
+    def joined(parts: Iterable[EvaluatedPairs]) -> EvaluatedPairs:
+        scores, is_correct, n_gold = zip(*((part.scores, part.is_correct, part.n_gold) for part in parts))
+        return EvaluatedPairs(np.concatenate(scores), np.concatenate(is_correct), sum(n_gold))
+
+    test = evaluator.mined(model, evaluator.corpora)
+    threshold = joined(evaluator.mined(model, evaluator.train or {}).values()).best().threshold
+    every = joined(test.values()).at(threshold, "dev")
+    measured = {pair.partition("-")[0]: pairs.at(threshold, "dev") for pair, pairs in test.items()}
     return {
-        **dict(zip(("precision", "recall", "f1"), precision_recall_f1(correct_pairs, mined_pairs, gold))),
+        **_rates(every),
         "threshold": threshold,
-        "languages": languages,
-        "correct": correct_pairs,
-        "mined": mined_pairs,
-        "gold": gold,
+        "languages": {language: _rates(own) for language, own in measured.items()},
+        "correct": every.n_correct,
+        "mined": every.n_mined,
+        "gold": every.n_gold,
         "signature": sign(
             "mining",
             margin="ratio",
@@ -175,19 +175,8 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
     }
 
 
-def _mine(
-    model: SentenceTransformer, language: str, split: str, size: DemoSize, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    import numpy as np
-
-    from st_xling.data.phrasebook import mining_phrases
-    from st_xling.mining import mine
-
-    text = mining_phrases(language, "en", split=split, size=size.mining, gold=size.gold, seed=seed)
-    pairs = mine(model.encode(text.source), model.encode(text.target), k=4, margin="ratio", retrieval="max")
-    gold = set(text.gold)
-    hits = [pair in gold for pair in zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())]
-    return np.asarray(pairs.scores), np.asarray(hits, dtype=bool)
+def _rates(scores: MiningScores) -> dict[str, float]:
+    return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
 
 
 def _by_language(result: EvaluationResult) -> dict[str, dict[str, float | None]]:

@@ -192,21 +192,23 @@ class BuccEvaluator(SignedEvaluator):
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The scores of each language pair, without storing them anywhere."""
-        mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
+        mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
-        train = None
-        if self.train is not None:
-            train = [self._mine(model, corpus, pair, f"{pair} (train)") for pair, corpus in self.train.items()]
+        train = None if self.train is None else [*self.mined(model, self.train).values()]
         thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
         return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
 
-    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> EvaluatedPairs:
-        source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
-        try:
-            pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-        return EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+    def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
+        """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""
+        found = {}
+        for pair, corpus in corpora.items():
+            source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
+            try:
+                pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
+            except ValueError as error:
+                raise ValueError(f"{pair}: {error}") from error
+            found[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+        return found
 
 
 def mining_rows(
