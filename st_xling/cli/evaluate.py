@@ -26,7 +26,6 @@ from st_xling.cli.model_options import (
 )
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import (
-    check_folder,
     check_keep,
     keep_results,
     keep_thresholds,
@@ -94,12 +93,12 @@ def tatoeba(
     The phrasebook needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+    from st_xling.evaluation.tatoeba_data import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
     evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=options.batch_size, show_progress_bar=True)
-    encoder = centered(encoder, options, *english_columns(evaluator.pairs))
+    encoder = centered(encoder, options, [*evaluator.pairs, "eng"])
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
 
@@ -134,7 +133,7 @@ def precision(
     name = phrasebook_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, *evaluator.columns())
+    encoder = centered(encoder, options, evaluator.columns()[1])
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))
 
@@ -171,11 +170,12 @@ def bucc(
     """
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
+    from st_xling.utils.languages import pair_languages
 
     encoder, options = load_evaluated(context, model, publishes=True)
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, *evaluator.columns())
+    encoder = centered(encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)])
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
@@ -234,11 +234,11 @@ def xsim(
     The phrasebook needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import xsim_by_language
-    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+    from st_xling.evaluation.tatoeba_data import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    encoder = centered(encoder, options, *english_columns(pairs))
+    encoder = centered(encoder, options, [*pairs, "eng"])
     settings = given(k=k, margin=margin, seed=seed, batch_size=options.batch_size)
     result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **settings)
     _report(context, "xsim", result, result.table())
@@ -373,7 +373,7 @@ def retrieval(
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if encoder is not None:
-        encoder = centered(encoder, options, None, evaluator.languages)
+        encoder = centered(encoder, options, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
     if bm25 or encoder is None:
         reports["BM25"] = evaluator.bm25_report()
@@ -416,7 +416,6 @@ def compare(
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     seed: int | None = opts.SEED,
     batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = flag("--keep", "Also save the results with the models, which must be folders."),
 ) -> None:
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
@@ -437,9 +436,6 @@ def compare(
     from st_xling.evaluation.compare import compare_models, load_comparison_data, parse_models
 
     specs = parse_models(models, **options_of(context, EncoderOptions).given())
-    if keep:
-        for each in specs:
-            check_folder(Path(str(each.model)), "--keep")
     items = load_comparison_data(data or [], languages, seed=seed or 0)
     settings = given(tasks=tasks, samples=samples, batch_size=batch_size)
     with resumable(out is not None):
@@ -447,9 +443,7 @@ def compare(
     print(report.table())
     if out is not None:
         print(f"page: {Path(out) / 'compare.html'}", file=sys.stderr)
-    write_results(context, {"compare": report.as_dict(), "signature": report.signature})
-    for each in report.content["models"] if keep else ():
-        keep_results(context, "compare", report.result(each["name"]), Path(each["model"]))
+    write_results(context, {"compare": report.content, "signature": report.signature})
 
 
 @app.command("transfer", cls=Command)
@@ -477,17 +471,11 @@ def transfer(
     schedule: Literal["constant", "linear", "cosine"] | None = paper_option(
         "--schedule", "How the learning rate falls."
     ),
-    warmup: float | None = paper_option(
-        "--warmup", "Share of the steps in which the learning rate rises (default: 0)."
-    ),
     max_length: int | None = paper_option(
         "--max-length", "Tokens of a pair or sentence (default: 128, if the encoder has them)."
     ),
-    save_steps: int | None = paper_option("--save-steps", "Steps between checkpoints (default: ten of them)."),
     seed: int | None = paper_option("--seed", "Seed of the head, dropout and the order of rows (default: 0)."),
     keep: bool = opts.KEEP,
-    revision: str | None = model_opts.REVISION,
-    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos.
 
@@ -513,12 +501,12 @@ def transfer(
     if keep:
         check_keep(Path(model))
     RunFolder(out, resume=resume, overwrite=overwrite, start=model, inputs=[train, test]).check()
-    loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
+    loaded = load_encoder(model, device="cpu")
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
         fine_tuning(task, like),
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
-        **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
+        **given(schedule=schedule, max_length=max_length, seed=seed),
     )
     data = load_transfer_data(task, train, test, hold_out=hold_out, fused=fused)
     for side, parts in (("train", data.train), ("test", data.test)):

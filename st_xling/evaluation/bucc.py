@@ -176,13 +176,6 @@ class BuccEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{sha8(content)}",
         )
 
-    def columns(self) -> tuple[list[list[str]], list[str | None]]:
-        """Both corpora of each language pair that is evaluated."""
-        return (
-            [side for corpus in self.corpora.values() for side in (corpus.source, corpus.target)],
-            [language for pair in self.corpora for language in pair_languages(pair)],
-        )
-
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, mine, choose thresholds and compare with the gold."""
         values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in self.scores(model).items()}

@@ -28,7 +28,7 @@ class ComparisonData:
         mining: Language pair → the corpora that are evaluated, and those that give the threshold.
         pool: Sets whose passages are searched as one.
         name: Name of the data, for signatures.
-        missing: ``(part, what is missing, why)``.
+        missing: What cannot be compared, and why.
         seed: Seed of samples and of generated text.
     """
 
@@ -36,7 +36,7 @@ class ComparisonData:
     mining: Mapping[str, tuple[BuccCorpus, BuccCorpus]] = field(default_factory=dict)
     pool: Sequence[RetrievalSet] = ()
     name: str = "data"
-    missing: Sequence[tuple[str, str, str]] = ()
+    missing: Sequence[str] = ()
     seed: int = 0
 
     @cached_property
@@ -90,7 +90,7 @@ def load_comparison_data(
     pair_specs: list[str] = []
     pool_specs: list[str] = []
     mining: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
-    missing: list[tuple[str, str, str]] = []
+    missing: list[str] = []
     for spec in listed:
         path = home_path(spec)
         corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
@@ -121,7 +121,7 @@ def load_comparison_data(
             if canonical_language(part.language) in wanted
         ]
     if len(pool) == 1:
-        missing.append(("pool", "the mixed pool", f"passages of {pool[0].language} alone; it takes two languages"))
+        missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
         pool = []
     if not (pairs_read or mining or pool):
         raise ValueError(
@@ -171,14 +171,14 @@ def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, 
     return f"phrasebook:{','.join(codes)}?size={size}&seed={seed}", passages, mining
 
 
-def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
+def _corpora(folder: Path, missing: list[str]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
     """Read the test and training split of each pair, in BUCC's layout."""
     corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
     for pair, test in find_bucc(folder).items():
         try:
             corpora[pair] = (read_bucc(test), read_bucc(test.with_name(f"{pair}.training")))
         except FileNotFoundError:
-            missing.append(("mining", f"mining {pair}", "no training split, which gives the threshold"))
+            missing.append(f"mining {pair}: no training split, which gives the threshold")
     return corpora
 
 

@@ -69,6 +69,11 @@ class Cell:
     def __len__(self) -> int:
         return len(np.asarray(next(iter(self.columns.values()))))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, for JSON."""
+        columns = {name: np.asarray(values, np.float64).tolist() for name, values in self.columns.items()}
+        return {"items": self.items, "columns": columns}
+
 
 def compare_values(
     measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000

@@ -13,7 +13,6 @@ import numpy as np
 from st_xling.data import hard_translations
 from st_xling.data.pairs import Sample
 from st_xling.data.test_sets import BuccCorpus
-from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
 from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
@@ -26,6 +25,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
+from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.utils.cosines import translation_ranks
 from st_xling.utils.languages import canonical_language, pair_languages
 from st_xling.utils.signature import sha8
@@ -61,13 +61,11 @@ class Session:
     batch_size: int | None = None
     show_progress_bar: bool = False
 
-    @cached_property
-    def encoder(self) -> SignedEvaluator:
-        return SignedEvaluator("", name="compare", batch_size=self.batch_size, show_progress_bar=self.show_progress_bar)
-
     def embed(self, columns: Sequence[Sequence[str]], languages: Sequence[str | None]) -> list[np.ndarray]:
         """Embed each column. *Shape:* ``(texts, dim)`` each"""
-        return self.encoder.encode_columns(self.model, columns, languages)
+        tasks, _ = language_tasks(self.model, languages)
+        options: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": self.show_progress_bar}
+        return encode_columns(self.model, columns, tasks=tasks, **options)
 
     @cached_property
     def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
