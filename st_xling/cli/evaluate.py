@@ -450,11 +450,17 @@ def transfer(
     schedule: Literal["constant", "linear", "cosine"] | None = paper_option(
         "--schedule", "How the learning rate falls."
     ),
+    warmup: float | None = paper_option(
+        "--warmup", "Share of the steps in which the learning rate rises (default: 0)."
+    ),
     max_length: int | None = paper_option(
         "--max-length", "Tokens of a pair or sentence (default: 128, if the encoder has them)."
     ),
+    save_steps: int | None = paper_option("--save-steps", "Steps between checkpoints (default: ten of them)."),
     seed: int | None = paper_option("--seed", "Seed of the head, dropout and the order of rows (default: 0)."),
     keep: bool = opts.KEEP,
+    revision: str | None = model_opts.REVISION,
+    trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE,
 ) -> None:
     """Fine-tune an encoder on English and evaluate it in every language: xnli, pawsx, pos.
 
@@ -480,12 +486,12 @@ def transfer(
     if keep:
         check_keep(Path(model))
     RunFolder(out, resume=resume, overwrite=overwrite, start=model, inputs=[train, test]).check()
-    loaded = load_encoder(model, device="cpu")
+    loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
         fine_tuning(task, like),
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
-        **given(schedule=schedule, max_length=max_length, seed=seed),
+        **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
     )
     data = load_transfer_data(task, train, test, hold_out=hold_out, fused=fused)
     for side, parts in (("train", data.train), ("test", data.test)):

@@ -43,13 +43,12 @@ class BuccMining(evaluate.Metric):
             them is applied. Instead of threshold.
         train_references: Their gold.
         language_pairs: Names of the rows, such as ["de-en", "fr-en"].
-        curve: Whether to add precision, recall and F1 at every distinct score.
     Returns:
         precision, recall, f1: fractions in [0, 1], averaged over the rows.
         n_mined, n_gold, n_correct: counts, summed over the rows.
         thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
         threshold_source: "given", "train", "tuned on this gold" or "none".
-        rows: the same for each row, with language_pair and, if asked for, curve.
+        rows: the same for each row, with language_pair.
         signature: what the results depend on.
     Examples:
         >>> bucc_mining = evaluate.load("bucc_mining")
@@ -87,7 +86,6 @@ class BuccMining(evaluate.Metric):
         train_predictions=None,
         train_references=None,
         language_pairs=None,
-        curve=False,
     ):
         train_predictions = _plain(train_predictions, "train_predictions")
         train_references = _plain(train_references, "train_references")
@@ -107,8 +105,6 @@ class BuccMining(evaluate.Metric):
         for name, pairs, limit in zip(names, compared, thresholds):
             row = {"language_pair": name, **vars(pairs.at(limit, source))}
             row["threshold"] = None if source == "none" else limit
-            if curve:
-                row["curve"] = [vars(point) for point in pairs.curve()]
             rows.append(row)
         data = f"gold@{sha8([sorted(pairs) for pairs in gold])}"
         return {
