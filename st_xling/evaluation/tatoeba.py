@@ -178,15 +178,11 @@ class PrecisionEvaluator(_PairsEvaluator):
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, match both ways and average."""
-        vectors = self.encode_columns(model, *self.columns())
-        return self.measure_vectors(dict(zip(self.pairs, zip(vectors[::2], vectors[1::2]))))
+        columns = self.encode_columns(model, *self.columns())
+        return self.measure_vectors(dict(zip(self.pairs, zip(columns[::2], columns[1::2]))))
 
     def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
-        """Match vectors that are computed already.
-
-        Args:
-            vectors: For each of ``pairs``, source and target. *Shape of each:* ``(pairs, dim)``
-        """
+        """Match the vectors of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``"""
         _, metrics = self.matched(vectors, DIRECTIONS[:2])
         ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
         values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}

@@ -114,18 +114,23 @@ def test_table_and_rows():
 CHINESE = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
 
 
+def vectors(sides):
+    return {text: vector for texts, own in zip(CHINESE["zh-vi"], sides) for text, vector in zip(texts, own)}
+
+
 def test_faults_of_pairs() -> None:
     with pytest.raises(ValueError, match="1 or more: got \\(\\)"):
         PrecisionEvaluator(CHINESE, at=())
     with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
-        PrecisionEvaluator(CHINESE).measure_vectors({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
+        PrecisionEvaluator(CHINESE)(TableModel(vectors([np.diag([1.0, 0, 1]), np.eye(3)])))
 
 
-def test_judged_vectors_by_hand() -> None:
+def test_figures_by_hand() -> None:
     """Source 0 and 1 are swapped, 2 is right: P@1 is 1/3 both ways, P@2 is 1."""
     source = np.array([[0.5, 1, 0], [1, 0.5, 0], [0, 0, 1]])
-    evaluator = PrecisionEvaluator({**CHINESE, "zh-en": CHINESE["zh-vi"]}, at=(1, 2))
-    metrics = evaluator.measure_vectors({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))}).metrics
+    evaluator = PrecisionEvaluator({**CHINESE, "zh-en": (ENGLISH[:3], CHINESE["zh-vi"][1])}, at=(1, 2), name="")
+    table = vectors([source, np.eye(3)]) | dict(zip(ENGLISH, np.eye(3)))
+    metrics = evaluator(TableModel(table))
     assert metrics["zh-vi_source_to_target_p@1"] == metrics["zh-vi_mean_p@1"] == pytest.approx(1 / 3)
     assert metrics["zh-vi_mean_p@2"] == 1.0
     assert metrics["mean_p@1"] == metrics["target_to_source_p@1"] == pytest.approx(2 / 3)
