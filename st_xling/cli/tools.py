@@ -171,8 +171,8 @@ def postprocess(
       st-xling postprocess my-encoder --data de-en=pairs.tsv --center language --out centered
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
-    from st_xling.evaluation.postprocessing import postprocess as fit_steps
-    from st_xling.evaluation.postprocessing import postprocess_table
+    from st_xling.evaluation import postprocess as fit_steps
+    from st_xling.evaluation import postprocess_table
 
     content = fit_steps(
         model,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from st_xling.evaluation.measures import reciprocal_rank as reciprocal_rank
     from st_xling.evaluation.measures import relevant_ranks as relevant_ranks
     from st_xling.evaluation.postprocessing import postprocess as postprocess
+    from st_xling.evaluation.postprocessing import postprocess_table as postprocess_table
     from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator
     from st_xling.evaluation.results import EvaluationResult as EvaluationResult
     from st_xling.evaluation.results import SavedResults as SavedResults

@@ -81,11 +81,9 @@ def load_comparison_data(
         languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages` takes them; all by default.
         seed: Seed of samples and of generated text.
     Raises:
-        ValueError: No data, a spec of another form, a language pair twice, a negative seed; as the readers.
+        ValueError: No data, a spec of another form, a language pair twice; as the readers.
         FileNotFoundError: Nothing is at a path.
     """
-    if seed < 0:
-        raise ValueError(f"seed must be a whole number of 0 or more: got {seed}.")
     listed = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []

@@ -55,16 +55,13 @@ class ModelSpec:
 
     Attributes:
         name: Name in tables.
-        model: Hub id, folder, or a loaded model.
+        model: Hub id or folder.
         options: Options of :func:`~st_xling.models.load_encoder`.
     """
 
     name: str
-    model: str | SentenceTransformer
+    model: str
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def load(self) -> SentenceTransformer:
-        return load_encoder(self.model, **self.options) if isinstance(self.model, str) else self.model
 
 
 def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
@@ -130,7 +127,7 @@ def compare_models(
     folder = None if out is None else Path(out)
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
-    loaded = {each.name: each.load() for each in models}
+    loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
     facts = [_describe(each, loaded[each.name]) for each in models]
     cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
     if "speed" in chosen:
@@ -150,7 +147,7 @@ def compare_models(
 def _describe(spec: ModelSpec, model: SentenceTransformer) -> dict[str, Any]:
     return {
         "name": spec.name,
-        "model": spec.model if isinstance(spec.model, str) else spec.name,
+        "model": spec.model,
         "sha8": model_fingerprint(model)[:8],
         "options": model_options(model),
         "search": model_options(model, retrieval=True),
