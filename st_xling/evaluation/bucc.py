@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -100,12 +100,12 @@ class BuccEvaluator(SignedEvaluator):
     ) -> None:
         super().__init__("f1", **options)
         self.corpora = indexed_corpora(corpora, "corpora")
-        self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
+        self.train = None if train is None else indexed_corpora(train, "train")
         self.threshold = threshold
-        if (train is None) == (threshold is None) or (isinstance(threshold, str) and threshold != "tune"):
+        if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
             raise ValueError(
-                f"expected either train corpora or a threshold, a number or 'tune': got "
-                f"{'train' if train is not None else 'no train'} and threshold={threshold!r}."
+                f"expected either train corpora of the same language pairs, or a threshold: got corpora of "
+                f"{', '.join(corpora) or 'none'}, train of {', '.join(train or ()) or 'none'}, threshold={threshold!r}."
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
@@ -187,7 +187,10 @@ class BuccEvaluator(SignedEvaluator):
         """The scores of each language pair, without storing them anywhere."""
         mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
-        train = None if self.train is None else [*self.mined(model, self.train).values()]
+        train = None
+        if self.train is not None:
+            scored = self.mined(model, self.train)
+            train = [scored[pair] for pair in mined]
         thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
         return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
 
@@ -230,12 +233,9 @@ def mining_rows(
     return columns, rows
 
 
-def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
-    """Return corpora by language pair, in the order given, or in that of ``like``."""
-    if not corpora or set(like or corpora) != set(corpora):
-        wanted = ", ".join(like or ()) or "at least one, such as {'de-en': (german, english, [(0, 3)])}"
-        raise ValueError(f"{name} must hold language pairs: expected {wanted}, got {', '.join(corpora) or 'none'}.")
-    return {pair: _indexed(corpora[pair], f"{name}, {pair}") for pair in (like or corpora)}
+def indexed_corpora(corpora: Corpora, name: str) -> dict[str, IndexedCorpus]:
+    """Return corpora by language pair, with gold pairs of rows."""
+    return {pair: _indexed(corpus, f"{name}, {pair}") for pair, corpus in corpora.items()}
 
 
 def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
@@ -244,9 +244,8 @@ def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
         pairs = [(int(first), int(second)) for first, second in gold]
     else:
         source, target = corpus.source, corpus.target
-        source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
-        target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
-        pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold or ()]
+        rows = [{own: row for row, own in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
+        pairs = [(rows[0][first], rows[1][second]) for first, second in corpus.gold or ()]
     are_rows = all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs)
     if not pairs or not are_rows or len({*pairs}) < len(pairs):
         raise ValueError(
