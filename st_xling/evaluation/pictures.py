@@ -120,8 +120,21 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
         folder: Of the model.
         evaluations: Titles, with the results.
     """
-    drawn = {"accuracy_by_language.png": _bars(evaluations), "score_histogram.png": _histograms(evaluations)}
-    for name, panels in drawn.items():
+    bars: Panels = []
+    histograms: Panels = []
+    for title, result in evaluations:
+        rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
+        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
+        if rows and columns:
+            row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
+            bars.append((1.0 + row_inches * len(rows), partial(_bars, title=title, rows=rows, columns=columns)))
+        thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
+        for pair, counts in (result.figures.get("histograms") or {}).items():
+            edges = np.linspace(counts["low"], counts["high"], len(counts["correct"]) + 1)
+            series = {"other candidate pairs": counts["wrong"], "translations": counts["correct"]}
+            panel = partial(_histogram, title=pair, edges=edges, series=series, threshold=thresholds.get(pair))
+            histograms.append((2.1, panel))
+    for name, panels in {"accuracy_by_language.png": bars, "score_histogram.png": histograms}.items():
         if panels:
             _save_panels(panels, folder / PICTURES / name)
         else:
@@ -131,15 +144,8 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
 def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | None = None) -> None:
     """Draw a histogram of the scores of pairs, and the threshold that they passed."""
     values = np.array([score for score in scores if score is not None], dtype=float)
-    counts, edges = np.histogram(values[np.isfinite(values)], bins=40)
-
-    def panel(axes: Axes) -> None:
-        axes.stairs(counts, edges, fill=True, color=_BLUE)
-        if threshold is not None:
-            axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
-        axes.set_ylabel("pairs", fontsize=8)
-        _finish(axes, "Scores of the pairs", "score", legend=int(threshold is not None))
-
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=_BINS)
+    panel = partial(_histogram, title="Scores of the pairs", edges=edges, series={"pairs": counts}, threshold=threshold)
     _save_panels([(2.4, panel)], path)
 
 
@@ -147,27 +153,14 @@ Panels = list[tuple[float, Callable[["Axes"], None]]]
 """Height of each panel in inches, and what draws it."""
 
 
-def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
-    """Make a panel for each evaluation, with a bar for each language and measure."""
-    panels: Panels = []
-    for title, result in evaluations:
-        rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
-        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
-        if rows and columns:
-            row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
-            panel = partial(_bar_panel, title=title, rows=rows, columns=columns)
-            panels.append((1.0 + row_inches * len(rows), panel))
-    return panels
-
-
-def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+def _bars(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+    """Draw a bar for each language and measure."""
     places, thick = np.arange(len(rows)), 0.8 / len(columns)
     for number, (column, color) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
         values = [100 * (row.values[column] or 0.0) for row in rows]
         heights = places + (number - (len(columns) - 1) / 2) * thick
-        axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
-        for height, value in zip(heights, values):
-            axes.text(min(value, 100) + 0.8, height, f"{value:.1f}", va="center", fontsize=7, color="#333333")
+        drawn = axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
+        axes.bar_label(drawn, fmt="%.1f", padding=3, fontsize=7, color="#333333")
     axes.set_yticks(places, [_drawable(row.label) for row in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, 107)
@@ -176,29 +169,21 @@ def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, st
     _finish(axes, _drawable(f"{title}{only}"), "%", legend=len(columns) if len(columns) > 1 else 0)
 
 
-def _histograms(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
-    """Make a panel for each pair of languages, with the scores of candidate pairs and the threshold."""
-    panels: Panels = []
-    for _, result in evaluations:
-        thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
-        for pair, histogram in (result.figures.get("histograms") or {}).items():
-            panel = partial(_score_panel, pair=pair, histogram=histogram, threshold=thresholds.get(pair))
-            panels.append((2.1, panel))
-    return panels
-
-
-def _score_panel(axes: Axes, *, pair: str, histogram: dict, threshold: float | None) -> None:
-    correct, wrong = np.asarray(histogram["correct"]), np.asarray(histogram["wrong"])
-    edges = np.linspace(histogram["low"], histogram["high"], len(correct) + 1)
-    # On a logarithmic scale, since most candidates are no translations; side by side, since stacks would lie there.
-    axes.stairs(wrong, edges, fill=True, color=_ORANGE, alpha=0.55, label="other candidate pairs")
-    axes.stairs(correct, edges, color=_BLUE, linewidth=1.8, label="translations")
-    axes.set_yscale("log")
-    axes.set_ylim(0.7, 2 * max(2, correct.max(initial=1), wrong.max(initial=1)))
+def _histogram(
+    axes: Axes, *, title: str, edges: np.ndarray, series: Mapping[str, Any], threshold: float | None
+) -> None:
+    """Draw counts of pairs by score, and the threshold; the last series as a line over the one before it."""
+    for number, (name, counts) in enumerate(series.items(), 1):
+        fills = number < 2
+        style = {"fill": True, "color": _ORANGE, "alpha": 0.55} if fills else {"color": _BLUE, "linewidth": 1.8}
+        axes.stairs(counts, edges, label=name, **style)
+    if len(series) > 1:  # most candidates are no translations
+        axes.set_yscale("log")
+        axes.set_ylim(0.7, 2 * max(2, *map(max, series.values())))
     if threshold is not None:
         axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
     axes.set_ylabel("pairs", fontsize=8)
-    _finish(axes, _drawable(pair), "score", legend=3)
+    _finish(axes, _drawable(title), "score", legend=3)
 
 
 def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
@@ -208,8 +193,7 @@ def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
     axes.tick_params(labelsize=8)
     if legend:
         axes.legend(frameon=False, fontsize=8, ncols=legend, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0)
-    for edge in ("top", "right"):
-        axes.spines[edge].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _save_panels(panels: Panels, path: Path) -> None:
@@ -218,9 +202,9 @@ def _save_panels(panels: Panels, path: Path) -> None:
 
     heights = [height for height, _ in panels]
     figure = Figure(figsize=(6.8, sum(heights)), layout="constrained")
-    grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
-    for place, (_, panel) in enumerate(panels):
-        panel(figure.add_subplot(grid[place]))
+    grid = figure.subplots(len(panels), squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (_, panel) in zip(grid[:, 0], panels):
+        panel(axes)
     save_figure(figure, path, dpi=_RESULTS_DPI)
 
 
