@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from st_xling.data.pairs import sample_rows
 from st_xling.data.read import labeled_pairs
-from st_xling.data.spec import parse_spec, phrasebook_name, split_spec
+from st_xling.data.spec import phrasebook_name, split_spec
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes
 from st_xling.utils.text import home_path
 
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Pairs: TypeAlias = "Mapping[str, tuple[Sequence[str], Sequence[str]] | Dataset]"
-ENGLISH = ("en", "eng")
 
 _LASER112 = (
     "afr amh ang ara arq arz ast awa aze bel ben ber bos bre bul cat cbk ceb ces cha cmn cor csb cym dan deu dsb dtp "
@@ -66,8 +64,6 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     codes: dict[str, None] = {}
     for name in names:
         members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name),))
-        if name.lower() in ENGLISH:
-            raise ValueError(f"English is the other side of every pair: got {name!r}; remove it.")
         if not {*members} <= {*TATOEBA_GROUPS["laser112"]}:
             raise ValueError(
                 f"languages must be Tatoeba codes such as 'deu' or 'de', or groups ({', '.join(TATOEBA_GROUPS)}): "
@@ -130,8 +126,7 @@ def load_english_pairs(
     """Read test text.
 
     Args:
-        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or ``tatoeba``, which reads them from the Hub
-            (``?size=500&seed=0`` behind either: a seeded sample of each language's pairs), or what
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or ``tatoeba``, which reads them from the Hub, or what
             :func:`~st_xling.data.load_data_specs` takes, such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which
             the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
@@ -172,35 +167,21 @@ def load_english_pairs(
 
 
 def _is_tatoeba(spec: str) -> bool:
-    parts = split_spec(spec)
-    path = home_path(parts.location)
-    if parts.languages:
-        return False
-    return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else parts.location == "tatoeba"
+    path = home_path(spec)
+    return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else spec == "tatoeba"
 
 
 def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
-    """The test sets of a folder or of the Hub; ``?size=500&seed=0`` behind it: a sample of each language's pairs."""
+    """The test sets of a folder or of the Hub."""
     from st_xling.data import load_pairs, read_tatoeba
     from st_xling.data.test_sets import hub_languages
 
-    parsed = parse_spec(spec, {}, languages=0, forms="FOLDER or FOLDER?size=500&seed=0")
-    size, seed = parsed.sample
-    if parsed.path.is_dir():
-        sets = read_tatoeba(parsed.path, languages)
+    if home_path(spec).is_dir():
+        sets = read_tatoeba(home_path(spec), languages)
     else:
-        sets = {
-            code: load_pairs("tatoeba", source_language=code, target_language="eng")
-            for code in languages or hub_languages("tatoeba")
-        }
-    return {
-        code: _texts(sample_rows(rows, size, seed=seed, where=f"{parsed.location} ({code})"))
-        for code, rows in sets.items()
-    }
-
-
-def _texts(rows: Dataset) -> tuple[list[str], list[str]]:
-    return list(rows["source"]), list(rows["target"])
+        codes = languages or hub_languages("tatoeba")
+        sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
+    return {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
 
 
 def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:
@@ -214,5 +195,5 @@ def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[
             f"expected one language with English, named as in de-en=PATH: {name} is {shown}; other pairs are for "
             "st-xling evaluate precision."
         )
-    first, second = _texts(rows)
+    first, second = rows["source"][:], rows["target"][:]
     return (codes[1], (second, first)) if english[0] else (codes[0], (first, second))

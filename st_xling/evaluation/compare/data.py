@@ -10,7 +10,7 @@ from pathlib import Path
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
 from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc
-from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
+from st_xling.evaluation.tatoeba_data import count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path
@@ -132,7 +132,7 @@ def load_comparison_data(
 
 def _codes(pair: str) -> list[str]:
     """Return the languages of a pair, without English."""
-    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code not in ENGLISH]
+    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code != "eng"]
 
 
 def english_free(pair: str) -> str:
