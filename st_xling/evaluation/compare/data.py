@@ -81,7 +81,7 @@ def load_comparison_data(
         languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages` takes them; all by default.
         seed: Seed of samples and of generated text.
     Raises:
-        ValueError: No data, a spec of another form, a language pair twice; as the readers.
+        ValueError: No data, a spec of another form; as the readers.
         FileNotFoundError: Nothing is at a path.
     """
     listed = list(specs) or ["phrasebook"]
@@ -91,41 +91,33 @@ def load_comparison_data(
     missing: list[str] = []
     for spec in listed:
         path = home_path(spec)
-        corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
         if is_phrasebook(spec):
             pairs, passages, corpora = _phrasebook(spec)
             pair_specs.append(pairs)
             pool_specs += passages
+            mining |= corpora
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
-            corpora = _corpora(path, missing)
+            mining |= _corpora(path, missing)
         elif path.is_dir() and (files := _passage_files(path)):
             pool_specs += files
         else:
             (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
-        if twice := sorted(mining.keys() & corpora.keys()):
-            raise ValueError(f"expected each pair to mine once: got {', '.join(twice)} again in {spec!r}.")
-        mining |= corpora
     pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
     if languages is not None:
         wanted = {*resolve_languages(languages), "eng"}
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
         mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
-        pool = [
-            replace(
-                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
-            )
-            for part in pool
-            if canonical_language(part.language) in wanted
-        ]
+        pool = [part for part in pool if canonical_language(part.language) in wanted]
+        for place, part in enumerate(pool):
+            asked = {code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
+            pool[place] = replace(part, queries=asked)
     if len(pool) == 1:
         missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
         pool = []
     if not (pairs_read or mining or pool):
-        raise ValueError(
-            f"expected data to compare by: got none in {', '.join(listed)}"
-            f"{'' if languages is None else ' of ' + ', '.join(languages)}."
-        )
+        chosen = "" if languages is None else f" of {', '.join(languages)}"
+        raise ValueError(f"expected data to compare by: got none in {', '.join(listed)}{chosen}.")
     name = "+".join(dict.fromkeys(Path(split_spec(spec).location).name for spec in listed))
     return ComparisonData(pairs_read, mining, pool, name, missing, seed)
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
@@ -25,9 +25,6 @@ from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -128,7 +125,16 @@ def compare_models(
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
-    facts = [_describe(each, loaded[each.name]) for each in models]
+    facts = [
+        {
+            "name": each.name,
+            "model": each.model,
+            "sha8": model_fingerprint(loaded[each.name])[:8],
+            "options": model_options(loaded[each.name]),
+            "search": model_options(loaded[each.name], retrieval=True),
+        }
+        for each in models
+    ]
     cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
     if "speed" in chosen:
         cells["speed"] = measure_speed(loaded, data, batch_size=batch_size)
@@ -142,16 +148,6 @@ def compare_models(
         write_json(folder / "compare.json", report.content)
         write_atomic(folder / "compare.html", report.page().encode("utf-8"))
     return report
-
-
-def _describe(spec: ModelSpec, model: SentenceTransformer) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "model": spec.model,
-        "sha8": model_fingerprint(model)[:8],
-        "options": model_options(model),
-        "search": model_options(model, retrieval=True),
-    }
 
 
 def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any], folder: Path | None) -> Cells:
