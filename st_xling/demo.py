@@ -84,11 +84,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     picture.end(result.model, out)
     after, mining = evaluator.evaluate(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
-        "tatoeba": {
-            "before": _by_language(before),
-            "after": _by_language(after),
-            "signature": evaluator.signature,
-        },
+        "tatoeba": {**_by_language(before=before, after=after), "signature": evaluator.signature},
         "mining": mining,
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
@@ -179,11 +175,14 @@ def _rates(scores: MiningScores) -> dict[str, float]:
     return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
 
 
-def _by_language(result: EvaluationResult) -> dict[str, dict[str, float | None]]:
+def _by_language(**results: EvaluationResult) -> dict[str, Any]:
     from st_xling.evaluation.tatoeba_data import resolve_languages
 
-    values = {row.label: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows}
-    return {language: values[resolve_languages([language])[0]] for language in LANGUAGES}
+    codes = dict(zip(resolve_languages(LANGUAGES), LANGUAGES))
+    return {
+        when: {codes[row.label]: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows if not row.average}
+        for when, result in results.items()
+    }
 
 
 def demo_table(results: dict[str, Any]) -> str:
@@ -192,26 +191,18 @@ def demo_table(results: dict[str, Any]) -> str:
     columns = [(when, way) for when in ("before", "after") for way in ("to_en", "from_en")]
     head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
     rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
-    return "\n".join(
-        [
-            "Translation retrieval on unseen meanings, accuracy in % (P@1)",
-            format_table(head, rows),
-            tatoeba["signature"],
-            "",
-            f"Mining unseen text: {mining['mined']} pairs found, {mining['correct']} of {mining['gold']} translations",
-            f"precision {mining['precision']:.3f}  recall {mining['recall']:.3f}  F1 {mining['f1']:.3f}  "
-            f"(threshold {mining['threshold']:.4f}, chosen on the dev split)",
-            mining["signature"],
-        ]
-    )
+    return f"""Translation retrieval on unseen meanings, accuracy in % (P@1)
+{format_table(head, rows)}
+{tatoeba["signature"]}
+
+Mining unseen text: {mining["mined"]} pairs found, {mining["correct"]} of {mining["gold"]} translations
+precision {mining["precision"]:.3f}  recall {mining["recall"]:.3f}  F1 {mining["f1"]:.3f}  \
+(threshold {mining["threshold"]:.4f}, chosen on the dev split)
+{mining["signature"]}"""
 
 
 def usage_lines(out: str | Path, examples: Sequence[str]) -> str:
     """Three lines of Python that use the saved model with sentence-transformers alone."""
-    return "\n".join(
-        [
-            "from sentence_transformers import SentenceTransformer",
-            f"model = SentenceTransformer({str(out)!r})",
-            f"print(model.similarity(*model.encode({list(examples)!r})))",
-        ]
-    )
+    return f"""from sentence_transformers import SentenceTransformer
+model = SentenceTransformer({str(out)!r})
+print(model.similarity(*model.encode({list(examples)!r})))"""

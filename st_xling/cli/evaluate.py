@@ -53,11 +53,7 @@ tasks = typer.Typer(
 )
 app.add_typer(tasks, name="evaluate")
 
-ENGLISH_PAIRS = required(
-    "--data SPEC",
-    "Folder of tatoeba.{l3}-eng.{l3,eng} files, or xx-en=PATH; from the Hub tatoeba, xx-en=ntrex or xx-en=flores; or "
-    "phrasebook:… (its test split) (repeatable).",
-)
+ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
 LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
 QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).")
@@ -90,7 +86,8 @@ def tatoeba(
       st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
       st-xling evaluate tatoeba intfloat/multilingual-e5-small --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
 
-    The phrasebook needs no files; its test split is read unless ?split= names another.
+    Tatoeba's files are tatoeba.{l3}-eng.{l3,eng}; tatoeba, xx-en=ntrex and xx-en=flores are downloaded. The phrasebook
+    needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.tatoeba_data import load_english_pairs
@@ -107,9 +104,7 @@ def tatoeba(
 def precision(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    data: list[str] = required(
-        "--data SPEC", "xx-yy=PATH, Hub id, xx-yy=ntrex or xx-yy=flores, or phrasebook:… (its test split) (repeatable)."
-    ),
+    data: list[str] = required("--data SPEC", "xx-yy=PATH, Hub id, xx-yy=ntrex, or phrasebook:… (repeatable)."),
     at: list[str] | None = option("--at LIST", "Numbers of candidates (default: 1,5).", callback=whole_numbers),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
 ) -> None:
@@ -146,9 +141,7 @@ def bucc(
     pairs: list[str] | None = listed("--pairs LIST...", "Language pairs, such as de-en,fr-en (default: all)."),
     split: str | None = option("--split", "Split that is evaluated (default: test)."),
     threshold: Any = option(
-        "--threshold X",
-        "A number instead; or tune: the best one on the gold of the evaluated split itself.",
-        parser=number_or("tune"),
+        "--threshold X", "A number, or tune: the best one on the evaluated split itself.", parser=number_or("tune")
     ),
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
@@ -194,9 +187,7 @@ def xsim(
     languages: list[str] | None = LANGUAGES,
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
-    plus_plus: bool = flag(
-        "--plus-plus", "xsim++: also search among English sentences that differ in one place and mean something else."
-    ),
+    plus_plus: bool = flag("--plus-plus", "xsim++: also search among English sentences that differ in one place."),
     seed: int | None = option("--seed", "Random seed of these sentences (default: 0)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
 ) -> None:
@@ -384,11 +375,7 @@ def compare(
     models: list[str] = argument(
         "MODEL", "Hub ids or folders. Options of one model follow it: 'e5?prompt=query: &name=E5&layer=7'."
     ),
-    data: list[str] | None = option(
-        "--data SPEC",
-        "Folder of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; xx=DIR or xx=FILE.json, passages as of evaluate "
-        "retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
-    ),
+    data: list[str] | None = option("--data SPEC", "In a form below (default: the phrasebook's text) (repeatable)."),
     languages: list[str] | None = LANGUAGES,
     tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
     out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
@@ -409,8 +396,9 @@ def compare(
           --tasks tatoeba,xsim --json comparison.json
       st-xling compare my-encoder --data 'de-en=pairs.tsv?size=200' --data bucc2018
 
-    An item is a pair of sentences, a sentence to mine, or a question. Intervals are bootstrap intervals over items. Run
-    the same command again to resume from --out.
+    Data are folders of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; passages, xx=DIR or xx=FILE.json, as evaluate
+    retrieval takes them; or phrasebook:… An item is a pair of sentences, a sentence to mine, or a question. Intervals
+    are bootstrap intervals over items. Run the same command again to resume from --out.
     """
     from st_xling.evaluation.compare import compare_models, load_comparison_data, parse_models
 
