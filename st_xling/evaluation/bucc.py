@@ -99,8 +99,8 @@ class BuccEvaluator(SignedEvaluator):
         **options: Any,
     ) -> None:
         super().__init__("f1", **options)
-        self.corpora = indexed_corpora(corpora, "corpora")
-        self.train = None if train is None else indexed_corpora(train, "train")
+        self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
+        self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold
         if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
             raise ValueError(
@@ -231,11 +231,6 @@ def mining_rows(
     if len(rows) > 1:
         rows.append(Row("all", [means.get(key) for key in MEASURES], average=True))
     return columns, rows
-
-
-def indexed_corpora(corpora: Corpora, name: str) -> dict[str, IndexedCorpus]:
-    """Return corpora by language pair, with gold pairs of rows."""
-    return {pair: _indexed(corpus, f"{name}, {pair}") for pair, corpus in corpora.items()}
 
 
 def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:

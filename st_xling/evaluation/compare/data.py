@@ -6,14 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
-from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc
+from st_xling.data.test_sets import find_bucc
+from st_xling.evaluation.bucc import BuccEvaluator, IndexedCorpus
 from st_xling.evaluation.tatoeba_data import count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path
+
+#: Corpora of a language pair that are evaluated, and those that give the threshold.
+Corpora: TypeAlias = tuple[IndexedCorpus, IndexedCorpus]
 
 #: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
@@ -33,7 +38,7 @@ class ComparisonData:
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
-    mining: Mapping[str, tuple[BuccCorpus, BuccCorpus]] = field(default_factory=dict)
+    mining: Mapping[str, Corpora] = field(default_factory=dict)
     pool: Sequence[RetrievalSet] = ()
     name: str = "data"
     missing: Sequence[str] = ()
@@ -42,7 +47,11 @@ class ComparisonData:
     @cached_property
     def sha8(self) -> dict[str, str]:
         """Eight hex digits for each part, which change with any text of it."""
-        corpora = [[one.source, one.target, one.gold] for both in self.mining.values() for one in both]
+        corpora = [
+            [one.source, one.target, [(str(row), str(other)) for row, other in one.gold]]
+            for both in self.mining.values()
+            for one in both
+        ]
         return {
             "pairs": sha8(self.pairs),
             "mining": sha8([list(self.mining), corpora]),
@@ -87,7 +96,7 @@ def load_comparison_data(
     listed = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []
-    mining: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
+    mining: dict[str, Corpora] = {}
     missing: list[str] = []
     for spec in listed:
         path = home_path(spec)
@@ -97,7 +106,11 @@ def load_comparison_data(
             pool_specs += passages
             mining |= corpora
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
-            mining |= _corpora(path, missing)
+            for pair in find_bucc(path):
+                try:
+                    mining |= _corpora(path, [pair])
+                except FileNotFoundError:
+                    missing.append(f"mining {pair}: no training split, which gives the threshold")
         elif path.is_dir() and (files := _passage_files(path)):
             pool_specs += files
         else:
@@ -137,39 +150,27 @@ def english_free(pair: str) -> str:
     return "-".join(_codes(pair))
 
 
-def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, BuccCorpus]]]:
+def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, Corpora]]:
     """Return specs of pairs and passages, and corpora to mine; ``?size=`` counts pairs, and scales the others."""
-    from st_xling.data.phrasebook import mining_phrases
-
     book = parse_spec(spec, {})
     size, seed = book.options.get("size", PHRASES["pairs"]), book.options.get("seed", 0)
     codes = [code for code in paired_languages(book) if code != "en"]
     share = min(1.0, size / PHRASES["pairs"])
     sizes = {name: max(10, round(share * number)) for name, number in PHRASES.items()}
-
-    def corpus(code: str, split: str) -> BuccCorpus:
-        texts = mining_phrases(code, "en", split=split, size=sizes["mining"], gold=sizes["gold"], seed=seed)
-        ids = [[str(row) for row in range(len(side))] for side in (texts.source, texts.target)]
-        gold = [(str(one), str(other)) for one, other in texts.gold]
-        return BuccCorpus(ids[0], list(texts.source), ids[1], list(texts.target), gold, code, "en", split)
-
     languages = ",".join([*codes, "en"])
     passages = [
         f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
     ]
-    mining = {f"{code}-en": (corpus(code, "test"), corpus(code, "dev")) for code in codes}
-    return f"phrasebook:{','.join(codes)}?size={size}&seed={seed}", passages, mining
+    named = f"phrasebook:{','.join(codes)}"
+    mining = _corpora(f"{named}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
+    return f"{named}?size={size}&seed={seed}", passages, mining
 
 
-def _corpora(folder: Path, missing: list[str]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
-    """Read the test and training split of each pair, in BUCC's layout."""
-    corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
-    for pair, test in find_bucc(folder).items():
-        try:
-            corpora[pair] = (read_bucc(test), read_bucc(test.with_name(f"{pair}.training")))
-        except FileNotFoundError:
-            missing.append(f"mining {pair}: no training split, which gives the threshold")
-    return corpora
+def _corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, Corpora]:
+    """Read the corpora that are evaluated, and those that give the threshold."""
+    evaluator = BuccEvaluator.from_spec(spec, pairs)
+    assert evaluator.train is not None
+    return {pair: (test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}
 
 
 def _passage_files(folder: Path) -> list[str]:

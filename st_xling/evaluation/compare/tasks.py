@@ -12,8 +12,7 @@ import numpy as np
 
 from st_xling.data import hard_translations
 from st_xling.data.pairs import Sample
-from st_xling.data.test_sets import BuccCorpus
-from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
+from st_xling.evaluation.bucc import IndexedCorpus
 from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
 from st_xling.evaluation.measures import EvaluatedPairs
@@ -134,7 +133,8 @@ def _xsim_plus_plus(session: Session) -> Cells:
 def _mining(session: Session) -> Cells:
     cells: Cells = {}
     for pair, corpora in session.data.mining.items():
-        (test, mined, scored), (_, _, training) = (_mined(session, pair, corpus) for corpus in corpora)
+        test = corpora[0]
+        (mined, scored), (_, training) = (_mined(session, pair, corpus) for corpus in corpora)
         selected = mined.scores >= training.best().threshold
         rows = {
             "gold": [one for one, _ in test.gold],
@@ -147,11 +147,10 @@ def _mining(session: Session) -> Cells:
     return cells
 
 
-def _mined(session: Session, pair: str, corpus: BuccCorpus) -> tuple[IndexedCorpus, MinedPairs, EvaluatedPairs]:
-    indexed = indexed_corpora({pair: corpus}, f"mining {pair}")[pair]
-    source, target = session.embed([indexed.source, indexed.target], pair_languages(pair))
+def _mined(session: Session, pair: str, corpus: IndexedCorpus) -> tuple[MinedPairs, EvaluatedPairs]:
+    source, target = session.embed([corpus.source, corpus.target], pair_languages(pair))
     mined = mine(source, target, k=min(K, len(source), len(target)))
-    return indexed, mined, EvaluatedPairs(mined.scores, correct_pairs(mined, indexed.gold), len(indexed.gold))
+    return mined, EvaluatedPairs(mined.scores, correct_pairs(mined, corpus.gold), len(corpus.gold))
 
 
 def _pool(session: Session) -> Cells:
