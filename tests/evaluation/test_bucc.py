@@ -12,7 +12,7 @@ import torch
 from st_xling import __version__
 from st_xling.data import BuccCorpus
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.evaluation import BuccEvaluator, xsim_by_language
+from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.models.normalization import Centering, apply_centering
 from tests import reference_mining as reference
@@ -134,26 +134,6 @@ def test_errors(corpora, options, message):
 
 
 # Pairs of ids, and xsim, which share these functions
-
-
-def test_xsim_by_language(data):
-    (_, test), vectors = data
-    pairs = {"deu": (test["de-en"][0][:8], test["de-en"][1][:8]), "cmn": (test["zh-en"][0][:8], test["zh-en"][1][:8])}
-    report = xsim_by_language(TableModel(vectors), pairs, margin="distance", k=3, name="mini")
-    for language, sides in pairs.items():
-        source, target = ([vectors[text] for text in side] for side in sides)
-        for way, (queries, corpus_) in enumerate(((source, target), (target, source))):
-            best = reference.mine(queries, corpus_, k=3, margin="distance", retrieval="forward")
-            error = list(report.metrics[language].values())[way]
-            assert error == pytest.approx(1 - sum(i == j for _, i, j in best) / 8)
-    assert report.metrics["all"]["to_en_error"] == pytest.approx(
-        sum(report.metrics[language]["to_en_error"] for language in pairs) / 2
-    )
-    assert report.signature.startswith(
-        "xsim|languages:deu,cmn|direction:both|margin:distance|k:3|ties:index|data:mini@"
-    )
-    with pytest.raises(ValueError, match="deu: .*2 and 1"):
-        xsim_by_language(TableModel(vectors), {"deu": (pairs["deu"][0][:2], pairs["deu"][1][:1])}, k=1)
 
 
 def test_another_split_gives_the_threshold(tmp_path):

@@ -27,11 +27,6 @@ CASES: dict[str, list[dict[str, Any]]] = {
             "options": {"threshold": "tune"},
             "result": {"f1": 1.0, "thresholds": [1.375], "threshold_source": "tuned on this gold"},
         },
-        {  # two corpora, one mined perfectly and one not at all
-            "predictions": [mined(("s1", "t1", 1.0)), []],
-            "references": [gold(("s1", "t1")), gold(("s1", "t1"), ("s2", "t2"))],
-            "result": {"precision": 0.5, "recall": 0.5, "f1": 0.5, "n_mined": 1, "n_gold": 3, "n_correct": 1},
-        },
     ],
     "tatoeba": [
         {  # both sources find target 0, which is right once: F1 of class 0 is 2/3, of class 1 0

@@ -11,7 +11,6 @@ from pathlib import Path
 import evaluate
 import numpy as np
 import pytest
-import torch
 from sklearn.metrics import f1_score
 
 from st_xling import __version__, metrics
@@ -140,11 +139,6 @@ def test_a_corpus_in_parts_is_refused():
         module.compute()
 
 
-def test_other_keys_of_mined_pairs_are_not_read():
-    pairs = [{**pair, "source": "Hallo.", "reason": ""} for pair in ROW["predictions"][0]]
-    assert load("bucc_mining").compute(predictions=[pairs], references=ROW["references"])["f1"] == 1
-
-
 # tatoeba
 
 
@@ -171,16 +165,3 @@ def test_tatoeba_equals_its_definitions():
         right = sum(i == j for _, i, j in forward)
         error = load("tatoeba").compute(predictions=source, references=target, margin=margin)["xsim_error"]
         assert error == pytest.approx(1 - right / len(source))
-
-
-def test_tatoeba_takes_lists_tensors_and_batches():
-    source, target = embeddings(3, rows=9)
-    expected = load("tatoeba").compute(predictions=source, references=target)
-    for kind in (lambda x: x.tolist(), torch.from_numpy, lambda x: x.astype(np.float64)):
-        assert load("tatoeba").compute(predictions=kind(source), references=kind(target)) == expected
-    module = load("tatoeba")
-    for start in range(0, 9, 4):
-        module.add_batch(predictions=source[start : start + 4], references=target[start : start + 4])
-    assert module.compute() == expected
-    half = load("tatoeba").compute(predictions=torch.from_numpy(source).bfloat16(), references=target)
-    assert half["n_pairs"] == 9

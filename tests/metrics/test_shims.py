@@ -58,7 +58,6 @@ def test_bare_names_offline(tmp_path):
     [
         {},
         {"HF_MODULES_CACHE": "elsewhere/modules"},
-        {"HF_HOME": "~/hf"},
         {"HF_HOME": None, "XDG_CACHE_HOME": "~/xdg"},
     ],
     ids=str,

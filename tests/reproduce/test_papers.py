@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
 import st_xling.reproduce.paper
-from st_xling.data.phrasebook import parallel_phrases
-from st_xling.models import tiny_encoder
-from st_xling.reproduce import load_paper, paper_names, reproduce
+from st_xling.reproduce import load_paper, paper_names
 from st_xling.reproduce.paper import SCALES, Paper
 from tests.commands import parse
-from tests.data.reranking.aligned_sentences import CHINESE, ENGLISH, write_translation, write_v2
 
 #: As the papers number them, without pictures of states; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {
@@ -80,26 +75,3 @@ def test_models_are_shared() -> None:
         step.id for name in paper_names() for step in load_paper(name, scale="small").steps() if step.name == "mlm"
     }
     assert len(bases) == 1
-
-
-@pytest.mark.slow
-def test_the_papers_own_setting_reads_the_papers_own_files(tmp_path: Path) -> None:
-    """InsuranceQA in English and Chinese, and parallel text for XPI, in their published layouts."""
-    data = tmp_path / "data"
-    for part in ("train", "valid", "test"):
-        write_v2(data / "insuranceQA" / "V2", part=part)
-        write_translation(data / "insuranceqa-corpus-zh", part=part)
-    pairs = parallel_phrases("zh", "en", size=64).select_columns(["source", "target"])
-    (data / "un").mkdir()
-    with gzip.open(data / "un" / "zh-en.tsv.gz", "wt", encoding="utf-8") as file:
-        file.writelines(f"{row['source']}\t{row['target']}\n" for row in pairs)
-    texts = [*pairs["source"], *pairs["target"], *ENGLISH, *CHINESE]
-    tiny_encoder(texts, vocabulary=300, hidden_size=16, layers=1, max_length=256).save(str(tmp_path / "tiny"))
-    rows = ["merged", "XPI + mixed"]
-    options: dict[str, Any] = {"scale": "paper", "model": str(tmp_path / "tiny"), "precision": "fp32"}
-    content = reproduce(load_paper("xpr", ["3"], rows=rows, **options), tmp_path / "out", data=data, jobs=2)
-    assert not content["failed"] and list(content["tables"]["3"]["rows"]) == rows
-    # Three questions of the four have a right answer in their pools, of two to four answers.
-    for row in content["tables"]["3"]["rows"].values():
-        assert row["acc@10"] == [100.0] and 25.0 <= row["MRR"][0] <= 100.0
-    assert any("|n:3|" in signature for signature in content["tables"]["3"]["signatures"])

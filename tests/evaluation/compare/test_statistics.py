@@ -27,7 +27,6 @@ def cell(rows, names, items="1"):
     ("measure", "columns", "expected"),
     [
         (SHARE, {"hit": [1, 0, 1, 1]}, 0.75),
-        (BOTH, {"to": [1, 0], "from": [1, 1]}, 0.75),
         (F1, {"correct": [1, 0, 0], "mined": [1, 1, 0], "gold": [1, 0, 1]}, 0.5),
         (F1, {"correct": [0, 0], "mined": [0, 0], "gold": [0, 0]}, 0.0),
     ],
