@@ -196,10 +196,8 @@ def text(content: Mapping[str, Any]) -> str:
     for name, table in content["tables"].items():
         parts.append(f"{_heading(name, table)}\n{format_table(*_cells(table))}")
         parts += [format_table(*_differences(table))] if table["differences"] else []
-        parts += [table["examples"]] if "examples" in table else []
-        parts += ["\n".join(table["signatures"])] if table["signatures"] else []
-        parts += [table["note"]] if table["note"] else []
-    return "\n\n".join(parts)
+        parts += [table.get("examples", ""), "\n".join(table["signatures"]), table["note"]]
+    return "\n\n".join(filter(None, parts))
 
 
 def _heading(name: str, table: Mapping[str, Any]) -> str:
@@ -223,17 +221,15 @@ def markdown(content: Mapping[str, Any]) -> str:
         parts += [f"## {plain(_heading(name, table))}", _pipes(*_cells(table))]
         parts += [_pipes(*_differences(table))] if table["differences"] else []
         parts += [fenced(table["examples"])] if "examples" in table else []
-        parts += [plain(table["note"])] if table["note"] else []
-        parts += [_details("signatures", fenced("\n".join(table["signatures"])))] if table["signatures"] else []
-    if content["failed"]:
-        lines = [f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()]
-        parts += ["## Failed", "\n".join(lines)]
-    parts.append(_details("commands", fenced("\n".join(content["commands"]), "bash")))
-    return "\n\n".join(parts) + "\n"
+        parts += [plain(table["note"]), _details("signatures", table["signatures"])]
+    parts += ["## Failed"] if content["failed"] else []
+    parts += ["\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items())]
+    return "\n\n".join(filter(None, [*parts, _details("commands", content["commands"], "bash")])) + "\n"
 
 
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
+def _details(summary: str, lines: Sequence[str], language: str = "") -> str:
+    shown = fenced("\n".join(lines), language)
+    return f"<details><summary>{summary}</summary>\n\n{shown}\n\n</details>" if lines else ""
 
 
 def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
