@@ -176,7 +176,7 @@ def _rates(scores: MiningScores) -> dict[str, float]:
 
 
 def _by_language(**results: EvaluationResult) -> dict[str, Any]:
-    from st_xling.evaluation.tatoeba_data import resolve_languages
+    from st_xling.evaluation.tatoeba import resolve_languages
 
     codes = dict(zip(resolve_languages(LANGUAGES), LANGUAGES))
     return {

@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import PhrasePassages, mining_phrases, parallel_phrases, phrase_passages
 from st_xling.evaluation.alignment import format_links
-from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
+from st_xling.evaluation.tatoeba import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture

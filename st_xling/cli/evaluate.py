@@ -90,7 +90,7 @@ def tatoeba(
     needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.tatoeba_data import load_english_pairs
+    from st_xling.evaluation.tatoeba import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
@@ -204,7 +204,7 @@ def xsim(
     The phrasebook needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import xsim_by_language
-    from st_xling.evaluation.tatoeba_data import load_english_pairs
+    from st_xling.evaluation.tatoeba import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)

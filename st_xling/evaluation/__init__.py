@@ -2,7 +2,6 @@
 
 - ``tatoeba``: :class:`TatoebaEvaluator`, for ``SentenceTransformerTrainer(evaluator=...)`` or on its own;
   :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
-- ``tatoeba_data``: languages and groups; aligned text with English, checked, or read from what the command line names
 - ``xsim``: errors of similarity search by margin over several languages; xsim++, with hard near-translations
 - ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
 - ``alignment``: alignments of words against gold
@@ -48,10 +47,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.results import to_mteb as to_mteb
     from st_xling.evaluation.retrieval import RetrievalEvaluator as RetrievalEvaluator
     from st_xling.evaluation.retrieval import retrieval_table as retrieval_table
+    from st_xling.evaluation.tatoeba import TATOEBA_GROUPS as TATOEBA_GROUPS
     from st_xling.evaluation.tatoeba import PrecisionEvaluator as PrecisionEvaluator
     from st_xling.evaluation.tatoeba import TatoebaEvaluator as TatoebaEvaluator
-    from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS as TATOEBA_GROUPS
-    from st_xling.evaluation.tatoeba_data import resolve_languages as resolve_languages
+    from st_xling.evaluation.tatoeba import resolve_languages as resolve_languages
     from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
     from st_xling.evaluation.xsim import xsim_plus_plus as xsim_plus_plus
     from st_xling.utils.cosines import nearest as nearest

@@ -12,7 +12,7 @@ import numpy as np
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.evaluation.tatoeba_data import count_repeats
+from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings

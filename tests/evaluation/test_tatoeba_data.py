@@ -8,7 +8,7 @@ import pytest
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TATOEBA_GROUPS, resolve_languages
-from st_xling.evaluation.tatoeba_data import aligned_pairs, load_english_pairs
+from st_xling.evaluation.tatoeba import aligned_pairs, load_english_pairs
 
 XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
 

@@ -12,7 +12,7 @@ from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
 from st_xling.data.test_sets import find_bucc
 from st_xling.evaluation.bucc import BuccEvaluator, IndexedCorpus
-from st_xling.evaluation.tatoeba_data import count_repeats, load_english_pairs, resolve_languages
+from st_xling.evaluation.tatoeba import count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path

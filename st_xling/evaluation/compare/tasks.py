@@ -17,7 +17,7 @@ from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
 from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
-from st_xling.evaluation.tatoeba_data import english_columns
+from st_xling.evaluation.tatoeba import english_columns
 from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import mine
 from st_xling.mining.mine import MinedPairs
