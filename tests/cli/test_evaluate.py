@@ -9,7 +9,6 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.evaluation.compare.tasks import TASKS as COMPARE_TASKS
 from tests.conftest import PAIRS
 from tests.data.reranking.aligned_sentences import question, squad
 from tests.retrieval_files import lines
@@ -88,17 +87,6 @@ def test_a_comparison(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert printed.out.splitlines()[-1] == written["signature"] == written["compare"]["signature"]
     assert f"my-encoder: {encoder}, prompt 'query: '" in printed.out and "compare.html" in printed.err
     assert main(["compare", str(encoder), "--tasks", "xsimm"]) == 2 and "xsimm" in capsys.readouterr().err
-
-
-def test_an_interrupted_comparison_says_how_to_resume(
-    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def stopped(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setitem(COMPARE_TASKS, "tatoeba", COMPARE_TASKS["tatoeba"]._replace(run=stopped))
-    assert main(["compare", str(encoder), *COMPARED, "--out", str(tmp_path / "out")]) == 130
-    assert "Run the same command again to resume" in capsys.readouterr().err
 
 
 # Transfer

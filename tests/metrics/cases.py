@@ -27,6 +27,15 @@ CASES: dict[str, list[dict[str, Any]]] = {
             "options": {"threshold": "tune"},
             "result": {"f1": 1.0, "thresholds": [1.375], "threshold_source": "tuned on this gold"},
         },
+        {  # the best threshold of the training part keeps one pair, a wrong one
+            "predictions": [mined(("a", "b", 1.25), ("e", "f", 2.0))],
+            "references": [gold(("a", "b"))],
+            "options": {
+                "train_predictions": [mined(("a", "b", 1.5), ("c", "d", 1.25))],
+                "train_references": [gold(("a", "b"))],
+            },
+            "result": {"thresholds": [1.375], "n_mined": 1, "n_correct": 0, "threshold_source": "train"},
+        },
     ],
     "tatoeba": [
         {  # both sources find target 0, which is right once: F1 of class 0 is 2/3, of class 1 0

@@ -96,24 +96,6 @@ def test_bucc_mining_equals_loops():
     assert again["f1"] == tuned["f1"] and again["threshold_source"] == "given"
 
 
-def test_threshold_of_the_training_row():
-    train, train_gold = mined(("a", "b", 1.5), ("c", "d", 1.0)), gold(("a", "b"))
-    test = mined(("a", "b", 1.25), ("c", "d", 1.2), ("e", "f", 2.0))
-    results = load("bucc_mining").compute(
-        predictions=[test, test],
-        references=[gold(("a", "b"), ("c", "d")), gold(("e", "f"))],
-        train_predictions=[train, train],
-        train_references=[train_gold, gold(("c", "d"), ("a", "b"))],
-        language_pairs=["de-en", "fr-en"],
-    )
-    assert results["thresholds"] == [1.25, 1.0]
-    assert results["threshold_source"] == "train"
-    assert [row["n_mined"] for row in results["rows"]] == [2, 3]
-    assert [row["language_pair"] for row in results["rows"]] == ["de-en", "fr-en"]
-    assert [row["f1"] for row in results["rows"]] == [0.5, 0.5]
-    assert "|pairs:de-en,fr-en|threshold:train|duplicates:error|" in results["signature"]
-
-
 ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]}
 
 

@@ -173,24 +173,6 @@ def test_folders_of_data(tmp_path):
         load_comparison_data(specs[:1], ["sw"])
 
 
-def test_speed_is_measured_by_turns(data, monkeypatch):
-    """On a machine that slows down steadily, two equal models are equally fast, whichever comes first."""
-    clock, encoded = [0.0], []
-
-    def encode(model, texts, batch_size=None):
-        encoded.append(model)
-        clock[0] += (1 + 0.01 * len(encoded)) * len(texts) / 100
-        return np.zeros((len(texts), 2))
-
-    monkeypatch.setattr(tasks, "encode", encode)
-    monkeypatch.setattr(tasks.time, "perf_counter", lambda: clock[0])
-    cells = tasks.measure_speed({"a": "a", "b": "b"}, data)
-    one, other = (cells[name]["all"] for name in "ab")
-    assert sum(one.columns["seconds"]) == pytest.approx(sum(other.columns["seconds"]), rel=1e-3)
-    assert one.items == other.items
-    assert encoded[2:6] == ["a", "b", "b", "a"]
-
-
 def test_comparisons_that_are_refused(models, data):
     for options, facts in (
         ({"tasks": []}, "got none"),
