@@ -50,7 +50,7 @@ class TrainingPicture:
     """
 
     def __init__(self, data: Mapping[str, Any], recipe: str) -> None:
-        shown = next((pairs[:_IN_HEAT_MAP] for pairs in data.values()), {"source": [], "target": []})
+        shown: Any = next((pairs[:_IN_HEAT_MAP] for pairs in data.values()), {"source": [], "target": []})
         self.texts: list[list[str]] = [shown["source"], shown["target"]]
         self.recipe = recipe
 
@@ -175,7 +175,7 @@ def _histogram(
     """Draw counts of pairs by score, and the threshold; the last series as a line over the one before it."""
     for number, (name, counts) in enumerate(series.items(), 1):
         fills = number < 2
-        style = {"fill": True, "color": _ORANGE, "alpha": 0.55} if fills else {"color": _BLUE, "linewidth": 1.8}
+        style: Any = {"fill": True, "color": _ORANGE, "alpha": 0.55} if fills else {"color": _BLUE, "linewidth": 1.8}
         axes.stairs(counts, edges, label=name, **style)
     if len(series) > 1:  # most candidates are no translations
         axes.set_yscale("log")

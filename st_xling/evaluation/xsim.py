@@ -181,7 +181,8 @@ def xsim_by_language(
     rows = []
     for language, own in rates.items():
         values = [own["to_en_error"], own["from_en_error"]]
-        values += [(more := own["to_en_plus_plus"])["error"], *more["categories"].values()] if plus_plus else []
+        if plus_plus:
+            values += [own["to_en_plus_plus"]["error"], *own["to_en_plus_plus"]["categories"].values()]
         counts = {"repeats": repeats[language]} if language in repeats else {}
         own |= counts
         rows.append(Row(language, values, average=language == "all", arguments=counts))

@@ -125,7 +125,7 @@ def compare_models(
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
-    facts = [
+    facts: list[dict[str, Any]] = [
         {
             "name": each.name,
             "model": each.model,
