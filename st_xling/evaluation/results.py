@@ -91,12 +91,10 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     Returns:
         The file.
     Raises:
-        ValueError: If there is no such folder, or the file that is there is broken.
+        ValueError: If the file that is there is broken.
         OSError: When it cannot be written; an earlier file is kept.
     """
     path = Path(folder) / RESULTS_FILE
-    if not path.parent.is_dir():
-        raise ValueError(f"results are saved in a model's folder: there is no folder {folder}.")
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ finds it by name; ``evaluate.load(st_xling.metrics.path("bucc_mining"))`` by pat
 
 ``evaluate.load(name)`` looks in ``./name``, on the Hub, and at last in its modules cache, in
 ``evaluate_modules/metrics/evaluate-metric--NAME/<64 characters>/NAME.py``. There :func:`write_shims` puts a few lines
-that import the metric from this package, and where it is no longer installed, say what to install. They are written
+that import the metric from this package, or name what to install where it is gone. They are written
 when ``st_xling`` is imported, so nothing heavier than the standard library may be imported here.
 """
 

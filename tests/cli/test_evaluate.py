@@ -8,45 +8,23 @@ from pathlib import Path
 import pytest
 
 from st_xling.cli import main
-from st_xling.data.phrasebook import mining_phrases
-from tests.conftest import PAIRS
-from tests.data.reranking.aligned_sentences import question, squad
-from tests.retrieval_files import lines
 from tests.training.transfer.sets import write_encoder, write_set
 
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sets in the layouts of Tatoeba, BUCC and SQuAD."""
-    made = tmp_path_factory.mktemp("sets")
-    for language in ("de", "vi"):
-        for split, part in (("training", "dev"), ("test", "test")):
-            texts = mining_phrases(language, "en", split=part, size=30, gold=10)
-            for code, side in ((language, texts.source), ("en", texts.target)):
-                lines(
-                    made / f"{language}-en.{split}.{code}", (f"{code}-{row}\t{text}" for row, text in enumerate(side))
-                )
-            lines(made / f"{language}-en.{split}.gold", (f"{language}-{one}\ten-{other}" for one, other in texts.gold))
-    for code, three, side in zip(("xx", "en"), ("deu", "eng"), zip(*PAIRS)):
-        lines(made / f"tatoeba.deu-eng.{three}", side)
-        asked = [[question(f"q{row}", f"{text[:8]}?", text[:4])] for row, text in enumerate(side)]
-        squad(made / f"{code}.json", [(f"{row}", [(text, asked[row])]) for row, text in enumerate(side)])
-    return made
-
-
 TASKS = {
-    "tatoeba": ("--data {0} --languages deu --batch-size 2", "tatoeba|languages:deu|direction:both|"),
+    "tatoeba": (
+        "--data phrasebook:de,fr?size=9 --languages deu",
+        "tatoeba|languages:deu|direction:both|",
+    ),
     "precision": ("--data zh-vi=phrasebook?size=12 --at 1,3", "precision|at:1,3|pairs:zh-vi|"),
-    "bucc": ("--data {0} --pairs de-en vi-en", "bucc|pairs:de-en,vi-en|margin:ratio|k:4|"),
-    "xsim": ("--data {0} --k 3 --plus-plus --seed 1", "xsim|languages:deu|direction:both|margin:ratio|k:3|"),
-    "reranking": ("--data xx={0}/xx.json --data en={0}/en.json --seed 3 --name toy --samples 50", "reranking|n:"),
+    "bucc": ("--data phrasebook?size=30&gold=10 --pairs de-en vi-en", "bucc|pairs:de-en,vi-en|margin:ratio|k:4|"),
+    "xsim": ("--data phrasebook:de?size=9 --k 3 --plus-plus", "xsim|languages:deu|direction:both|margin:ratio|k:3|"),
+    "reranking": ("--data de=phrasebook?size=6 --data en=phrasebook?size=6 --samples 50", "reranking|n:"),
 }
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_table_a_signature_and_json(
     task: str,
-    folder: Path,
     saved_encoder: Path,
     saved_cross_encoder: Path,
     tmp_path: Path,
@@ -54,21 +32,21 @@ def test_a_table_a_signature_and_json(
 ) -> None:
     options, start = TASKS[task]
     model, figures = saved_cross_encoder if task == "reranking" else saved_encoder, tmp_path / "deep" / "figures.json"
-    assert main(["evaluate", task, str(model), *options.format(folder).split(), "--json", str(figures)]) == 0
+    assert main(["evaluate", task, str(model), *options.split(), "--json", str(figures)]) == 0
     *table, signature = capsys.readouterr().out.splitlines()
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert len(table) > 1 and signature.startswith(start)
     assert written.keys() == {task, "signature"} and written["signature"] == signature and written[task]
 
 
-def test_bucc_options(saved_encoder: Path, folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bucc_options(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is typed reaches the library; a threshold that keeps nothing is written as null."""
     figures = tmp_path / "figures.json"
-    words = f"evaluate bucc {saved_encoder} --data {folder} --pairs de-en,vi-en --json {figures}".split()
-    options = ["--k", "2", "--margin", "distance", "--retrieval", "intersect", "--split", "training"]
+    words = f"evaluate bucc {saved_encoder} --data phrasebook:de?size=30&gold=10 --json {figures}".split()
+    options = ["--k", "2", "--margin", "distance", "--retrieval", "intersect", "--split", "dev"]
     assert main([*words, *options, "--threshold", "inf"]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
-    start = "bucc|pairs:de-en,vi-en|margin:distance|k:2|retrieval:intersect|threshold:given|split:training|"
+    start = "bucc|pairs:de-en|margin:distance|k:2|retrieval:intersect|threshold:given|split:dev|"
     assert signature.startswith(start)
     written = json.loads(figures.read_text(encoding="utf-8"), parse_constant=pytest.fail)["bucc"]
     assert written["bucc_de-en_threshold"] is None and written["bucc_de-en_n_mined"] == 0

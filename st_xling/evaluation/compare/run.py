@@ -31,16 +31,9 @@ logger = logging.getLogger(__name__)
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 # Options of a model that may follow its name, as in ``MODEL?prompt=query: &layer=7``.
-_TEXT_OPTIONS = (
-    *("name", "prompt", "prompt_name", "passage_prompt", "pooling"),
-    *("dtype", "backend", "revision", "device"),
-)
-_OPTIONS = {
-    **{name: SpecOption(str, "text") for name in _TEXT_OPTIONS},
-    **{
-        name: SpecOption(integer_at_least(1), "7, a number above 0") for name in ("layer", "truncate_dim", "max_length")
-    },
-}
+_TEXT_OPTIONS = ["name", "prompt", "prompt_name", "passage_prompt", "pooling", "dtype", "backend", "revision", "device"]
+_OPTIONS: dict[str, SpecOption] = dict.fromkeys(_TEXT_OPTIONS, SpecOption(str, "text"))
+_OPTIONS |= dict.fromkeys(("layer", "truncate_dim", "max_length"), SpecOption(integer_at_least(1), "7, above 0"))
 
 # Swaps of each test: enough for a p-value that remains significant after the correction over all tests.
 _SWAPS, _SWAPS_PER_TEST = 10_000, 40
