@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from st_xling._version import __version__ as __version__
-from st_xling.metrics.shims import write_shims
+from st_xling.metrics import write_shims
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
-    import numpy as np
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
+    from st_xling.evaluation.measures import MiningScores
     from st_xling.evaluation.results import EvaluationResult
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
@@ -79,21 +81,16 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         command=_command(seed),
         begin=picture.begin,
     )
-    cosines, _ = picture.end(result.model, out)
+    picture.end(result.model, out)
     after, mining = evaluator.evaluate(result.model), mine_phrases(result.model, size, seed=seed)
     results = {
-        "tatoeba": {
-            "before": _by_language(before),
-            "after": _by_language(after),
-            "signature": evaluator.signature,
-        },
+        "tatoeba": {**_by_language(before=before, after=after), "signature": evaluator.signature},
         "mining": mining,
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
             asdict(SavedResults.of("tatoeba", after, _command(seed))),
             asdict(SavedResults.of("bucc", _mining_result(mining), _command(seed))),
         ],
-        "picture": cosines.relative_to(out).as_posix(),
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
     write_json(out / "results.json", results)
@@ -112,8 +109,8 @@ def _mining_result(mining: dict[str, Any]) -> EvaluationResult:
 
     means = {key: mining[key] for key in ("precision", "recall", "f1")}
     values = {f"{code}-en": {**own, "threshold": mining["threshold"]} for code, own in mining["languages"].items()}
-    flat = {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
-    metrics = {**{f"mining_{key}": value for key, value in means.items()}, **flat}
+    metrics = {f"mining_{key}": value for key, value in means.items()}
+    metrics |= {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
     return EvaluationResult(metrics, *mining_rows(values, means, "dev"), mining["signature"])
 
 
@@ -141,29 +138,27 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
         ``threshold`` and, over all languages together, ``precision``, ``recall`` and ``f1`` on the test text; the same
         for each language; counts and signature.
     """
-    from st_xling.mining import best_threshold, precision_recall_f1
+    from st_xling.evaluation import BuccEvaluator
+    from st_xling.evaluation.measures import EvaluatedPairs
 
-    dev = [_mine(model, language, "dev", size, seed) for language in LANGUAGES]
-    threshold = best_threshold(
-        [score for scores, _ in dev for score in scores],
-        [hit for _, hits in dev for hit in hits],
-        size.gold * len(LANGUAGES),
-    ).threshold
-    languages, correct_pairs, mined_pairs = {}, 0, 0
-    for language in LANGUAGES:
-        scores, hits = _mine(model, language, "test", size, seed)
-        selected = scores >= threshold
-        right, mined = int((selected & hits).sum()), int(selected.sum())
-        correct_pairs, mined_pairs = correct_pairs + right, mined_pairs + mined
-        languages[language] = dict(zip(("precision", "recall", "f1"), precision_recall_f1(right, mined, size.gold)))
-    gold = size.gold * len(LANGUAGES)
+    spec = f"phrasebook:{','.join(LANGUAGES)}?size={size.mining}&gold={size.gold}&seed={seed}"
+    evaluator = BuccEvaluator.from_spec(spec)
+
+    def joined(parts: Iterable[EvaluatedPairs]) -> EvaluatedPairs:
+        scores, is_correct, n_gold = zip(*((part.scores, part.is_correct, part.n_gold) for part in parts))
+        return EvaluatedPairs(np.concatenate(scores), np.concatenate(is_correct), sum(n_gold))
+
+    test = evaluator.mined(model, evaluator.corpora)
+    threshold = joined(evaluator.mined(model, evaluator.train or {}).values()).best().threshold
+    every = joined(test.values()).at(threshold, "dev")
+    measured = {pair.partition("-")[0]: pairs.at(threshold, "dev") for pair, pairs in test.items()}
     return {
-        **dict(zip(("precision", "recall", "f1"), precision_recall_f1(correct_pairs, mined_pairs, gold))),
+        **_rates(every),
         "threshold": threshold,
-        "languages": languages,
-        "correct": correct_pairs,
-        "mined": mined_pairs,
-        "gold": gold,
+        "languages": {language: _rates(own) for language, own in measured.items()},
+        "correct": every.n_correct,
+        "mined": every.n_mined,
+        "gold": every.n_gold,
         "signature": sign(
             "mining",
             margin="ratio",
@@ -176,26 +171,18 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
     }
 
 
-def _mine(
-    model: SentenceTransformer, language: str, split: str, size: DemoSize, seed: int
-) -> tuple[np.ndarray, np.ndarray]:
-    import numpy as np
-
-    from st_xling.data.phrasebook import mining_phrases
-    from st_xling.mining import mine
-
-    text = mining_phrases(language, "en", split=split, size=size.mining, gold=size.gold, seed=seed)
-    pairs = mine(model.encode(text.source), model.encode(text.target), k=4, margin="ratio", retrieval="max")
-    gold = set(text.gold)
-    hits = [pair in gold for pair in zip(pairs.source_indices.tolist(), pairs.target_indices.tolist())]
-    return np.asarray(pairs.scores), np.asarray(hits, dtype=bool)
+def _rates(scores: MiningScores) -> dict[str, float]:
+    return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
 
 
-def _by_language(result: EvaluationResult) -> dict[str, dict[str, float | None]]:
-    from st_xling.evaluation.tatoeba_data import resolve_languages
+def _by_language(**results: EvaluationResult) -> dict[str, Any]:
+    from st_xling.evaluation.tatoeba import resolve_languages
 
-    values = {row.label: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows}
-    return {language: values[resolve_languages([language])[0]] for language in LANGUAGES}
+    codes = dict(zip(resolve_languages(LANGUAGES), LANGUAGES))
+    return {
+        when: {codes[row.label]: dict(zip(("to_en", "from_en"), row.values)) for row in result.rows if not row.average}
+        for when, result in results.items()
+    }
 
 
 def demo_table(results: dict[str, Any]) -> str:
@@ -204,26 +191,18 @@ def demo_table(results: dict[str, Any]) -> str:
     columns = [(when, way) for when in ("before", "after") for way in ("to_en", "from_en")]
     head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
     rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
-    return "\n".join(
-        [
-            "Translation retrieval on unseen meanings, accuracy in % (P@1)",
-            format_table(head, rows),
-            tatoeba["signature"],
-            "",
-            f"Mining unseen text: {mining['mined']} pairs found, {mining['correct']} of {mining['gold']} translations",
-            f"precision {mining['precision']:.3f}  recall {mining['recall']:.3f}  F1 {mining['f1']:.3f}  "
-            f"(threshold {mining['threshold']:.4f}, chosen on the dev split)",
-            mining["signature"],
-        ]
-    )
+    return f"""Translation retrieval on unseen meanings, accuracy in % (P@1)
+{format_table(head, rows)}
+{tatoeba["signature"]}
+
+Mining unseen text: {mining["mined"]} pairs found, {mining["correct"]} of {mining["gold"]} translations
+precision {mining["precision"]:.3f}  recall {mining["recall"]:.3f}  F1 {mining["f1"]:.3f}  \
+(threshold {mining["threshold"]:.4f}, chosen on the dev split)
+{mining["signature"]}"""
 
 
 def usage_lines(out: str | Path, examples: Sequence[str]) -> str:
     """Three lines of Python that use the saved model with sentence-transformers alone."""
-    return "\n".join(
-        [
-            "from sentence_transformers import SentenceTransformer",
-            f"model = SentenceTransformer({str(out)!r})",
-            f"print(model.similarity(*model.encode({list(examples)!r})))",
-        ]
-    )
+    return f"""from sentence_transformers import SentenceTransformer
+model = SentenceTransformer({str(out)!r})
+print(model.similarity(*model.encode({list(examples)!r})))"""

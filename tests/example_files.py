@@ -16,7 +16,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import PhrasePassages, mining_phrases, parallel_phrases, phrase_passages
 from st_xling.evaluation.alignment import format_links
-from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
+from st_xling.evaluation.tatoeba import TATOEBA_GROUPS
 from st_xling.losses import TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.models.tiny import Architecture
@@ -104,7 +104,7 @@ def write_mining_text(folder: Path) -> None:
 
 
 def write_documents(folder: Path) -> None:
-    """Documents with their translations, alone and in folders; and groups that are right."""
+    """Documents with their translations, alone and in folders."""
     for number, name in enumerate(("book", "news/1", "news/2")):
         texts = parallel_phrases("de", "fr", split="test", size=12, seed=number)
         for language, column in (("de", "source"), ("fr", "target")):
@@ -114,7 +114,6 @@ def write_documents(folder: Path) -> None:
     for language, column in (("de", "source"), ("fr", "target")):
         lines(folder / f"report.{language}.txt", [" ".join(texts[column][start : start + 4]) for start in (0, 4, 8)])
     tsv(folder / "list.tsv", [("book.de", "book.fr"), ("news/de/1.txt", "news/fr/1.txt")])
-    lines(folder / "book.gold", [f"[{row}]:[{row}]" for row in range(12)])
 
 
 def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:

@@ -26,7 +26,6 @@ from st_xling.cli.model_options import (
 )
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import (
-    check_folder,
     check_keep,
     keep_results,
     keep_thresholds,
@@ -54,11 +53,7 @@ tasks = typer.Typer(
 )
 app.add_typer(tasks, name="evaluate")
 
-ENGLISH_PAIRS = required(
-    "--data SPEC",
-    "Folder of tatoeba.{l3}-eng.{l3,eng} files, or xx-en=PATH; from the Hub tatoeba, xx-en=ntrex or xx-en=flores; or "
-    "phrasebook:… (its test split) (repeatable).",
-)
+ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
 LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
 QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).")
@@ -91,15 +86,16 @@ def tatoeba(
       st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
       st-xling evaluate tatoeba intfloat/multilingual-e5-small --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
 
-    The phrasebook needs no files; its test split is read unless ?split= names another.
+    Tatoeba's files are tatoeba.{l3}-eng.{l3,eng}; tatoeba, xx-en=ntrex and xx-en=flores are downloaded. The phrasebook
+    needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import TatoebaEvaluator
-    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+    from st_xling.evaluation.tatoeba import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
     evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=options.batch_size, show_progress_bar=True)
-    encoder = centered(encoder, options, *english_columns(evaluator.pairs))
+    encoder = centered(encoder, options, [*evaluator.pairs, "eng"])
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
 
@@ -108,9 +104,7 @@ def tatoeba(
 def precision(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    data: list[str] = required(
-        "--data SPEC", "xx-yy=PATH, Hub id, xx-yy=ntrex or xx-yy=flores, or phrasebook:… (its test split) (repeatable)."
-    ),
+    data: list[str] = required("--data SPEC", "xx-yy=PATH, Hub id, xx-yy=ntrex, or phrasebook:… (repeatable)."),
     at: list[str] | None = option("--at LIST", "Numbers of candidates (default: 1,5).", callback=whole_numbers),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
 ) -> None:
@@ -134,7 +128,7 @@ def precision(
     name = phrasebook_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, *evaluator.columns())
+    encoder = centered(encoder, options, evaluator.columns()[1])
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))
 
@@ -147,9 +141,7 @@ def bucc(
     pairs: list[str] | None = listed("--pairs LIST...", "Language pairs, such as de-en,fr-en (default: all)."),
     split: str | None = option("--split", "Split that is evaluated (default: test)."),
     threshold: Any = option(
-        "--threshold X",
-        "A number instead; or tune: the best one on the gold of the evaluated split itself.",
-        parser=number_or("tune"),
+        "--threshold X", "A number, or tune: the best one on the evaluated split itself.", parser=number_or("tune")
     ),
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
@@ -169,15 +161,14 @@ def bucc(
     The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600
     sentences a side, for each language with English or for --pairs; its dev split gives the threshold.
     """
-    from st_xling.data.spec import is_phrasebook
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
+    from st_xling.utils.languages import pair_languages
 
     encoder, options = load_evaluated(context, model, publishes=True)
-    make: Any = BuccEvaluator.from_phrasebook if is_phrasebook(data) else BuccEvaluator.from_folder
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
-    evaluator = make(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, *evaluator.columns())
+    evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
+    encoder = centered(encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)])
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
@@ -188,27 +179,6 @@ def bucc(
         keep_results(context, "bucc", result, Path(model))
 
 
-@tasks.command("documents", cls=Command)
-def documents(
-    context: typer.Context,
-    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign."),
-    gold: list[str] = required("--gold FILE", "Right groups, a file for each FILE in the same order (repeatable)."),
-) -> None:
-    """Precision, recall and F1 of aligned documents.
-
-    Strict: groups that are the same as in gold. Lax: groups that share a source and a target sentence with one of gold.
-
-    \b
-    examples:
-      st-xling align-documents book.de book.fr --model my-encoder --format vecalign --out book.groups
-      st-xling evaluate documents book.groups --gold book.gold
-    """
-    from st_xling.evaluation.alignment import evaluate_groups
-
-    result = evaluate_groups(groups, gold)
-    print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
-
-
 @tasks.command("xsim", cls=ENCODER)
 def xsim(
     context: typer.Context,
@@ -217,9 +187,7 @@ def xsim(
     languages: list[str] | None = LANGUAGES,
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
-    plus_plus: bool = flag(
-        "--plus-plus", "xsim++: also search among English sentences that differ in one place and mean something else."
-    ),
+    plus_plus: bool = flag("--plus-plus", "xsim++: also search among English sentences that differ in one place."),
     seed: int | None = option("--seed", "Random seed of these sentences (default: 0)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
 ) -> None:
@@ -236,11 +204,11 @@ def xsim(
     The phrasebook needs no files; its test split is read unless ?split= names another.
     """
     from st_xling.evaluation import xsim_by_language
-    from st_xling.evaluation.tatoeba_data import english_columns, load_english_pairs
+    from st_xling.evaluation.tatoeba import load_english_pairs
 
     encoder, options = load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    encoder = centered(encoder, options, *english_columns(pairs))
+    encoder = centered(encoder, options, [*pairs, "eng"])
     settings = given(k=k, margin=margin, seed=seed, batch_size=options.batch_size)
     result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **settings)
     _report(context, "xsim", result, result.table())
@@ -375,7 +343,7 @@ def retrieval(
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if encoder is not None:
-        encoder = centered(encoder, options, None, evaluator.languages)
+        encoder = centered(encoder, options, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
     if bm25 or encoder is None:
         reports["BM25"] = evaluator.bm25_report()
@@ -407,18 +375,13 @@ def compare(
     models: list[str] = argument(
         "MODEL", "Hub ids or folders. Options of one model follow it: 'e5?prompt=query: &name=E5&layer=7'."
     ),
-    data: list[str] | None = option(
-        "--data SPEC",
-        "Folder of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; xx=DIR or xx=FILE.json, passages as of evaluate "
-        "retrieval; or phrasebook:… (default: the phrasebook's test sentences) (repeatable).",
-    ),
+    data: list[str] | None = option("--data SPEC", "In a form below (default: the phrasebook's text) (repeatable)."),
     languages: list[str] | None = LANGUAGES,
     tasks: list[str] | None = listed("--tasks", "tatoeba,xsim,xsim++,mining,pool,speed,size (default: all)."),
     out: str | None = option("--out DIR", "Folder for the page compare.html and for results, to resume from."),
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
     seed: int | None = opts.SEED,
     batch_size: int | None = opts.BATCH_SIZE,
-    keep: bool = flag("--keep", "Also save the results with the models, which must be folders."),
 ) -> None:
     """Compare encoders by many tasks: one page, with intervals and tested differences.
 
@@ -433,15 +396,13 @@ def compare(
           --tasks tatoeba,xsim --json comparison.json
       st-xling compare my-encoder --data 'de-en=pairs.tsv?size=200' --data bucc2018
 
-    An item is a pair of sentences, a sentence to mine, or a question. Intervals are bootstrap intervals over items. Run
-    the same command again to resume from --out.
+    Data are folders of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; passages, xx=DIR or xx=FILE.json, as evaluate
+    retrieval takes them; or phrasebook:… An item is a pair of sentences, a sentence to mine, or a question. Intervals
+    are bootstrap intervals over items. Run the same command again to resume from --out.
     """
     from st_xling.evaluation.compare import compare_models, load_comparison_data, parse_models
 
     specs = parse_models(models, **options_of(context, EncoderOptions).given())
-    if keep:
-        for each in specs:
-            check_folder(Path(str(each.model)), "--keep")
     items = load_comparison_data(data or [], languages, seed=seed or 0)
     settings = given(tasks=tasks, samples=samples, batch_size=batch_size)
     with resumable(out is not None):
@@ -449,9 +410,7 @@ def compare(
     print(report.table())
     if out is not None:
         print(f"page: {Path(out) / 'compare.html'}", file=sys.stderr)
-    write_results(context, {"compare": report.as_dict(), "signature": report.signature})
-    for each in report.content["models"] if keep else ():
-        keep_results(context, "compare", report.result(each["name"]), Path(each["model"]))
+    write_results(context, {"compare": report.content, "signature": report.signature})
 
 
 @app.command("transfer", cls=Command)

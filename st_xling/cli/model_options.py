@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -93,7 +93,7 @@ class EvaluationOptions:
     center: CenterBy | None = model_option(
         "--center",
         "Center embeddings: none, subtract one mean of all languages, or each language's own. The means are those "
-        "saved with the model, of --center-text, or of the evaluated text (default: as the model was saved).",
+        "of --center-text, or saved with the model (default: as the model was saved).",
     )
     center_text: list[str] | None = model_option(
         "--center-text SPEC", "Parallel text for the means, such as xx-yy=PATH or phrasebook (repeatable)."
@@ -141,18 +141,14 @@ def load_evaluated(
 
 
 def centered(
-    model: SentenceTransformer,
-    options: EvaluationOptions,
-    columns: Sequence[Sequence[str]] | None,
-    languages: Sequence[str | None],
+    model: SentenceTransformer, options: EvaluationOptions, languages: Iterable[str | None]
 ) -> SentenceTransformer:
     """Return the model centered according to ``--center``, which signatures name.
 
     Args:
         model: An encoder.
         options: Options of the evaluation.
-        columns: Columns of the evaluated text; ``None`` if it is too long to be encoded for its means, too.
-        languages: Language of each column; ``None`` if unknown, or several.
+        languages: Languages of the evaluated text; ``None`` if one is unknown, or several.
     Raises:
         ValueError: For a language without a mean, or if there is no text for the means.
     """
@@ -167,32 +163,27 @@ def centered(
     from st_xling.models.view import with_options
     from st_xling.utils.signature import sha8
 
-    how, specs, own = options.center, options.center_text, find_centering(model)
+    how, own = options.center, find_centering(model)
     if how is None or (how == "none" and own is None):
         return model
     if how == "none":
         return with_options(apply_centering(model, None), center="none")
-    codes = [UNKNOWN if code is None else code for code in languages]
-    if own is not None and not specs and (how == "joint" or own.languages):
+    if options.center_text:
+        read = load_data_specs(options.center_text)
+        sides = [(part, side) for part in read.values() for side in ("source", "target")]
+        texts = [text for part, side in sides for text in part[side][:]]
+        codes = [code for part, side in sides for code in part[f"{side}_language"][:]]
+        result = center_by_text(
+            model, texts, codes, CENTERS[how], batch_size=options.batch_size, show_progress_bar=True
+        )
+        where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
+    elif own is not None and (how == "joint" or own.languages):
         result, where = apply_centering(model, own if how == "language" else Centering(own.joint, {})), "model"
     else:
-        if specs:
-            read = load_data_specs(specs)
-            sides = [(part, side) for part in read.values() for side in ("source", "target")]
-            texts = [text for part, side in sides for text in part[side][:]]
-            means = [code for part, side in sides for code in part[f"{side}_language"][:]]
-            where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
-        elif columns is None:
-            raise ValueError(f"--center {how} needs text for the means; name it with --center-text xx-yy=PATH.")
-        else:
-            texts = [text for column in columns for text in column]
-            means = [code for column, code in zip(columns, codes) for _ in column]
-            where = "evaluated text"
-        result = center_by_text(
-            model, texts, means, CENTERS[how], batch_size=options.batch_size, show_progress_bar=True
-        )
+        raise ValueError(f"--center {how} needs text for the means; name it with --center-text xx-yy=PATH.")
     # A language without a mean of its own would silently be centered by the joint one.
-    lacking = {code for code in codes if match_language(code, language_routes(result)) is None}
+    wanted = {UNKNOWN if code is None else code for code in languages}
+    lacking = [code for code in wanted if match_language(code, language_routes(result)) is None]
     if lacking and how == "language":
         raise ValueError(
             f"--center language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."

@@ -172,8 +172,9 @@ def postprocess(
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
     from st_xling.evaluation import postprocess as fit_steps
+    from st_xling.evaluation import postprocess_table
 
-    report = fit_steps(
+    content = fit_steps(
         model,
         data,
         center=None if center is None else CENTERS[center],
@@ -184,8 +185,8 @@ def postprocess(
         evaluate_on=eval or (),
         **_new_model(context),
     )
-    print(report.table(), report.content["signature"], sep="\n")
-    write_results(context, {"postprocess": report.content})
+    print(postprocess_table(content), content["signature"], sep="\n")
+    write_results(context, {"postprocess": content})
 
 
 @app.command("reproduce", cls=Command)

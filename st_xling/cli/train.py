@@ -334,8 +334,6 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
     """Train an adapter, print a table of its layers, and return a one-line summary."""
     from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
-    from st_xling.evaluation.pictures import SENTENCE_PICTURE, draw_sentence_vectors
-    from st_xling.models.view import rebuilt
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
     arguments = _run_options(options, context)
@@ -353,8 +351,6 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
         provenance=_sources(options, {"data": data, "dev": dev, "check_leak": evaluation}),
         **arguments,
     )
-    models = {"before": rebuilt(result.model, list(result.model)[:2]), f"after {recipe.name}"[:40]: result.model}
-    draw_sentence_vectors(models, dev or data, result.folder / SENTENCE_PICTURE)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
         print(evaluator.signature)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from st_xling.data.phrasebook import mining_phrases
+from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
+from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc, where_to_get
 from st_xling.evaluation.base import Measured, SignedEvaluator
 from st_xling.evaluation.measures import EvaluatedPairs, MiningScores, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
@@ -22,8 +26,6 @@ from st_xling.utils.tables import Column, Row
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.data import BuccCorpus
-
 logger = logging.getLogger(__name__)
 
 #: Measures of each language pair.
@@ -32,7 +34,9 @@ MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n
 #: Sentences of each corpus and how many of them have their translation in the other, unless the spec overrides it.
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
 
-Corpora: TypeAlias = "Mapping[str, BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]]"
+#: Source sentences, target sentences, and gold pairs of their indices.
+Texts: TypeAlias = tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]]
+Corpora: TypeAlias = Mapping[str, BuccCorpus | Texts]
 
 
 class IndexedCorpus(NamedTuple):
@@ -95,13 +99,13 @@ class BuccEvaluator(SignedEvaluator):
         **options: Any,
     ) -> None:
         super().__init__("f1", **options)
-        self.corpora = indexed_corpora(corpora, "corpora")
-        self.train = None if train is None else indexed_corpora(train, "train", like=self.corpora)
+        self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
+        self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold
-        if (train is None) == (threshold is None) or (isinstance(threshold, str) and threshold != "tune"):
+        if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
             raise ValueError(
-                f"expected either train corpora or a threshold, a number or 'tune': got "
-                f"{'train' if train is not None else 'no train'} and threshold={threshold!r}."
+                f"expected either train corpora of the same language pairs, or a threshold: got corpora of "
+                f"{', '.join(corpora) or 'none'}, train of {', '.join(train or ()) or 'none'}, threshold={threshold!r}."
             )
         self.train_split = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
@@ -110,88 +114,44 @@ class BuccEvaluator(SignedEvaluator):
         self.histograms: dict[str, dict[str, Any]] = {}
 
     @classmethod
-    def from_folder(
-        cls,
-        folder: str | Path,
-        pairs: Iterable[str] | None = None,
-        *,
-        split: str = "test",
-        train_split: str | None = "training",
-        **options: Any,
+    def from_spec(
+        cls, spec: str | Path, pairs: Sequence[str] | None = None, *, split: str = "test", **options: Any
     ) -> BuccEvaluator:
-        """Evaluator over files in the BUCC layout, see :func:`~st_xling.data.read_bucc`.
+        """Evaluator over files or generated text, of which another split gives the thresholds.
 
         Args:
-            folder: Holds the files, or a folder for each pair.
-            pairs: Language pairs as in the file names; by default all that have gold for the split.
+            spec: Folder in the BUCC layout, see :func:`~st_xling.data.read_bucc`, whose split ``training`` gives the
+                thresholds; or ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``, whose split
+                ``dev`` does, see :func:`~st_xling.data.phrasebook.mining_phrases`.
+            pairs: Language pairs such as ``"de-en"``; by default all with gold for the split, or each language of the
+                phrasebook with English.
             split: The part that is evaluated.
-            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
-            options: Passed to the constructor.
+            options: Passed to the constructor; with ``threshold`` no other split is read.
         Raises:
-            ValueError: Both splits of a pair are the same text; as :func:`~st_xling.data.read_bucc`.
+            ValueError: No pairs, unknown languages and splits, or thresholds from the text that is evaluated.
         """
-        from st_xling.data.test_sets import find_bucc, read_bucc, where_to_get
-
-        wanted = list(find_bucc(folder, split) if pairs is None else pairs)
+        read: Callable[[str, str], BuccCorpus | Texts]
+        if is_phrasebook(str(spec)):
+            book = parse_spec(str(spec), {}, phrasebook=PHRASEBOOK, languages=0)
+            sizes = {**PHRASEBOOK, **book.options}
+            wanted = pairs or [f"{code}-en" for code in paired_languages(book)]
+            read, train_split = partial(_phrases, sizes=sizes), "dev"
+            options |= {"data_name": "phrasebook-{size}x{gold}-seed{seed}".format(**sizes), "train_split": train_split}
+        else:
+            wanted, read, train_split = pairs or [*find_bucc(spec, split)], partial(read_bucc, spec), "training"
         if not wanted:
             raise ValueError(
-                f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {folder} has none."
-                f"{where_to_get(Path(folder).name)}"
+                f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
+                f"{where_to_get(Path(spec).name)}"
             )
-        test = {pair: read_bucc(folder, pair, split) for pair in wanted}
-        if train_split is not None and options.get("threshold") is None:
-            options["train"] = {pair: read_bucc(folder, pair, train_split) for pair in wanted}
-            if same := [pair for pair in wanted if options["train"][pair] == test[pair]]:
-                raise ValueError(
-                    f"thresholds must come from text other than the test text: of {', '.join(same)}, split {split!r} "
-                    f"and train split {train_split!r} are the same; choose another, or take threshold='tune'."
-                )
-            if train_split != "training":
-                options["train_split"] = train_split
-        return cls(test, split=split, **options)
-
-    @classmethod
-    def from_phrasebook(
-        cls,
-        spec: str = "phrasebook",
-        pairs: Iterable[str] | None = None,
-        *,
-        split: str = "test",
-        train_split: str = "dev",
-        **options: Any,
-    ) -> BuccEvaluator:
-        """Evaluator over generated text, see :func:`~st_xling.data.phrasebook.mining_phrases`.
-
-        Args:
-            spec: ``phrasebook``, perhaps with ``:de,fr`` and ``?size=600&gold=100&seed=0``.
-            pairs: Language pairs such as ``"de-en"``; by default each language of the spec with English.
-            split: The part that is evaluated.
-            train_split: Gives the thresholds; unused when ``threshold`` is among the options.
-            options: Passed to the constructor.
-        Raises:
-            ValueError: No pairs, or both of both kinds; unknown languages, splits and options; equal splits.
-        """
-        from st_xling.data.phrasebook import mining_phrases
-        from st_xling.data.spec import paired_languages, parse_spec
-
-        book = parse_spec(spec, {}, phrasebook=PHRASEBOOK, languages=0)
-        if book.listed and pairs is not None:
-            raise ValueError(f"expected language pairs once: got {', '.join(pairs)} and {spec}; remove one.")
-        wanted = [f"{code}-en" for code in paired_languages(book)] if pairs is None else list(dict.fromkeys(pairs))
-        sizes = {**PHRASEBOOK, **book.options}
-
-        def corpora(part: str) -> Corpora:
-            texts = {pair: mining_phrases(*_codes(pair), split=part, **sizes) for pair in wanted}
-            return {pair: (text.source, text.target, text.gold) for pair, text in texts.items()}
-
         if options.get("threshold") is None:
-            if train_split == split:
+            if split == train_split:
                 raise ValueError(
-                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both."
+                    f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
+                    "choose another split, or threshold='tune'."
                 )
-            options["train"] = corpora(train_split)
-        options.setdefault("data_name", "phrasebook-{size}x{gold}-seed{seed}".format(**sizes))
-        return cls(corpora(split), train_split=train_split, split=split, **options)
+            options["train"] = {pair: read(pair, train_split) for pair in wanted}
+        return cls({pair: read(pair, split) for pair in wanted}, split=split, **options)
 
     @property
     def threshold_source(self) -> str:
@@ -216,13 +176,6 @@ class BuccEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{sha8(content)}",
         )
 
-    def columns(self) -> tuple[list[list[str]], list[str | None]]:
-        """Both corpora of each language pair that is evaluated."""
-        return (
-            [side for corpus in self.corpora.values() for side in (corpus.source, corpus.target)],
-            [language for pair in self.corpora for language in pair_languages(pair)],
-        )
-
     def measure(self, model: SentenceTransformer) -> Measured:
         """Encode, mine, choose thresholds and compare with the gold."""
         values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in self.scores(model).items()}
@@ -232,21 +185,26 @@ class BuccEvaluator(SignedEvaluator):
 
     def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
         """The scores of each language pair, without storing them anywhere."""
-        mined = {pair: self._mine(model, corpus, pair, pair) for pair, corpus in self.corpora.items()}
+        mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
         train = None
         if self.train is not None:
-            train = [self._mine(model, corpus, pair, f"{pair} (train)") for pair, corpus in self.train.items()]
+            scored = self.mined(model, self.train)
+            train = [scored[pair] for pair in mined]
         thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
         return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
 
-    def _mine(self, model: SentenceTransformer, corpus: IndexedCorpus, pair: str, name: str) -> EvaluatedPairs:
-        source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
-        try:
-            pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
-        except ValueError as error:
-            raise ValueError(f"{name}: {error}") from error
-        return EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+    def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
+        """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""
+        found = {}
+        for pair, corpus in corpora.items():
+            source, target = self.encode_columns(model, [corpus.source, corpus.target], pair_languages(pair))
+            try:
+                pairs = mine(source, target, k=self.k, margin=self.margin, retrieval=self.retrieval)
+            except ValueError as error:
+                raise ValueError(f"{pair}: {error}") from error
+            found[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
+        return found
 
 
 def mining_rows(
@@ -275,25 +233,14 @@ def mining_rows(
     return columns, rows
 
 
-def indexed_corpora(corpora: Corpora, name: str, *, like: Collection[str] | None = None) -> dict[str, IndexedCorpus]:
-    """Return corpora by language pair, in the order given, or in that of ``like``."""
-    if not corpora or set(like or corpora) != set(corpora):
-        wanted = ", ".join(like or ()) or "at least one, such as {'de-en': (german, english, [(0, 3)])}"
-        raise ValueError(f"{name} must hold language pairs: expected {wanted}, got {', '.join(corpora) or 'none'}.")
-    return {pair: _indexed(corpora[pair], f"{name}, {pair}") for pair in (like or corpora)}
-
-
-def _indexed(
-    corpus: BuccCorpus | tuple[Sequence[str], Sequence[str], Sequence[tuple[int, int]]], name: str
-) -> IndexedCorpus:
+def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
     if isinstance(corpus, tuple):
         source, target, gold = corpus
         pairs = [(int(first), int(second)) for first, second in gold]
     else:
         source, target = corpus.source, corpus.target
-        source_row = {identifier: row for row, identifier in enumerate(corpus.source_ids)}
-        target_row = {identifier: row for row, identifier in enumerate(corpus.target_ids)}
-        pairs = [(source_row[first], target_row[second]) for first, second in corpus.gold or ()]
+        rows = [{own: row for row, own in enumerate(ids)} for ids in (corpus.source_ids, corpus.target_ids)]
+        pairs = [(rows[0][first], rows[1][second]) for first, second in corpus.gold or ()]
     are_rows = all(0 <= one < len(source) and 0 <= other < len(target) for one, other in pairs)
     if not pairs or not are_rows or len({*pairs}) < len(pairs):
         raise ValueError(
@@ -303,11 +250,10 @@ def _indexed(
     return IndexedCorpus(list(source), list(target), pairs)
 
 
-def _codes(pair: str) -> tuple[str, str]:
-    source, target = pair_languages(pair)
-    if source is None or target is None:
-        raise ValueError(f"expected language pairs such as de-en: got {pair!r}.")
-    return source, target
+def _phrases(pair: str, split: str, *, sizes: Mapping[str, int]) -> Texts:
+    source, _, target = pair.partition("-")
+    texts = mining_phrases(source, target, split=split, **sizes)
+    return texts.source, texts.target, texts.gold
 
 
 def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -> dict[str, PublishedThreshold]:

@@ -347,16 +347,6 @@ class EvaluatedPairs:
         rates = precision_recall_f1(correct, mined, self.n_gold)
         return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
 
-    def curve(self) -> list[Threshold]:
-        """Compute precision, recall and F1 with each distinct score as threshold, highest first."""
-        order = np.argsort(-self.scores, kind="stable")
-        values, hits = self.scores[order], np.cumsum(self.is_correct[order])
-        # Equal scores pass a threshold together, so only the last of them is a point of the curve.
-        last = np.flatnonzero(np.diff(values, append=-np.inf)).tolist()
-        return [
-            Threshold(float(values[row]), *precision_recall_f1(int(hits[row]), row + 1, self.n_gold)) for row in last
-        ]
-
 
 def judge_pairs(
     pairs: Iterable[tuple[Hashable, Hashable, float]], gold: Iterable[tuple[Hashable, Hashable]]

@@ -1,8 +1,8 @@
-"""Pictures: token states and cosines before and after training; saved results, for the card; scores of pairs."""
+"""Pictures: cosines before and after training; saved results, for the card; scores of pairs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,60 +15,19 @@ from st_xling.utils.io import atomic_writer
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from sentence_transformers import SentenceTransformer
-    from torch import Tensor
 
     from st_xling.evaluation.measures import EvaluatedPairs
 
 #: Folder of pictures in a model's folder.
 PICTURES = "pictures"
-SENTENCE_PICTURE = f"{PICTURES}/sentence_vectors.png"
 
-# Pairs of sentences that pictures show, and where the start of a run waits for its picture.
-_SENTENCES = 100
+# Pairs of sentences in a heat map, and where the start of a run waits for its picture.
 _IN_HEAT_MAP = 14
-_START = "token_states.safetensors"
+_START = "cosines.npy"
 _BINS = 40
 _BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
 _RESULTS_DPI = 110
 _MOST_ROWS = 120
-
-
-def token_states(model: SentenceTransformer, sentences: Sequence[str], *, batch_size: int = 64) -> Tensor:
-    """Last-layer states of all tokens but the special ones.
-
-    Args:
-        model: An encoder with token embeddings.
-        sentences: Texts of one language.
-        batch_size: Texts encoded at a time.
-
-    Returns:
-        *Shape:* ``(tokens of all sentences, hidden)``, float32 on the CPU
-    """
-    import torch
-
-    rows = model.encode(list(sentences), output_value="token_embeddings", batch_size=batch_size)
-    return torch.cat([row[1:-1].float().cpu() for row in rows])  # without CLS and SEP
-
-
-def token_points(source: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """Token states of two languages on the first two principal components of both together.
-
-    Args:
-        source: From :func:`token_states`. *Shape:* ``(tokens, hidden)``
-        target: Of the translations. *Shape:* ``(other tokens, hidden)``
-
-    Returns:
-        *Shape:* ``(tokens, 2)`` and ``(other tokens, 2)``
-    """
-    import torch
-
-    states = torch.cat([source, target]).double()
-    centered = states - states.mean(dim=0)
-    _, directions = torch.linalg.eigh(centered.T @ centered)
-    # eigh sorts ascending and leaves the sign open: fix it, so that pictures of one model agree.
-    top = directions[:, -2:].flip(1)
-    points = centered @ (top * top.gather(0, top.abs().argmax(dim=0, keepdim=True)).sign())
-    return points[: len(source)], points[len(source) :]
 
 
 def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
@@ -80,158 +39,53 @@ def save_figure(figure: Any, path: str | Path, *, dpi: int = 130) -> Path:
     return path
 
 
-def _panels(titles: Iterable[str], size: tuple[float, float]) -> tuple[Any, list[Any]]:
-    """Make a figure with a panel for each title, side by side."""
-    from matplotlib.figure import Figure
-
-    figure, names = Figure(figsize=size, layout="constrained"), list(titles)
-    return figure, [figure.add_subplot(1, len(names), place, title=name) for place, name in enumerate(names, 1)]
-
-
-def draw_token_points(
-    panels: Mapping[str, tuple[Tensor, Tensor]],
-    path: str | Path,
-    *,
-    languages: tuple[str, str] = ("source", "target"),
-    joined: bool = False,
-) -> Path:
-    """Draw one panel a model.
-
-    Args:
-        panels: Title → points of the two languages, from :func:`token_points`. *Shape:* ``(tokens, 2)`` each
-        path: PNG to write, in a folder that is made where it is missing.
-        languages: Their names, for the legend.
-        joined: Whether points of equal rows belong together: a line joins them.
-
-    Returns:
-        ``path``.
-
-    Source:
-        Li et al. 2023 (DAP), figure 1: 100 Tatoeba pairs, principal component analysis.
-    """
-    import torch
-
-    figure, axes_of = _panels(panels, (4.6 * len(panels), 4.2))
-    for place, (axes, points) in enumerate(zip(axes_of, panels.values())):
-        if joined:
-            axes.plot(*torch.stack(points).movedim(2, 0).numpy(), color="0.75", linewidth=0.8, zorder=0)
-        for name, part, marker in zip(languages, points, "o^"):
-            size = 30 if joined else 9
-            axes.scatter(part[:, 0], part[:, 1], s=size, alpha=0.55, marker=marker, label=name, linewidths=0)
-        axes.set(xticks=[], yticks=[])
-        if place == 0:
-            axes.legend(frameon=False, loc="best")
-    return save_figure(figure, path)
-
-
-def draw_cosines(
-    panels: Mapping[str, Tensor], path: str | Path, *, labels: tuple[Sequence[str], Sequence[str]]
-) -> Path:
-    """Draw cosines of sentences with translations as heat maps, on which those of true pairs are the diagonal.
-
-    Args:
-        panels: Title → cosines of sources (rows) with targets. *Shape:* ``(n, n)`` each
-        path: PNG to write, in a folder that is made where it is missing.
-        labels: The sentences, sources and targets.
-
-    Returns:
-        ``path``.
-    """
-    figure, axes_of = _panels(panels, (3.4 + 3.6 * len(panels), 6.0))
-    for place, (axes, cosines) in enumerate(zip(axes_of, panels.values())):
-        image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
-        axes.set_xticks(range(len(labels[1])), labels[1], rotation=90, fontsize=7)
-        axes.set_yticks(range(len(labels[0])), labels[0] if place == 0 else [], fontsize=7)
-        axes.tick_params(length=0)
-    figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
-    return save_figure(figure, path)
-
-
-def draw_sentence_vectors(models: Mapping[str, SentenceTransformer], data: Mapping[str, Any], path: str | Path) -> Path:
-    """Draw the vectors of the same pairs by several models, one panel a model.
-
-    Args:
-        models: Title → encoder; one that is centered by language encodes each side by the route of its language.
-        data: Name → pairs; up to 100 of the first are shown.
-        path: PNG to write.
-
-    Source:
-        Huang et al. 2023 (mBERT-SF), figure 7.
-    """
-    import torch
-
-    from st_xling.models.normalization import encode_columns, language_tasks
-
-    texts, languages = _shown(data)
-    panels = {}
-    for title, model in models.items():
-        source, target = encode_columns(model, texts, tasks=language_tasks(model, languages)[0])
-        panels[title] = token_points(torch.from_numpy(source), torch.from_numpy(target))
-    return draw_token_points(panels, path, languages=languages, joined=True)
-
-
-def _shown(data: Mapping[str, Any]) -> tuple[tuple[list[str], list[str]], tuple[str, str]]:
-    """Source and target texts that a picture shows, and their languages."""
-    first = next(iter(data.values()), None)
-    rows = [] if first is None else list(first.select(range(min(_SENTENCES, len(first)))))
-    source, target = ([row[column] for row in rows] for column in ("source", "target"))
-    languages = (rows[0]["source_language"], rows[0]["target_language"]) if rows else ("source", "target")
-    return (source, target), languages
-
-
 class TrainingPicture:
-    """Draws the same parallel sentences before and after a training: their cosines, and their token states.
+    """Draws the cosines of the same parallel sentences before and after a training.
 
-    What is drawn of the start lies in the run's ``training`` folder until then, so that a run that is resumed has it.
+    Cosines of the start are in the run's ``training`` folder until then, so that a run that is resumed has them.
 
     Args:
-        data: Name → pairs, such as development pairs; up to 100 of the first are shown.
+        data: Name → pairs, such as development pairs; the first are shown.
         recipe: Its name, for the title.
     """
 
     def __init__(self, data: Mapping[str, Any], recipe: str) -> None:
-        self.texts, self.languages = _shown(data)
+        shown: Any = next((pairs[:_IN_HEAT_MAP] for pairs in data.values()), {"source": [], "target": []})
+        self.texts: list[list[str]] = [shown["source"], shown["target"]]
         self.recipe = recipe
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:
         """Save how ``model`` starts, in the folder ``training``."""
-        from safetensors.torch import save_file
+        if self.texts[0]:
+            np.save(training / _START, self._cosines(model))
 
-        if self._can_draw(model):
-            save_file(self._seen(model), training / _START)
-
-    def end(self, model: SentenceTransformer, folder: Path) -> list[Path]:
+    def end(self, model: SentenceTransformer, folder: Path) -> None:
         """Draw into the run's ``folder``, and remove the start; nothing where no start was saved."""
-        from safetensors.torch import load_file
+        from matplotlib.figure import Figure
 
         start = folder / "training" / _START
-        if not (start.is_file() and self._can_draw(model)):
-            return []
-        before = load_file(start)
-        panels = {"before": before, f"after {self.recipe}"[:40]: self._seen(model)}
-        labels = tuple([_label(text) for text in texts[:_IN_HEAT_MAP]] for texts in self.texts)
-        heat = {title: seen["cosines"] for title, seen in panels.items()}
-        points = {title: (seen["source"], seen["target"]) for title, seen in panels.items()}
-        pictures = [
-            draw_cosines(heat, folder / PICTURES / "cosines.png", labels=(labels[0], labels[1])),
-            draw_token_points(points, folder / PICTURES / "token_states.png", languages=self.languages),
-        ]
+        if not start.is_file():
+            return
+        panels = {"before": np.load(start), f"after {self.recipe}"[:40]: self._cosines(model)}
+        sources, targets = ([_label(text) for text in texts] for texts in self.texts)
+        figure = Figure(figsize=(3.4 + 3.6 * len(panels), 6.0), layout="constrained")
+        for place, (title, cosines) in enumerate(panels.items()):
+            axes = figure.add_subplot(1, len(panels), place + 1, title=title)
+            image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
+            axes.set_xticks(range(len(targets)), targets, rotation=90, fontsize=7)
+            axes.set_yticks(range(len(sources)), sources if place == 0 else [], fontsize=7)
+            axes.tick_params(length=0)
+        figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
+        save_figure(figure, folder / PICTURES / "cosines.png")
         start.unlink()
-        return pictures
 
-    def _can_draw(self, model: SentenceTransformer) -> bool:
-        from sentence_transformers.base.modules import Transformer
-
-        return bool(self.texts[0]) and isinstance(model[0], Transformer)
-
-    def _seen(self, model: SentenceTransformer) -> dict[str, Tensor]:
+    def _cosines(self, model: SentenceTransformer) -> np.ndarray:
         from sentence_transformers.util import cos_sim
 
         was_training = model.training
-        source, target = token_points(*(token_states(model, texts) for texts in self.texts))
-        vectors = [model.encode(texts[:_IN_HEAT_MAP], convert_to_tensor=True).float().cpu() for texts in self.texts]
+        vectors = [model.encode(texts, convert_to_tensor=True).float().cpu() for texts in self.texts]
         model.train(was_training)
-        return {"source": source.contiguous(), "target": target.contiguous(), "cosines": cos_sim(*vectors)}
+        return cos_sim(*vectors).numpy()
 
 
 def _label(text: str) -> str:
@@ -243,14 +97,12 @@ def _label(text: str) -> str:
 
 
 def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
-    """Count mined pairs by score: few enough numbers to be saved with a model.
+    """Count mined pairs, at least one, by score: few enough numbers to be saved with a model.
 
     Returns:
         ``low``: score at which the first bin begins; ``high``: score at which the last one ends, and which is part of
-        it; ``correct``: pairs in the gold, a bin each; ``wrong``: the others. Empty without pairs.
+        it; ``correct``: pairs in the gold, a bin each; ``wrong``: the others.
     """
-    if not len(pairs.scores):
-        return {}
     low, high = float(pairs.scores.min()), float(pairs.scores.max())
     edges = np.linspace(low, high if high > low else low + 1.0, bins + 1)
     correct, wrong = (
@@ -268,8 +120,21 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
         folder: Of the model.
         evaluations: Titles, with the results.
     """
-    drawn = {"accuracy_by_language.png": _bars(evaluations), "score_histogram.png": _histograms(evaluations)}
-    for name, panels in drawn.items():
+    bars: Panels = []
+    histograms: Panels = []
+    for title, result in evaluations:
+        rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
+        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
+        if rows and columns:
+            row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
+            bars.append((1.0 + row_inches * len(rows), partial(_bars, title=title, rows=rows, columns=columns)))
+        thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
+        for pair, counts in (result.figures.get("histograms") or {}).items():
+            edges = np.linspace(counts["low"], counts["high"], len(counts["correct"]) + 1)
+            series = {"other candidate pairs": counts["wrong"], "translations": counts["correct"]}
+            panel = partial(_histogram, title=pair, edges=edges, series=series, threshold=thresholds.get(pair))
+            histograms.append((2.1, panel))
+    for name, panels in {"accuracy_by_language.png": bars, "score_histogram.png": histograms}.items():
         if panels:
             _save_panels(panels, folder / PICTURES / name)
         else:
@@ -279,15 +144,8 @@ def draw_results(folder: Path, evaluations: Sequence[tuple[str, SavedResults]]) 
 def draw_scores(path: Path, scores: Sequence[float | None], threshold: float | None = None) -> None:
     """Draw a histogram of the scores of pairs, and the threshold that they passed."""
     values = np.array([score for score in scores if score is not None], dtype=float)
-    counts, edges = np.histogram(values[np.isfinite(values)], bins=40)
-
-    def panel(axes: Axes) -> None:
-        axes.stairs(counts, edges, fill=True, color=_BLUE)
-        if threshold is not None:
-            axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
-        axes.set_ylabel("pairs", fontsize=8)
-        _finish(axes, "Scores of the pairs", "score", legend=int(threshold is not None))
-
+    counts, edges = np.histogram(values[np.isfinite(values)], bins=_BINS)
+    panel = partial(_histogram, title="Scores of the pairs", edges=edges, series={"pairs": counts}, threshold=threshold)
     _save_panels([(2.4, panel)], path)
 
 
@@ -295,27 +153,14 @@ Panels = list[tuple[float, Callable[["Axes"], None]]]
 """Height of each panel in inches, and what draws it."""
 
 
-def _bars(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
-    """Make a panel for each evaluation, with a bar for each language and measure."""
-    panels: Panels = []
-    for title, result in evaluations:
-        rows = [row for row in result.rows if not row.average][:_MOST_ROWS]
-        columns = {place: column.name for place, column in enumerate(result.columns) if column.picture}
-        if rows and columns:
-            row_inches = 0.11 + 0.13 * len(columns) if len(rows) <= 40 else 0.06 + 0.1 * len(columns)
-            panel = partial(_bar_panel, title=title, rows=rows, columns=columns)
-            panels.append((1.0 + row_inches * len(rows), panel))
-    return panels
-
-
-def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+def _bars(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, str]) -> None:
+    """Draw a bar for each language and measure."""
     places, thick = np.arange(len(rows)), 0.8 / len(columns)
     for number, (column, color) in enumerate(zip(columns, (_BLUE, _ORANGE, _GREY, _RED) * len(columns))):
         values = [100 * (row.values[column] or 0.0) for row in rows]
         heights = places + (number - (len(columns) - 1) / 2) * thick
-        axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
-        for height, value in zip(heights, values):
-            axes.text(min(value, 100) + 0.8, height, f"{value:.1f}", va="center", fontsize=7, color="#333333")
+        drawn = axes.barh(heights, values, height=thick * 0.92, color=color, label=columns[column])
+        axes.bar_label(drawn, fmt="%.1f", padding=3, fontsize=7, color="#333333")
     axes.set_yticks(places, [_drawable(row.label) for row in rows], fontsize=8)
     axes.set_ylim(len(rows) - 0.45, -0.55)
     axes.set_xlim(0, 107)
@@ -324,29 +169,21 @@ def _bar_panel(axes: Axes, *, title: str, rows: list[Row], columns: dict[int, st
     _finish(axes, _drawable(f"{title}{only}"), "%", legend=len(columns) if len(columns) > 1 else 0)
 
 
-def _histograms(evaluations: Sequence[tuple[str, SavedResults]]) -> Panels:
-    """Make a panel for each pair of languages, with the scores of candidate pairs and the threshold."""
-    panels: Panels = []
-    for _, result in evaluations:
-        thresholds = {row.label: row.arguments.get("threshold") for row in result.rows}
-        for pair, histogram in (result.figures.get("histograms") or {}).items():
-            panel = partial(_score_panel, pair=pair, histogram=histogram, threshold=thresholds.get(pair))
-            panels.append((2.1, panel))
-    return panels
-
-
-def _score_panel(axes: Axes, *, pair: str, histogram: dict, threshold: float | None) -> None:
-    correct, wrong = np.asarray(histogram["correct"]), np.asarray(histogram["wrong"])
-    edges = np.linspace(histogram["low"], histogram["high"], len(correct) + 1)
-    # On a logarithmic scale, since most candidates are no translations; side by side, since stacks would lie there.
-    axes.stairs(wrong, edges, fill=True, color=_ORANGE, alpha=0.55, label="other candidate pairs")
-    axes.stairs(correct, edges, color=_BLUE, linewidth=1.8, label="translations")
-    axes.set_yscale("log")
-    axes.set_ylim(0.7, 2 * max(2, correct.max(initial=1), wrong.max(initial=1)))
+def _histogram(
+    axes: Axes, *, title: str, edges: np.ndarray, series: Mapping[str, Any], threshold: float | None
+) -> None:
+    """Draw counts of pairs by score, and the threshold; the last series as a line over the one before it."""
+    for number, (name, counts) in enumerate(series.items(), 1):
+        fills = number < 2
+        style: Any = {"fill": True, "color": _ORANGE, "alpha": 0.55} if fills else {"color": _BLUE, "linewidth": 1.8}
+        axes.stairs(counts, edges, label=name, **style)
+    if len(series) > 1:  # most candidates are no translations
+        axes.set_yscale("log")
+        axes.set_ylim(0.7, 2 * max(2, *map(max, series.values())))
     if threshold is not None:
         axes.axvline(threshold, color="black", linewidth=1, linestyle="--", label=f"threshold {threshold:.3f}")
     axes.set_ylabel("pairs", fontsize=8)
-    _finish(axes, _drawable(pair), "score", legend=3)
+    _finish(axes, _drawable(title), "score", legend=3)
 
 
 def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
@@ -356,8 +193,7 @@ def _finish(axes: Axes, title: str, unit: str, *, legend: int) -> None:
     axes.tick_params(labelsize=8)
     if legend:
         axes.legend(frameon=False, fontsize=8, ncols=legend, loc="lower right", bbox_to_anchor=(1, 1), borderpad=0)
-    for edge in ("top", "right"):
-        axes.spines[edge].set_visible(False)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _save_panels(panels: Panels, path: Path) -> None:
@@ -366,9 +202,9 @@ def _save_panels(panels: Panels, path: Path) -> None:
 
     heights = [height for height, _ in panels]
     figure = Figure(figsize=(6.8, sum(heights)), layout="constrained")
-    grid = figure.add_gridspec(len(panels), 1, height_ratios=heights)
-    for place, (_, panel) in enumerate(panels):
-        panel(figure.add_subplot(grid[place]))
+    grid = figure.subplots(len(panels), squeeze=False, gridspec_kw={"height_ratios": heights})
+    for axes, (_, panel) in zip(grid[:, 0], panels):
+        panel(axes)
     save_figure(figure, path, dpi=_RESULTS_DPI)
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from st_xling.models.normalization import (
 )
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import model_options
+from st_xling.utils.cosines import precision_at
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
@@ -36,29 +36,16 @@ INT8_RANGES = "int8_ranges.json"
 _BEFORE, _INT8 = "as it was", "int8"
 
 
-@dataclass(frozen=True)
-class PostprocessReport:
-    """Result of :func:`postprocess`.
-
-    Attributes:
-        content: ``results.json["postprocess"]``: the source, its license and base model; ``texts``, the number of texts
-            of each language that the steps were fitted on; ``stages``, step → ``"bytes"`` of a vector, and
-            ``"accuracy"`` by pair of languages, from the first to the second and back, fractions in [0, 1]; signature
-            and command.
-    """
-
-    content: dict[str, Any]
-
-    def table(self) -> str:
-        """Format one row for each step, which includes those before it; accuracy in percent."""
-        stages = self.content["stages"]
-        pairs = list(stages[_BEFORE]["accuracy"])
-        head = ["after", *(f"{pair} {arrow}" for pair in pairs for arrow in ("->", "<-")), "mean", "bytes a vector"]
-        rows: list[list[Any]] = []
-        for name, stage in stages.items():
-            values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
-            rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
-        return format_table(head, rows)
+def postprocess_table(content: Mapping[str, Any]) -> str:
+    """Format the result of :func:`postprocess`: a row for each step, which includes those before it; in percent."""
+    stages = content["stages"]
+    pairs = list(stages[_BEFORE]["accuracy"])
+    head = ["after", *(f"{pair} {arrow}" for pair in pairs for arrow in ("->", "<-")), "mean", "bytes a vector"]
+    rows: list[list[Any]] = []
+    for name, stage in stages.items():
+        values = [100 * value for pair in pairs for value in stage["accuracy"][pair]]
+        rows.append([name, *values, sum(values) / len(values), stage["bytes"]])
+    return format_table(head, rows)
 
 
 def postprocess(
@@ -79,7 +66,7 @@ def postprocess(
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
     **options: Any,
-) -> PostprocessReport:
+) -> dict[str, Any]:
     """Fit post-processing on parallel text, evaluate each step on other text, and save the model.
 
     Args:
@@ -102,6 +89,10 @@ def postprocess(
         command: Command to record in the report.
         complete: Called with the new folder before it is moved to ``out``, such as to write the card.
         options: Of :func:`~st_xling.models.load_encoder`.
+    Returns:
+        ``results.json["postprocess"]``: the source, its license and base model; ``texts``, the number of texts of each
+        language that the steps were fitted on; ``stages``, step → ``"bytes"`` of a vector, and ``"accuracy"`` by pair
+        of languages, from the first to the second and back, fractions in [0, 1]; signature and command.
     Raises:
         ValueError: Text of unknown languages for means of each, too little text, a folder that may not be written to,
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.
@@ -164,7 +155,7 @@ def postprocess(
             "source_card": card_terms(model),
             "texts": {code: len(own_texts) for code, own_texts in texts.items()},
             "stages": {
-                name: {"bytes": int(sides[0][0].nbytes), "accuracy": _accuracy(evaluator, sides)}
+                name: {"bytes": int(sides[0][0].nbytes), "accuracy": _accuracy(evaluator.pairs, sides)}
                 for name, sides in stages.items()
             },
             "signature": sign(
@@ -189,11 +180,10 @@ def postprocess(
                 complete(path)
 
         write_model(folder, result, model, content, finish)
-        return PostprocessReport(content)
+        return content
 
 
-def _accuracy(evaluator: PrecisionEvaluator, sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
+def _accuracy(pairs: Iterable[str], sides: Sequence[np.ndarray]) -> dict[str, list[float]]:
     floats = [side.astype(np.float32) for side in sides]
-    measured = evaluator.measure_vectors(dict(zip(evaluator.pairs, zip(floats[::2], floats[1::2]))))
-    values = {row.label: [float(value or 0) for value in row.values[:2]] for row in measured.rows}
-    return {pair: values[pair] for pair in evaluator.pairs}
+    both = zip(floats[::2], floats[1::2])
+    return {pair: [way[1] for way in precision_at(*one, at=[1])] for pair, one in zip(pairs, both)}

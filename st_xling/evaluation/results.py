@@ -91,12 +91,10 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     Returns:
         The file.
     Raises:
-        ValueError: If there is no such folder, or the file that is there is broken.
+        ValueError: If the file that is there is broken.
         OSError: When it cannot be written; an earlier file is kept.
     """
     path = Path(folder) / RESULTS_FILE
-    if not path.parent.is_dir():
-        raise ValueError(f"results are saved in a model's folder: there is no folder {folder}.")
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
@@ -123,7 +121,7 @@ def read_saved_results(folder: str | Path) -> list[SavedResults]:
 
 
 def to_mteb(
-    results: EvaluationResult | Mapping[str, float],
+    results: Mapping[str, float],
     folder: str | Path,
     *,
     model_name: str,
@@ -137,7 +135,7 @@ def to_mteb(
     :func:`~st_xling.evaluation.weighted_f1`. The file has both measures.
 
     Args:
-        results: As the evaluator returns them, from a call or ``evaluate``.
+        results: As the evaluator returns them.
         folder: Cache of mteb, which ``mteb.ResultCache(folder).load_results()`` reads.
         model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``.
         revision: Commit of the model.
@@ -148,7 +146,8 @@ def to_mteb(
         The file, ``folder/results/{model}/{revision}/{task}.json``, with ``f1``, which is the main score, and
         ``accuracy`` for each of the task's pairs of languages that was evaluated, in mteb's direction.
     Raises:
-        ValueError: If mteb is not installed or has no such task of bitext, or no pair of its languages was evaluated.
+        ValueError: If mteb is not installed, or no pair of the task's languages was evaluated.
+        KeyError: If mteb has no such task.
     Source:
         mteb 2.26.24, ``AbsTaskBitextMining``.
     Example:
@@ -157,22 +156,8 @@ def to_mteb(
         PosixPath('mteb/results/user__my-encoder/no_revision_available/Tatoeba.json')
     """
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")
-    try:
-        bitext = mteb.get_task(task)
-    except KeyError as error:
-        raise ValueError(f"expected the name of a task of mteb, such as Tatoeba: {error.args[0]}") from error
-    metadata = bitext.metadata
-    if metadata.type != "BitextMining":
-        raise ValueError(f"expected a bitext mining task of mteb, such as Tatoeba: {task} is of type {metadata.type}.")
-    figures = results.metrics if isinstance(results, EvaluationResult) else results
-    found: dict[str, dict[str, float]] = {}
-    for key, f1 in figures.items():
-        name = key.removesuffix("_weighted_f1")
-        accuracy = figures.get(f"{name}_accuracy", figures.get(f"{name}_p@1"))
-        if name != key and accuracy is not None:
-            values = {"f1": f1, "accuracy": accuracy, "recall": accuracy, "main_score": f1}
-            found |= dict.fromkeys(_endings(name), values)  # a metric begins with any name of its evaluator
-    subsets = metadata.hf_subsets_to_langscripts
+    bitext = mteb.get_task(task)
+    subsets = bitext.metadata.hf_subsets_to_langscripts
     languages = {subset: tuple(canonical_language(code) for code in codes) for subset, codes in subsets.items()}
     alike = Counter(languages.values())
     scores = {}
@@ -180,9 +165,14 @@ def to_mteb(
         spellings = [tuple(subset.split("-", 1))]
         if alike[pair] == 1:  # else they differ in script alone, which only the whole name has
             spellings += [pair, tuple(map(hub_language, pair))]
-        names = [name for one in spellings if len(one) == 2 for name in _names(*one)]
-        if known := [found[name] for name in names if name in found]:
-            scores[subset] = known[0]
+        for key, f1 in results.items():
+            name = key.removesuffix("_weighted_f1")
+            accuracy = results.get(f"{name}_accuracy", results.get(f"{name}_p@1"))
+            # A metric begins with any name of its evaluator.
+            endings = [f"_{ending}" for one in spellings if len(one) == 2 for ending in _names(*one)]
+            if name != key and accuracy is not None and f"_{name}".endswith(tuple(endings)):
+                scores[subset] = {"f1": f1, "accuracy": accuracy, "recall": accuracy, "main_score": f1}
+                break
     if not scores:
         raise ValueError(
             f"no result is of a pair of {task}, such as {', '.join([*subsets][:3])}; evaluate these with "
@@ -193,12 +183,6 @@ def to_mteb(
     cache = mteb.ResultCache(Path(folder))
     cache.save_to_cache(result, model_name, revision)
     return Path(cache.get_task_result_path(task, model_name, revision))
-
-
-def _endings(key: str) -> list[str]:
-    """Return a key, and what follows each underscore in it."""
-    parts = key.split("_")
-    return ["_".join(parts[start:]) for start in range(len(parts))]
 
 
 def _names(source: str, target: str) -> list[str]:

@@ -12,7 +12,7 @@ import numpy as np
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.evaluation.tatoeba_data import count_repeats
+from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.xsim import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
@@ -109,10 +109,14 @@ def _array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; ``None`` where no sentence has any."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
+def _means(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the means of the known values of each key; ``None`` where no language has any."""
+    means: dict[str, Any] = {}
+    for key in rates[0]:
+        values = [own[key] for own in rates if own[key] is not None]
+        nested = bool(values) and isinstance(values[0], dict)
+        means[key] = _means(values) if nested else sum(values) / len(values) if values else None
+    return means
 
 
 def xsim_by_language(
@@ -169,23 +173,18 @@ def xsim_by_language(
                 own["to_en_plus_plus"] = {"error": result.error_rate, "categories": by_category}
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-        if language in repeats:
-            own["repeats"] = repeats[language]
-    everything = list(rates.values())
-    rates["all"] = {key: _mean([own[key] for own in everything]) for key in ("to_en_error", "from_en_error")}
-    columns_shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
+    rates["all"] = _means([*rates.values()])
+    shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
     if plus_plus:
-        found = [own["to_en_plus_plus"] for own in everything]
-        by_category = {kind: _mean([own["categories"][kind] for own in found]) for kind in kinds}
-        rates["all"]["to_en_plus_plus"] = {"error": _mean([own["error"] for own in found]), "categories": by_category}
-        columns_shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
-        columns_shown += [Column(kind, decimals=2) for kind in kinds]
+        shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
+        shown += [Column(kind, decimals=2) for kind in kinds]
     rows = []
     for language, own in rates.items():
-        more = own["to_en_plus_plus"] if plus_plus else None
         values = [own["to_en_error"], own["from_en_error"]]
-        values += [more["error"], *more["categories"].values()] if more else []
-        counts = {"repeats": own["repeats"]} if "repeats" in own else {}
+        if plus_plus:
+            values += [own["to_en_plus_plus"]["error"], *own["to_en_plus_plus"]["categories"].values()]
+        counts = {"repeats": repeats[language]} if language in repeats else {}
+        own |= counts
         rows.append(Row(language, values, average=language == "all", arguments=counts))
     signature = encoder.sign(
         "xsim",
@@ -199,4 +198,4 @@ def xsim_by_language(
         seed=seed if plus_plus else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
     )
-    return EvaluationResult(rates, columns_shown, rows, signature)
+    return EvaluationResult(rates, shown, rows, signature)

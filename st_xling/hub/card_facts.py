@@ -248,7 +248,6 @@ TASKS = {
     "precision": ("Translation matching", "sentence-similarity"),
     "reranking": ("Passage re-ranking", "text-ranking"),
     "retrieval": ("Passage retrieval", "text-retrieval"),
-    "compare": ("Comparison of encoders", "sentence-similarity"),
     "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification"),
     "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification"),
     "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification"),

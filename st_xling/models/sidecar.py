@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
-_PICTURES = ("accuracy_by_language", "score_histogram", "token_states", "cosines", "sentence_vectors")
+_PICTURES = ("accuracy_by_language", "score_histogram", "cosines")
 #: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
 #: Texts whose embeddings tell apart models of backends that do not show their weights.

@@ -10,7 +10,7 @@
                 or ``{run: …, evaluation: …}`` without a model of ours; ``columns``: label → ``{evaluation, value}``,
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
                 only the path names; ``factor`` (100), ``decimals`` (1);
-                ``paper``: row → column → the paper's own value; ``compare``: pairs of rows; ``picture``; ``note``;
+                ``paper``: row → column → the paper's own value; ``compare``: pairs of rows; ``note``;
                 ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
 ==============  ======================================================================================================
 
@@ -27,11 +27,11 @@ import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -115,8 +115,7 @@ class Step:
         yield self
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A value of a table: for each seed the step, and the paths of the value in its JSON."""
 
     steps: tuple[Step, ...]
@@ -129,22 +128,16 @@ class Table:
 
     Attributes:
         cells: Row → column → cell.
-        paper: The paper's own values: row → column → value.
         compare: Pairs of rows whose difference is tested.
-        picture: ``bars``, ``lines``, or ``""``.
-        examples: Whether lists of ``evaluate reranking --examples`` follow, of the first column and seed.
+        entry: The file's own entry, with the paper's values, ``factor``, ``decimals`` and ``examples``.
     """
 
     name: str
     title: str
-    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
-    factor: float = 100.0
-    decimals: int = 1
-    paper: dict[str, dict[str, float]] = field(default_factory=dict)
-    compare: tuple[tuple[str, str], ...] = ()
-    picture: str = ""
-    note: str = ""
-    examples: bool = False
+    note: str
+    cells: dict[str, dict[str, Cell]]
+    compare: list[tuple[str, str]]
+    entry: Mapping[str, Any]
 
     def steps(self) -> list[Step]:
         """Return all steps that it needs, in an order in which they can be run."""
@@ -225,40 +218,24 @@ def load_paper(
         rows: Labels of rows, perhaps with ``*``; all by default.
 
     Raises:
-        ValueError: No such paper, table, scale or row (the message names the known ones), or a file in which something
-            is missing.
+        ValueError: No such paper, table, scale or row; the message names the known ones.
     """
-    if Path(name).suffix not in (".yaml", ".yml"):
+    if not name.endswith(".yaml"):
         check_choice("paper", name, paper_names())
     content, common = _read(name), _read(_COMMON)
     check_choice("scale of this paper", scale, list(content["settings"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
-    bases = {**common.get("bases", {}), **content.get("bases", {})}
+    bases = {**common["bases"], **content.get("bases", {})}
     if model in bases:
         settings["model"] = f"{{{model}}}"
     elif model is not None:
-        folder = Path(model)
-        if not folder.is_dir() and (folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1):
-            raise ValueError(
-                f"--model must be a folder, a Hub id or one of {', '.join(bases)}: there is no folder {model}."
-            )
-        settings["model"] = str(folder.resolve()) if folder.is_dir() else model
-    if "model" not in settings:
-        raise ValueError(f"{name} has no setting model at scale {scale}; name it there, or by --model.")
+        settings["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
     start = settings["model"].strip("{}")
     settings |= settings.pop("with", {}).get(start, {})
     float32 = (precision or _fastest()) == "fp32"
-    reader = _Reader(
-        {**settings, **(_FLOAT32 if float32 else {})},
-        bases,
-        content.get("models", {}),
-        content.get("evaluations", {}),
-        tuple(seeds),
-    )
-    try:
-        read = [reader.table(key, entry) for key, entry in content["tables"].items()]
-    except (KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError(f"{name} describes its tables wrongly: {type(error).__name__}: {error}") from error
+    settings |= _FLOAT32 if float32 else {}
+    reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
+    read = [reader.table(key, entry) for key, entry in content["tables"].items()]
     whole = {table.name: table for table in read if table.cells}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
@@ -282,44 +259,17 @@ def _fastest() -> str:
 def _only(table: Table, rows: Sequence[str]) -> Table:
     chosen = {label for row in rows for label in fnmatch.filter(table.cells, row)}
     cells = {label: row for label, row in table.cells.items() if label in chosen}
-    return replace(table, cells=cells, compare=tuple(pair for pair in table.compare if chosen.issuperset(pair)))
+    return replace(table, cells=cells, compare=[pair for pair in table.compare if chosen.issuperset(pair)])
 
 
 def _read(name: str) -> Any:
-    own = Path(name)
-    if own.suffix not in (".yaml", ".yml"):
-        return yaml.safe_load((_FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
-    try:
-        content = yaml.safe_load(own.read_text(encoding="utf-8"))
-    except (OSError, yaml.YAMLError) as error:
-        raise ValueError(f"cannot read the tables of {name}: {error}") from error
-    if not isinstance(content, dict) or not {"paper", "settings", "tables"} <= content.keys():
-        raise ValueError(f"{name} describes no tables: it needs paper, settings and tables.")
-    return content
+    path = Path(name) if name.endswith(".yaml") else _FOLDER / f"{name}.yaml"
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
 
 
 @cache
 def _split(command: str) -> tuple[str, ...]:
     return tuple(shlex.split(command))  # nearly all the time that reading takes; rows and columns share commands
-
-
-@dataclass
-class _Filled:
-    """A text without names in braces.
-
-    Attributes:
-        needs: Steps whose folders it names.
-        used: Values of the row or column that it names.
-    """
-
-    text: str
-    needs: dict[str, Step] = field(default_factory=dict)
-    used: dict[str, Any] = field(default_factory=dict)
-
-    def called(self, name: str, seed: int | None) -> str:
-        """Return the name of the step, with the values that tell it from others."""
-        shown = "".join(f" {key}={value}" for key, value in self.used.items() if key != "row")
-        return f"{name}{shown}" + ("" if seed is None else f", seed {seed}")
 
 
 @dataclass
@@ -333,14 +283,12 @@ class _Reader:
     seeds: tuple[int, ...]
 
     def table(self, name: str, entry: Mapping[str, Any]) -> Table:
-        title = self._fill(entry["title"], {}, 0).text
-        note = " ".join(self._fill(entry.get("note", ""), {}, 0).text.split())
         cells: dict[str, dict[str, Cell]] = {}
         for row, row_values, row_entry in self._expanded(entry["rows"]):
             if isinstance(row_entry, str):
                 row_entry = {"model": row_entry}
             own = {
-                key: self._fill(str(value), row_values, 0).text
+                key: self._fill(str(value), row_values)
                 for key, value in row_entry.items()
                 if key not in ("model", "run", "evaluation")
             }
@@ -350,19 +298,10 @@ class _Reader:
                 values = {**column_values, **row_values, **own}
                 values |= {key: each for key, each in column_entry.items() if key not in ("evaluation", "value")}
                 cells.setdefault(row, {})[column] = self._cell(row, row_entry, column_entry, values)
-        pairs = [[self._fill(label, {}, 0).text for label in pair] for pair in entry.get("compare", ())]
-        return Table(
-            name,
-            title,
-            cells,
-            entry.get("factor", 100.0),
-            entry.get("decimals", 1),
-            entry.get("paper", {}),
-            tuple((first, second) for first, second in pairs if {first, second} <= cells.keys()),
-            entry.get("picture", ""),
-            note,
-            entry.get("examples", False),
-        )
+        pairs = [(self._fill(first, {}), self._fill(second, {})) for first, second in entry.get("compare", ())]
+        note = " ".join(self._fill(entry.get("note", ""), {}).split())
+        compare = [pair for pair in pairs if {*pair} <= cells.keys()]
+        return Table(name, self._fill(entry["title"], {}), note, cells, compare, entry)
 
     def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
         name = row.get("evaluation", column["evaluation"])
@@ -370,63 +309,57 @@ class _Reader:
         paths = column["value"] if isinstance(column["value"], list) else [column["value"]]
         steps = []
         for seed in self.seeds:
-            model = _Filled(row["run"]) if "run" in row else self._fill(f"{{{row['model']}}}", values, seed)
-            filled = self._fill(self.evaluations[name], {**values, "row": model.text}, seed)
-            needs = {**model.needs, **filled.needs}
-            filled.used |= model.used
-            own_seed = seed if filled.text.startswith("transfer") else None
+            needs: dict[str, Step] = {}
+            model = row["run"] if "run" in row else self._fill(f"{{{row['model']}}}", values, seed, needs)
+            command = self._fill(self.evaluations[name], {**values, "row": model}, seed, needs)
+            own_seed = seed if command.startswith("transfer") else None
             # The command of what all seeds share is the same, and so is the step.
             differs = own_seed is not None or any(need.seed is not None for need in needs.values())
             of = row.get("model", label)
-            called = filled.called(f"{name} of {values.get(of, of)}", seed if differs else None)
-            steps.append(Step(called, _split(filled.text), tuple(needs.values()), own_seed))
+            called = _called(f"{name} of {values.get(of, of)}", seed if differs else None)
+            steps.append(Step(called, _split(command), tuple(needs.values()), own_seed))
         # A list that the label does not name: the mean over its elements.
         known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
         return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
 
-    def _model(self, name: str, values: Mapping[str, Any], seed: int) -> tuple[Step, dict[str, Any]]:
-        """Return the step that trains a model, and the values it uses; a base is trained once, for all."""
-        is_base = name in self.bases
-        if is_base:
-            values = {}
-        filled = self._fill((self.bases if is_base else self.models)[name], values, 0 if is_base else seed)
-        own_seed = None if is_base else seed
-        called = filled.called(name, own_seed)
-        return Step(called, _split(filled.text), tuple(filled.needs.values()), own_seed), filled.used
+    def _model(self, name: str, values: Mapping[str, Any], seed: int) -> Step:
+        """Return the step that trains a model; a base is trained once, for all."""
+        needs: dict[str, Step] = {}
+        if name in self.bases:
+            return Step(name, _split(self._fill(self.bases[name], {}, 0, needs)), tuple(needs.values()))
+        command = self._fill(self.models[name], values, seed, needs)
+        return Step(_called(name, seed), _split(command), tuple(needs.values()), seed)
 
-    def _fill(self, template: str, values: Mapping[str, Any], seed: int) -> _Filled:
-        """Fill in settings, values, and folders of models; ``{data}`` stays."""
-        filled = _Filled("")
+    def _fill(
+        self, template: str, values: Mapping[str, Any], seed: int = 0, needs: dict[str, Step] | None = None
+    ) -> str:
+        """Fill in settings, values, and folders of models, which ``needs`` gets; ``{data}`` stays."""
 
         def value(match: re.Match[str]) -> str:
             name = match[1]
             if name == "data":
                 return match[0]
             if name in values:
-                filled.used[name] = values[name]
                 return str(values[name])
             if name in self.settings:
                 setting = self.settings[name]
                 whole = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
-                inner = self._fill(whole, values, seed)
-                filled.needs.update(inner.needs)
-                filled.used.update(inner.used)
-                return inner.text
-            if name not in self.bases and name not in self.models:
-                raise ValueError(
-                    f"{{{name}}} of {template!r} is no setting of the scale, no model and no value of the row"
-                )
-            step, used = self._model(name, values, seed)
-            filled.needs[step.id] = step
-            filled.used.update(used)
+                return self._fill(whole, values, seed, needs)
+            check_choice(f"name in {template!r}", name, [*self.settings, *values, *self.bases, *self.models])
+            step = self._model(name, values, seed)
+            if needs is not None:
+                needs[step.id] = step
             return step.folder
 
-        filled.text = _NAME.sub(value, template)
-        return filled
+        return _NAME.sub(value, template)
 
     def _expanded(self, entries: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any], Any]]:
         """Yield label, values and entry of each row or column; a list of the scale in a label makes several."""
         for label, entry in entries.items():
             lists = [name for name in _NAME.findall(label) if isinstance(self.settings.get(name), list)]
             for values in [{lists[0]: element} for element in self.settings[lists[0]]] if lists else [{}]:
-                yield self._fill(label, values, 0).text, values, entry
+                yield self._fill(label, values), values, entry
+
+
+def _called(name: str, seed: int | None) -> str:
+    return name if seed is None else f"{name}, seed {seed}"

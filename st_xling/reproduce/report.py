@@ -1,9 +1,7 @@
-"""Results next to the paper's own values: means over seeds, differences with intervals, pictures."""
+"""Results next to the paper's own values: means over seeds, differences with intervals."""
 
 from __future__ import annotations
 
-import math
-import re
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
@@ -11,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.evaluation.pictures import save_figure
 from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.markdown import code, fenced, plain
 from st_xling.reproduce.paper import Cell, Paper, Table
@@ -33,8 +30,8 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
     """
     tables = paper.all_tables if whole else paper.tables
     steps = {step.id: step for table in tables.values() for step in table.steps()}
-    lost = {steps[key].name: why for key, why in failed.items()}
-    contents = {name: _table(table, paper, out, lost) for name, table in tables.items()}
+    failed = {**failed}
+    contents = {name: _table(table, out, failed) for name, table in tables.items()}
     contents = {
         name: content for name, content in contents.items() if len(content["rows"]) > (name not in paper.tables)
     }
@@ -54,20 +51,21 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         "st-xling": __version__,
         "command": shlex.join(words),
         "tables": contents,
-        "failed": lost,
+        "failed": failed,
         "commands": [paper.shown(step) for step in steps.values() if (out / step.result).exists()],
     }
 
 
-def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dict[str, Any]:
+def _table(table: Table, out: Path, failed: dict[str, str]) -> dict[str, Any]:
     signatures: set[str] = set()
+    factor = table.entry.get("factor", 100.0)
     rows = {
-        label: {column: _values(cell, table.factor, out, signatures, failed) for column, cell in row.items()}
+        label: {column: _values(cell, factor, out, signatures, failed) for column, cell in row.items()}
         for label, row in table.cells.items()
     }
     rows = {label: row for label, row in rows.items() if any(map(_known, row.values()))}
-    content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.decimals}
-    content |= {"rows": rows, "paper": table.paper, "signatures": sorted(signatures)}
+    content: dict[str, Any] = {"title": table.title, "note": table.note, "decimals": table.entry.get("decimals", 1)}
+    content |= {"rows": rows, "paper": table.entry.get("paper", {}), "signatures": sorted(signatures)}
     content["differences"] = {
         f"{first} − {f'({second})' if ' + ' in second else second}": {
             column: difference(rows[first][column], rows[second][column]) for column in rows[first]
@@ -75,10 +73,7 @@ def _table(table: Table, paper: Paper, out: Path, failed: dict[str, str]) -> dic
         for first, second in table.compare
         if first in rows and second in rows
     }
-    if table.picture and rows:
-        content["picture"] = f"pictures/{paper.file_name}-{re.sub('[^A-Za-z0-9]+', '-', table.name).strip('-')}.png"
-        draw(content, table.picture, out / content["picture"])
-    if table.examples and rows:
+    if table.entry.get("examples") and rows:
         firsts = {label: next(iter(table.cells[label].values())).steps[0] for label in rows}
         results = {label: read_json_object(out / step.result) for label, step in firsts.items()}
         content["examples"] = examples_text({label: own["reranking"]["examples"] for label, own in results.items()})
@@ -97,7 +92,7 @@ def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: 
         try:
             found = [number for path in cell.paths for number in _at(content, path.split("."))]
         except ValueError as error:
-            failed[step.name] = str(error)
+            failed[step.id] = str(error)
         else:
             values[step.id] = factor * statistics.fmean(found)
     return list(values.values())
@@ -201,11 +196,8 @@ def text(content: Mapping[str, Any]) -> str:
     for name, table in content["tables"].items():
         parts.append(f"{_heading(name, table)}\n{format_table(*_cells(table))}")
         parts += [format_table(*_differences(table))] if table["differences"] else []
-        parts += [table["examples"]] if "examples" in table else []
-        parts += ["\n".join(table["signatures"])] if table["signatures"] else []
-        parts += [f"picture: {table['picture']}"] if "picture" in table else []
-        parts += [table["note"]] if table["note"] else []
-    return "\n\n".join(parts)
+        parts += [table.get("examples", ""), "\n".join(table["signatures"]), table["note"]]
+    return "\n\n".join(filter(None, parts))
 
 
 def _heading(name: str, table: Mapping[str, Any]) -> str:
@@ -214,7 +206,7 @@ def _heading(name: str, table: Mapping[str, Any]) -> str:
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """Format the same as a page: tables, pictures, signatures, and the commands below."""
+    """Format the same as a page: tables, signatures, and the commands below."""
     seeds = ", ".join(map(str, content["seeds"]))
     start = code(content["model"]) + (f", in {content['precision']}" if content["precision"] else "")
     parts = [
@@ -229,18 +221,15 @@ def markdown(content: Mapping[str, Any]) -> str:
         parts += [f"## {plain(_heading(name, table))}", _pipes(*_cells(table))]
         parts += [_pipes(*_differences(table))] if table["differences"] else []
         parts += [fenced(table["examples"])] if "examples" in table else []
-        parts += [f"![{plain(table['title'])}]({table['picture']})"] if "picture" in table else []
-        parts += [plain(table["note"])] if table["note"] else []
-        parts += [_details("signatures", fenced("\n".join(table["signatures"])))] if table["signatures"] else []
-    if content["failed"]:
-        lines = [f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items()]
-        parts += ["## Failed", "\n".join(lines)]
-    parts.append(_details("commands", fenced("\n".join(content["commands"]), "bash")))
-    return "\n\n".join(parts) + "\n"
+        parts += [plain(table["note"]), _details("signatures", table["signatures"])]
+    parts += ["## Failed"] if content["failed"] else []
+    parts += ["\n".join(f"- {plain(name)}: {plain(why)}" for name, why in content["failed"].items())]
+    return "\n\n".join(filter(None, [*parts, _details("commands", content["commands"], "bash")])) + "\n"
 
 
-def _details(summary: str, content: str) -> str:
-    return f"<details><summary>{summary}</summary>\n\n{content}\n\n</details>"
+def _details(summary: str, lines: Sequence[str], language: str = "") -> str:
+    shown = fenced("\n".join(lines), language)
+    return f"<details><summary>{summary}</summary>\n\n{shown}\n\n</details>" if lines else ""
 
 
 def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -253,30 +242,3 @@ def write_report(paper: Paper, out: Path, failed: Mapping[str, str]) -> None:
     content = report(paper, out, failed, whole=True)
     write_json(out / f"{paper.file_name}.json", content)
     write_atomic(out / f"{paper.file_name}.md", markdown(content).encode("utf-8"))
-
-
-def draw(table: Mapping[str, Any], kind: str, path: Path) -> None:
-    """Draw a table: ``bars``, rows by column; ``lines``, columns over rows; with the deviations over seeds."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    rows = table["rows"]
-    columns = list(next(iter(rows.values())))
-    figure = Figure(figsize=(max(5.0, 1.0 + 0.22 * len(columns) * len(rows)), 3.6), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    for place, label in enumerate(columns if kind == "lines" else rows):
-        cells = [row[label] for row in rows.values()] if kind == "lines" else [*rows[label].values()]
-        known = [_known(cell) for cell in cells]
-        means = [statistics.fmean(values) if values else math.nan for values in known]
-        deviations = [statistics.stdev(values) if len(values) > 1 else 0.0 for values in known]
-        if kind == "lines":
-            axes.errorbar(list(rows), means, deviations, marker="o", capsize=2, label=label)
-        else:
-            width = 0.8 / len(rows)
-            at = [index + (place - (len(rows) - 1) / 2) * width for index in range(len(columns))]
-            axes.bar(at, means, width, yerr=deviations, label=label, capsize=2)
-            axes.set_xticks(range(len(columns)), columns, rotation=30 if len(columns) > 4 else 0)
-    figure.suptitle(table["title"], fontsize=9)
-    figure.legend(frameon=False, fontsize=8, loc="outside right center")
-    save_figure(figure, path)

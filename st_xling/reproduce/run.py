@@ -33,7 +33,6 @@ def reproduce(
 
     =========================================  ==========================================================
     ``PAPER-SCALE-MODEL-SEEDS.md``, ``.json``  all tables made so far, as text and with every value, signature, command
-    ``pictures/``                              those of the tables
     ``models/``                                the trained models
     ``results/``, ``logs/``, ``steps/``        of each step: its results, what it printed, and how long it took
     =========================================  ==========================================================
@@ -58,7 +57,7 @@ def reproduce(
         raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
     check_data(paper.steps(), data)
-    for name in ("models", "results", "logs", "steps", "pictures"):
+    for name in ("models", "results", "logs", "steps"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with locked(out):
         failed: dict[str, str] = {}

@@ -57,9 +57,7 @@ NEGATIVES = "negatives.parquet"
 LOSS_STATE_NAME = "loss.safetensors"
 _CHECKPOINT = re.compile(r"checkpoint-\d+")
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
-_OURS = re.compile(
-    r"log\.jsonl|negatives\.parquet|base|start|eval|runs|token_states\.safetensors|(checkpoint|stage)-\d+|\..*"
-)
+_OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|start|eval|runs|cosines\.npy|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
     *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),

@@ -93,7 +93,7 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "align-documents": [align_texts],
     "search": [search_texts],
     "slim": [slim_model],
-    "evaluate bucc": [BuccEvaluator.from_folder],
+    "evaluate bucc": [BuccEvaluator.from_spec],
     "evaluate xsim": [xsim_by_language],
     "evaluate reranking": [load_pool_specs],
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],

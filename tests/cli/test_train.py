@@ -136,8 +136,6 @@ def test_a_sweep_and_the_model_it_saves(tmp_path: Path, capsys: pytest.CaptureFi
 
     card = (out / "README.md").read_text(encoding="utf-8")
     assert 'task="zh")' in card and 'task="vi")' in card
-    assert "(pictures/sentence_vectors.png)" in card
-    assert (out / "pictures" / "sentence_vectors.png").read_bytes().startswith(b"\x89PNG")
 
     assert main([*words, "--overwrite"]) == 0
     assert "\n0 texts encoded in" in capsys.readouterr().out

@@ -10,7 +10,6 @@ from datasets import Dataset
 
 from st_xling.data import load_data_specs, sample_rows
 from st_xling.data.pairs import Sample
-from st_xling.evaluation.tatoeba_data import load_english_pairs
 from tests.data.test_read import cells as pairs
 from tests.data.test_read import write
 
@@ -83,13 +82,3 @@ def test_faulty_lines_are_dropped_before_the_draw(tmp_path: Path) -> None:
     for stream in (False, True):
         (loaded,) = load_data_specs(specs, skip_bad_lines=True, stream=stream).values()
         assert pairs(loaded) == wanted
-
-
-def test_test_sets_in_folders_are_sampled(tmp_path: Path) -> None:
-    for side, code in enumerate(("deu", "eng")):
-        text = "".join(f"{pair[side]}\n" for pair in ROWS)
-        (tmp_path / f"tatoeba.deu-eng.{code}").write_text(text, encoding="utf-8")
-    small = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
-    assert small[1] == "tatoeba" and list(zip(*small[0]["deu"])) == [ROWS[row] for row in Sample(7, 3).places(40, "")]
-    with pytest.raises(ValueError, match="seed=3"):
-        load_english_pairs([f"{tmp_path}?seed=3"])

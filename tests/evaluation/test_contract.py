@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
@@ -18,11 +17,8 @@ from st_xling.evaluation import (
     BuccEvaluator,
     PrecisionEvaluator,
     TatoebaEvaluator,
-    retrieval_accuracy,
     xsim_by_language,
 )
-from st_xling.mining import mine, xsim
-from st_xling.models.normalization import Centering, apply_centering
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -54,26 +50,6 @@ def test_keys_and_card(kind: str, model: TableModel) -> None:
         assert [row.label for row in evaluator.evaluate(model).rows] == ROWS[kind]
 
 
-def test_each_language_less_its_own_mean(make_model: Any) -> None:
-    """Of a model centered by language; the figures are those of vectors encoded by the language's route."""
-    means = {"de": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
-    model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
-    source, target = model.encode(SOURCE, task="de"), model.encode(TARGET, task="eng")
-    assert not np.allclose(source, model.encode(SOURCE), atol=1e-3)
-    found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
-    accuracies = [found["deu_to_en_accuracy"], found["deu_from_en_accuracy"]]
-    assert accuracies == list(retrieval_accuracy(source, target))
-    errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).metrics["deu"]
-    assert list(errors.values()) == [xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate]
-    scores = np.sort(mine(source, target, k=2).scores)
-    limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
-    evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
-    assert evaluator(model)["de-en_n_mined"] == np.sum(scores >= limit)
-    assert "center:" not in evaluator.signature
-    plain = np.sort(mine(model.encode(SOURCE), model.encode(TARGET), k=2).scores)
-    assert plain.tolist() != scores.tolist()  # the joint mean alone would show
-
-
 @pytest.mark.parametrize("kind", EVALUATORS)
 def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel) -> None:
     evaluator = EVALUATORS[kind](batch_size=7, data_name="news")
@@ -86,11 +62,6 @@ def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel)
     assert evaluator.description == kind.capitalize()
     evaluator.model_options = {"layer": "7"}
     assert "|layer:7|data:news@" in evaluator.signature
-
-
-def test_sentences_longer_than_the_model_are_counted(make_model: Any, caplog: pytest.LogCaptureFixture) -> None:
-    TatoebaEvaluator({"deu": (["Ja.", "ja " * 99], TARGET[:2])}, show_progress_bar=True)(make_model(max_length=32))
-    assert "1 of 4 sentences are longer than the model's maximum of 32 tokens" in caplog.text
 
 
 def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCaptureFixture) -> None:

@@ -42,8 +42,7 @@ def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tm
     task.data_loaded = True
     theirs = mteb.evaluate(encoder, [task], cache=None).task_results[0].scores["test"]
 
-    result = TatoebaEvaluator(pairs).evaluate(encoder)
-    path = to_mteb(result, tmp_path, model_name="user/tiny", revision="abc")
+    path = to_mteb(TatoebaEvaluator(pairs)(encoder), tmp_path, model_name="user/tiny", revision="abc")
     assert path == tmp_path / "results" / "user__tiny" / "abc" / "Tatoeba.json"
     ours = scores(path)
     assert ours.keys() == subsets.keys()
@@ -51,7 +50,6 @@ def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tm
         assert 0 < one["f1"] < one["accuracy"]
         for measure in ("f1", "accuracy", "recall", "main_score"):
             assert ours[one["hf_subset"]][measure] == pytest.approx(one[measure], abs=1e-6)
-    assert scores(to_mteb(result.metrics, tmp_path / "called", model_name="user/tiny")) == ours
     loaded = mteb.ResultCache(tmp_path).load_results(["user/tiny"], ["Tatoeba"], require_model_meta=False)
     assert loaded.model_results[0].task_results[0].get_score() == pytest.approx(
         sum(one["f1"] for one in theirs) / 2, abs=1e-6
@@ -77,6 +75,5 @@ def test_pairs_of_other_tasks_in_both_directions(
 
 def test_what_is_refused(tmp_path: Path) -> None:
     metrics = {"tatoeba_xho_to_en_weighted_f1": 0.5, "tatoeba_xho_to_en_accuracy": 0.5}
-    for task, fact in {"BUCC.v2": "BUCC.v2.*de-en", "Nothing": "Nothing", "Banking77Classification": "Class"}.items():
-        with pytest.raises(ValueError, match=fact):
-            to_mteb(metrics, tmp_path, model_name="tiny", task=task)
+    with pytest.raises(ValueError, match="BUCC.v2.*de-en"):
+        to_mteb(metrics, tmp_path, model_name="tiny", task="BUCC.v2")

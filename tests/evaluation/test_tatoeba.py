@@ -1,16 +1,17 @@
-"""Translation retrieval: Tatoeba's accuracy and P@N: keys, averages, signatures, tables."""
+"""Translation retrieval: keys, averages, signatures; languages, groups and text with English, from anywhere."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from datasets import Dataset
 
-from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator, precision_at
-from st_xling.evaluation.tatoeba import DIRECTIONS
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator, precision_at, resolve_languages
+from st_xling.evaluation.tatoeba import aligned_pairs, load_english_pairs
 from st_xling.models.normalization import Centering, apply_centering
-from st_xling.utils.tables import Row
 from tests.evaluation.table_model import TableModel
 
 ENGLISH = ["The cat sleeps.", "I drink tea.", "Where is the station?", "Snow fell today. ❄"]
@@ -35,21 +36,10 @@ def test_keys_values_and_averages():
     f1 = {key: metrics.pop(key) for key in [*metrics] if key.endswith("_weighted_f1")}
     assert f1["tatoeba_deu_to_en_weighted_f1"] == pytest.approx((2 / 3 + 0 + 1 + 1) / 4)
     assert len(f1) == 6 and f1["tatoeba_tha_from_en_weighted_f1"] == 1.0
-    assert metrics == pytest.approx(
-        {
-            "tatoeba_ara_to_en_accuracy": 1.0,
-            "tatoeba_ara_from_en_accuracy": 1.0,
-            "tatoeba_deu_to_en_accuracy": 3 / 4,
-            "tatoeba_deu_from_en_accuracy": 3 / 4,
-            "tatoeba_tha_to_en_accuracy": 1.0,
-            "tatoeba_tha_from_en_accuracy": 1.0,
-            "tatoeba_to_en_accuracy": 11 / 12,
-            "tatoeba_from_en_accuracy": 11 / 12,
-            "tatoeba_mean_accuracy": 11 / 12,
-        }
-    )
-    assert evaluator.primary_metric == "tatoeba_mean_accuracy"
-    assert evaluator.greater_is_better
+    languages = {"ara": 1.0, "deu": 3 / 4, "tha": 1.0}
+    expected = {f"tatoeba_{code}_{way}_en_accuracy": languages[code] for code in languages for way in ("to", "from")}
+    means = dict.fromkeys(("tatoeba_to_en_accuracy", "tatoeba_from_en_accuracy", "tatoeba_mean_accuracy"), 11 / 12)
+    assert metrics == pytest.approx({**expected, **means})
 
 
 def test_directions_are_not_mixed_up():
@@ -61,18 +51,6 @@ def test_directions_are_not_mixed_up():
     assert metrics["tatoeba_mean_accuracy"] == 0.75
 
 
-def test_groups_are_reported_only_when_whole():
-    pairs = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
-    metrics = TatoebaEvaluator(pairs)(TableModel(perfect(pairs)))
-    assert metrics["tatoeba_xnli14_mean_accuracy"] == 1.0
-    assert "tatoeba_xtreme36_mean_accuracy" not in metrics
-
-
-def test_datasets_and_lists_are_the_same():
-    datasets = {code: Dataset.from_dict({"source": s, "target": t}) for code, (s, t) in PAIRS.items()}
-    assert TatoebaEvaluator(datasets).pairs == TatoebaEvaluator(PAIRS).pairs
-
-
 def test_signature_follows_texts_order_and_truncation():
     evaluator = TatoebaEvaluator(PAIRS, name="mini")
     body, digest = evaluator.signature.split("@")
@@ -81,14 +59,16 @@ def test_signature_follows_texts_order_and_truncation():
     assert TatoebaEvaluator(dict(reversed(PAIRS.items())), name="mini").signature == evaluator.signature
     swapped = {**PAIRS, "ara": (PAIRS["ara"][0][::-1], PAIRS["ara"][1])}
     assert TatoebaEvaluator(swapped, name="mini").signature != evaluator.signature
-    whole = {language: (["a"], ["b"]) for language in TATOEBA_GROUPS["full28"]}
-    assert "|languages:full28|" in TatoebaEvaluator(whole).signature
+    whole = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
+    evaluator = TatoebaEvaluator(whole)
+    assert "|languages:xnli14|" in evaluator.signature
+    metrics = evaluator(TableModel(perfect(whole)))
+    assert metrics["tatoeba_xnli14_mean_accuracy"] == 1.0 and "tatoeba_xtreme36_mean_accuracy" not in metrics
 
 
 @pytest.mark.parametrize(
     "pairs, message",
     [
-        ({}, "got none"),
         ({"de": (["a", "b"], ["c"]), "fr": ([], [])}, "de has 2 and 1 texts.*fr has 0"),
         ({"de": (["a"], ["b"]), "deu": (["a"], ["b"])}, "both mean deu"),
     ],
@@ -98,52 +78,29 @@ def test_errors(pairs, message):
         TatoebaEvaluator(pairs)
 
 
-def test_table_and_rows():
-    result = TatoebaEvaluator(PAIRS).evaluate(TableModel(perfect(PAIRS)))
-    assert result.table().splitlines() == [
-        "language  to English  from English   mean",
-        "ara            100.0         100.0  100.0",
-        "deu            100.0         100.0  100.0",
-        "tha            100.0         100.0  100.0",
-        "-----------------------------------------",
-        "all            100.0         100.0  100.0",
-    ]
-    assert result.rows[-1] == Row("all", [1.0, 1.0, 1.0], average=True)
-
-
 CHINESE = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
+
+
+def vectors(sides):
+    return {text: vector for texts, own in zip(CHINESE["zh-vi"], sides) for text, vector in zip(texts, own)}
 
 
 def test_faults_of_pairs() -> None:
     with pytest.raises(ValueError, match="1 or more: got \\(\\)"):
         PrecisionEvaluator(CHINESE, at=())
     with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
-        PrecisionEvaluator(CHINESE).measure_vectors({"zh-vi": (np.diag([1.0, 0, 1]), np.eye(3))})
+        PrecisionEvaluator(CHINESE)(TableModel(vectors([np.diag([1.0, 0, 1]), np.eye(3)])))
 
 
-def test_judged_vectors_by_hand() -> None:
+def test_figures_by_hand() -> None:
     """Source 0 and 1 are swapped, 2 is right: P@1 is 1/3 both ways, P@2 is 1."""
     source = np.array([[0.5, 1, 0], [1, 0.5, 0], [0, 0, 1]])
-    evaluator = PrecisionEvaluator({**CHINESE, "zh-en": CHINESE["zh-vi"]}, at=(1, 2))
-    metrics = evaluator.measure_vectors({"zh-vi": (source, np.eye(3)), "zh-en": (np.eye(3), np.eye(3))}).metrics
+    evaluator = PrecisionEvaluator({**CHINESE, "zh-en": (ENGLISH[:3], CHINESE["zh-vi"][1])}, at=(1, 2), name="")
+    table = vectors([source, np.eye(3)]) | dict(zip(ENGLISH, np.eye(3)))
+    metrics = evaluator(TableModel(table))
     assert metrics["zh-vi_source_to_target_p@1"] == metrics["zh-vi_mean_p@1"] == pytest.approx(1 / 3)
     assert metrics["zh-vi_mean_p@2"] == 1.0
     assert metrics["mean_p@1"] == metrics["target_to_source_p@1"] == pytest.approx(2 / 3)
-
-
-def test_evaluates_a_model(make_model) -> None:
-    evaluator = PrecisionEvaluator(CHINESE, name="dev")
-    model = make_model()
-    metrics = evaluator(model, epoch=1)
-    assert evaluator.primary_metric == "dev_mean_p@1" and 0 <= metrics["dev_mean_p@1"] <= metrics["dev_mean_p@5"] == 1
-    source, target = (model.encode(side) for side in CHINESE["zh-vi"])
-    assert metrics["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
-    two = PrecisionEvaluator({**CHINESE, "zh-en": CHINESE["zh-vi"]}, at=(1, 2)).evaluate(model)
-    assert [line.split()[0] for line in two.table("pair").splitlines()[:3]] == ["pair", "zh-en", "zh-vi"]
-    assert two.rows[-1].values[:2] == [two.metrics[f"precision_{way}_p@1"] for way in DIRECTIONS[:2]]
-    assert evaluator.signature.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
-    other = PrecisionEvaluator({"zh-vi": (CHINESE["zh-vi"][1], CHINESE["zh-vi"][0])}, name="dev")
-    assert other.signature != evaluator.signature
 
 
 def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest.LogCaptureFixture) -> None:
@@ -158,3 +115,97 @@ def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest
     other = PrecisionEvaluator({"th-vi": CHINESE["zh-vi"]}, name="dev")
     other(model)
     assert "|center:joint|" in other.signature and "centered by their joint mean" in caplog.text
+
+
+XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
+
+
+def test_group_sizes_and_nesting():
+    sizes = {group: len(set(members)) for group, members in TATOEBA_GROUPS.items()}
+    assert sizes == {"xnli14": 14, "full28": 28, "xtreme36": 36, "laser112": 112}
+    for smaller in ("xnli14", "full28"):
+        assert set(TATOEBA_GROUPS[smaller]) < set(TATOEBA_GROUPS["xtreme36"]) < set(TATOEBA_GROUPS["laser112"])
+    for members in TATOEBA_GROUPS.values():
+        assert list(members) == sorted(set(members))
+
+
+def test_two_letter_codes_of_the_papers_are_the_36():
+    """Column heads of DAP, table 7."""
+    assert sorted(resolve_languages(XTREME.split())) == list(TATOEBA_GROUPS["xtreme36"])
+
+
+@pytest.mark.parametrize(
+    "names, expected",
+    [
+        ("zh, et,fa", ("cmn", "est", "pes")),
+        (["sw", "deu", "de"], ("swh", "deu")),
+        ("XNLI14", TATOEBA_GROUPS["xnli14"]),
+    ],
+)
+def test_resolve(names, expected):
+    assert resolve_languages(names) == expected
+
+
+@pytest.mark.parametrize(
+    "names, message",
+    [
+        ("xtreme63", "groups .*xnli14, full28.*'xtreme63'"),
+        ("en", "'en'"),
+    ],
+)
+def test_unknown_languages(names, message):
+    with pytest.raises(ValueError, match=message):
+        resolve_languages(names)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in {"deu": "Hallo!", "fra": "Salut !"}.items():
+        (tmp_path / f"tatoeba.{name}-eng.{name}").write_text(f"{text}\n", encoding="utf-8")
+        (tmp_path / f"tatoeba.{name}-eng.eng").write_text("Hello!\n", encoding="utf-8")
+    (tmp_path / "test.tsv").write_text("你好！\tHello!\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_folder(folder: Path) -> None:
+    found = load_english_pairs([folder])
+    assert found[1] == "tatoeba" and found[0]["fra"] == (["Salut !"], ["Hello!"])
+    assert list(load_english_pairs([folder], "fr")[0]) == ["fra"]
+    with pytest.raises(ValueError, match="expected three-letter codes out of deu, fra, got spa"):
+        load_english_pairs([folder], "es")
+
+
+def test_the_phrasebooks_test_split() -> None:
+    found = load_english_pairs(["phrasebook:de,fr?size=3"], "fr,de")
+    test = parallel_phrases("fr", "en", split="test", size=3)
+    assert list(found[0]) == ["fra", "deu"] and found[1] == "phrasebook-test"
+    assert found[0]["fra"] == (test["source"][:], test["target"][:])
+    assert load_english_pairs(["phrasebook:de?size=3&split=dev"])[1] == "phrasebook-dev"
+    with pytest.raises(ValueError, match="expected languages out of deu, fra: got rus; leave these out"):
+        load_english_pairs(["phrasebook:de,fr?size=3"], "de,ru")
+
+
+def test_files_whichever_side_is_english(folder: Path) -> None:
+    found = load_english_pairs([f"zh-en={folder}/test.tsv", folder])
+    assert list(found[0]) == ["cmn", "deu", "fra"] and found[1] == f"test.tsv+{folder.name}"
+    (folder / "back.tsv").write_text("Hello!\t¡Hola!\n", encoding="utf-8")
+    assert load_english_pairs([f"en-es={folder}/back.tsv"])[0] == {"spa": (["¡Hola!"], ["Hello!"])}
+
+
+@pytest.mark.parametrize("label", ["", "zh-vi=", "en-eng="])
+def test_text_without_english(folder: Path, label: str) -> None:
+    with pytest.raises(ValueError, match="as in de-en=PATH"):
+        load_english_pairs([f"{label}{folder}/test.tsv"])
+
+
+def test_codes_with_script_or_region(folder: Path) -> None:
+    (folder / "pt.tsv").write_text("Olá!\tHello!\n", encoding="utf-8")
+    chinese = [f"zho_{script}-eng_Latn={folder}/test.tsv" for script in ("Hans", "Hant")]
+    found = load_english_pairs([f"en-GB-pt_BR={folder}/pt.tsv?columns=1,0", *chinese])
+    greeting = (["你好！"], ["Hello!"])
+    assert found[0] == {"por": (["Olá!"], ["Hello!"]), "cmn_Hans": greeting, "cmn_Hant": greeting}
+    assert list(load_english_pairs([*chinese, folder], "zh")[0]) == ["cmn_Hans", "cmn_Hant"]
+    assert list(load_english_pairs(chinese[:1], "zh")[0]) == ["cmn"]
+    assert aligned_pairs(found[0]) == found[0]
+    with pytest.raises(ValueError, match="got another for cmn_Hans"):
+        load_english_pairs([chinese[0], f"en-zh_Hans={folder}/test.tsv?columns=1,0"])

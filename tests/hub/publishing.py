@@ -82,7 +82,7 @@ def my_encoder(copy_of: Callable[[str], Path]) -> Path:
     for picture in (folder / "pictures").iterdir():
         picture.unlink()
     shutil.copyfile(RECORDED / "encoder" / "mining.json", folder / "mining.json")
-    Image.new("RGB", (8, 8), "teal").save(folder / "pictures" / "token_states.png")
+    Image.new("RGB", (8, 8), "teal").save(folder / "pictures" / "cosines.png")
     (folder / "training" / "checkpoint-1").mkdir()
     (folder / "training" / "checkpoint-1" / "optimizer.pt").write_bytes(b"not for others")
     (folder / "similarity_evaluation_results.csv").write_text("epoch,steps\n")

@@ -43,7 +43,7 @@ def test_training_ends_with_a_card(tmp_path):
     assert main(words.split()) == 0
     text = (tmp_path / "run" / "README.md").read_text(encoding="utf-8")
     data, run = metadata(text), json.loads((tmp_path / "run" / "training" / "run.json").read_text(encoding="utf-8"))
-    assert text == card_text(tmp_path / "run") and str(tmp_path) not in text and "pictures/token_states.png" in text
+    assert text == card_text(tmp_path / "run") and str(tmp_path) not in text and "pictures/cosines.png" in text
     assert data.base_model is None and data.license is None  # nothing that nobody said
     assert {"recipe:dap", "loss:TranslationRankingLoss", "loss:RepresentationTranslationLoss"} <= set(data.tags)
     assert data.pipeline_tag == "sentence-similarity" and data.language == ["de", "fr", "en"]

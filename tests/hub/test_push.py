@@ -86,7 +86,7 @@ def test_the_command_itself_and_no_secret_anywhere(my_encoder: Path, hub: Hub, t
     assert done.status == 0, done.stderr
     files = hub.files("tester/mine")
     assert hub.model("tester/mine").private
-    assert {"README.md", "mining.json", "pictures/token_states.png", "results.json", "card.json"} <= files.keys()
+    assert {"README.md", "mining.json", "pictures/cosines.png", "results.json", "card.json"} <= files.keys()
     assert "tester/mine" in files["README.md"].decode() and b"not for others" not in b"".join(files.values())
     assert hub.tokens <= {TOKEN, None}
     (home / "token").unlink()
@@ -144,14 +144,14 @@ def test_old_files_of_the_model_go_and_what_others_put_there_stays(my_encoder: P
     assert (again.status, again.stdout) == (0, first.stdout)  # no empty commit
     theirs = {"LICENSE.txt": b"by hand", "onnx/model.onnx": b"converted"}
     hub.put("tester/mine", {**theirs, "model-00001-of-00002.safetensors": b"of a larger one"})
-    (my_encoder / "pictures" / "token_states.png").rename(my_encoder / "pictures" / "another.png")
+    (my_encoder / "pictures" / "cosines.png").rename(my_encoder / "pictures" / "another.png")
     commits = len(hub.model("tester/mine").commits)
     hub.paths.clear()
     done = client("push", my_encoder, "tester/mine")
     assert done.status == 0, done.stderr
     files = hub.files("tester/mine")
     assert "pictures/another.png" in files and theirs.items() <= files.items()
-    assert not {"pictures/token_states.png", "model-00001-of-00002.safetensors"} & files.keys()
+    assert not {"pictures/cosines.png", "model-00001-of-00002.safetensors"} & files.keys()
     assert len(hub.model("tester/mine").commits) == commits + 1
     assert not any(path.startswith("/_lfs/") for path in hub.paths)  # weights and the picture are there already
 
@@ -231,7 +231,7 @@ def test_what_files_are(my_encoder: Path) -> None:
     (my_encoder / "blob").write_text("{}")
     (my_encoder / "special_tokens_map.json").symlink_to(my_encoder / "blob")
     files = {file.path: file for file in published_files(my_encoder)}
-    named = {"model-00002-of-00002.safetensors", "sentencepiece.bpe.model", "pictures/token_states.png"}
+    named = {"model-00002-of-00002.safetensors", "sentencepiece.bpe.model", "pictures/cosines.png"}
     assert named | {"1_Pooling/config.json", "query_1_Pooling/config.json"} <= set(files)
     assert files["special_tokens_map.json"].size == 2 and "blob" not in files
     assert next(iter(files)) == "README.md"

@@ -21,7 +21,7 @@ def recorded(kind: str, goal: Path) -> Path:
         settings.with_name("tokenizer.json").write_text("{}", encoding="utf-8")
     (folder / "training" / "log.jsonl").write_text("", encoding="utf-8")
     (folder / "pictures").mkdir()
-    for name in ("accuracy_by_language", "score_histogram", "token_states"):
+    for name in ("accuracy_by_language", "score_histogram"):
         (folder / "pictures" / f"{name}.png").write_bytes(b"\x89PNG")
     return folder
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from st_xling.evaluation.tatoeba_data import TATOEBA_GROUPS
+from st_xling.evaluation.tatoeba import TATOEBA_GROUPS
 from st_xling.utils.languages import (
     ALIASES,
     LANGUAGE_NAMES,

@@ -6,14 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
-from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc
-from st_xling.evaluation.tatoeba_data import ENGLISH, count_repeats, load_english_pairs, resolve_languages
+from st_xling.data.test_sets import find_bucc
+from st_xling.evaluation.bucc import BuccEvaluator, IndexedCorpus
+from st_xling.evaluation.tatoeba import count_repeats, load_english_pairs, resolve_languages
 from st_xling.utils.languages import canonical_language, is_code, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.text import home_path
+
+#: Corpora of a language pair that are evaluated, and those that give the threshold.
+Corpora: TypeAlias = tuple[IndexedCorpus, IndexedCorpus]
 
 #: Sizes of the phrasebook's sets: pairs, sentences to mine, gold pairs and passages per language.
 PHRASES = {"pairs": 300, "mining": 400, "gold": 60, "passages": 60}
@@ -28,21 +33,25 @@ class ComparisonData:
         mining: Language pair → the corpora that are evaluated, and those that give the threshold.
         pool: Sets whose passages are searched as one.
         name: Name of the data, for signatures.
-        missing: ``(part, what is missing, why)``.
+        missing: What cannot be compared, and why.
         seed: Seed of samples and of generated text.
     """
 
     pairs: Mapping[str, tuple[list[str], list[str]]] = field(default_factory=dict)
-    mining: Mapping[str, tuple[BuccCorpus, BuccCorpus]] = field(default_factory=dict)
+    mining: Mapping[str, Corpora] = field(default_factory=dict)
     pool: Sequence[RetrievalSet] = ()
     name: str = "data"
-    missing: Sequence[tuple[str, str, str]] = ()
+    missing: Sequence[str] = ()
     seed: int = 0
 
     @cached_property
     def sha8(self) -> dict[str, str]:
         """Eight hex digits for each part, which change with any text of it."""
-        corpora = [[one.source, one.target, one.gold] for both in self.mining.values() for one in both]
+        corpora = [
+            [one.source, one.target, [(str(row), str(other)) for row, other in one.gold]]
+            for both in self.mining.values()
+            for one in both
+        ]
         return {
             "pairs": sha8(self.pairs),
             "mining": sha8([list(self.mining), corpora]),
@@ -81,60 +90,54 @@ def load_comparison_data(
         languages: Codes or groups, as :func:`~st_xling.evaluation.resolve_languages` takes them; all by default.
         seed: Seed of samples and of generated text.
     Raises:
-        ValueError: No data, a spec of another form, a language pair twice, a negative seed; as the readers.
+        ValueError: No data, a spec of another form; as the readers.
         FileNotFoundError: Nothing is at a path.
     """
-    if seed < 0:
-        raise ValueError(f"seed must be a whole number of 0 or more: got {seed}.")
     listed = list(specs) or ["phrasebook"]
     pair_specs: list[str] = []
     pool_specs: list[str] = []
-    mining: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
-    missing: list[tuple[str, str, str]] = []
+    mining: dict[str, Corpora] = {}
+    missing: list[str] = []
     for spec in listed:
         path = home_path(spec)
-        corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
         if is_phrasebook(spec):
             pairs, passages, corpora = _phrasebook(spec)
             pair_specs.append(pairs)
             pool_specs += passages
+            mining |= corpora
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
-            corpora = _corpora(path, missing)
+            for pair in find_bucc(path):
+                try:
+                    mining |= _corpora(path, [pair])
+                except FileNotFoundError:
+                    missing.append(f"mining {pair}: no training split, which gives the threshold")
         elif path.is_dir() and (files := _passage_files(path)):
             pool_specs += files
         else:
             (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
-        if twice := sorted(mining.keys() & corpora.keys()):
-            raise ValueError(f"expected each pair to mine once: got {', '.join(twice)} again in {spec!r}.")
-        mining |= corpora
     pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
     pool = load_retrieval_specs(pool_specs) if pool_specs else []
     if languages is not None:
         wanted = {*resolve_languages(languages), "eng"}
         pairs_read = {code: texts for code, texts in pairs_read.items() if code in wanted}
         mining = {pair: both for pair, both in mining.items() if {*_codes(pair)} <= wanted}
-        pool = [
-            replace(
-                part, queries={code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
-            )
-            for part in pool
-            if canonical_language(part.language) in wanted
-        ]
+        pool = [part for part in pool if canonical_language(part.language) in wanted]
+        for place, part in enumerate(pool):
+            asked = {code: own for code, own in part.queries.items() if canonical_language(code) in wanted}
+            pool[place] = replace(part, queries=asked)
     if len(pool) == 1:
-        missing.append(("pool", "the mixed pool", f"passages of {pool[0].language} alone; it takes two languages"))
+        missing.append(f"the mixed pool: passages of {pool[0].language} alone; it takes two languages")
         pool = []
     if not (pairs_read or mining or pool):
-        raise ValueError(
-            f"expected data to compare by: got none in {', '.join(listed)}"
-            f"{'' if languages is None else ' of ' + ', '.join(languages)}."
-        )
+        chosen = "" if languages is None else f" of {', '.join(languages)}"
+        raise ValueError(f"expected data to compare by: got none in {', '.join(listed)}{chosen}.")
     name = "+".join(dict.fromkeys(Path(split_spec(spec).location).name for spec in listed))
     return ComparisonData(pairs_read, mining, pool, name, missing, seed)
 
 
 def _codes(pair: str) -> list[str]:
     """Return the languages of a pair, without English."""
-    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code not in ENGLISH]
+    return [code for code in map(canonical_language, filter(None, pair_languages(pair))) if code != "eng"]
 
 
 def english_free(pair: str) -> str:
@@ -147,39 +150,27 @@ def english_free(pair: str) -> str:
     return "-".join(_codes(pair))
 
 
-def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, tuple[BuccCorpus, BuccCorpus]]]:
+def _phrasebook(spec: str) -> tuple[str, list[str], dict[str, Corpora]]:
     """Return specs of pairs and passages, and corpora to mine; ``?size=`` counts pairs, and scales the others."""
-    from st_xling.data.phrasebook import mining_phrases
-
     book = parse_spec(spec, {})
     size, seed = book.options.get("size", PHRASES["pairs"]), book.options.get("seed", 0)
     codes = [code for code in paired_languages(book) if code != "en"]
     share = min(1.0, size / PHRASES["pairs"])
     sizes = {name: max(10, round(share * number)) for name, number in PHRASES.items()}
-
-    def corpus(code: str, split: str) -> BuccCorpus:
-        texts = mining_phrases(code, "en", split=split, size=sizes["mining"], gold=sizes["gold"], seed=seed)
-        ids = [[str(row) for row in range(len(side))] for side in (texts.source, texts.target)]
-        gold = [(str(one), str(other)) for one, other in texts.gold]
-        return BuccCorpus(ids[0], list(texts.source), ids[1], list(texts.target), gold, code, "en", split)
-
     languages = ",".join([*codes, "en"])
     passages = [
         f"{code}=phrasebook?size={sizes['passages']}&seed={seed}&queries={languages}" for code in [*codes, "en"]
     ]
-    mining = {f"{code}-en": (corpus(code, "test"), corpus(code, "dev")) for code in codes}
-    return f"phrasebook:{','.join(codes)}?size={size}&seed={seed}", passages, mining
+    named = f"phrasebook:{','.join(codes)}"
+    mining = _corpora(f"{named}?size={sizes['mining']}&gold={sizes['gold']}&seed={seed}")
+    return f"{named}?size={size}&seed={seed}", passages, mining
 
 
-def _corpora(folder: Path, missing: list[tuple[str, str, str]]) -> dict[str, tuple[BuccCorpus, BuccCorpus]]:
-    """Read the test and training split of each pair, in BUCC's layout."""
-    corpora: dict[str, tuple[BuccCorpus, BuccCorpus]] = {}
-    for pair, test in find_bucc(folder).items():
-        try:
-            corpora[pair] = (read_bucc(test), read_bucc(test.with_name(f"{pair}.training")))
-        except FileNotFoundError:
-            missing.append(("mining", f"mining {pair}", "no training split, which gives the threshold"))
-    return corpora
+def _corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, Corpora]:
+    """Read the corpora that are evaluated, and those that give the threshold."""
+    evaluator = BuccEvaluator.from_spec(spec, pairs)
+    assert evaluator.train is not None
+    return {pair: (test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}
 
 
 def _passage_files(folder: Path) -> list[str]:

@@ -9,16 +9,13 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import Any
 
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.compare.data import ComparisonData
 from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, Measure, compare_values, holm, rank_label
 from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
-from st_xling.evaluation.results import EvaluationResult
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import model_options
@@ -27,26 +24,16 @@ from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
 from st_xling.utils.signature import sha8, sign
-from st_xling.utils.tables import Column, Row, format_table
-
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
+from st_xling.utils.tables import format_table
 
 logger = logging.getLogger(__name__)
 
 _TEMPLATE = Path(__file__).with_name("page.html")
 
 # Options of a model that may follow its name, as in ``MODEL?prompt=query: &layer=7``.
-_TEXT_OPTIONS = (
-    *("name", "prompt", "prompt_name", "passage_prompt", "pooling"),
-    *("dtype", "backend", "revision", "device"),
-)
-_OPTIONS = {
-    **{name: SpecOption(str, "text") for name in _TEXT_OPTIONS},
-    **{
-        name: SpecOption(integer_at_least(1), "7, a number above 0") for name in ("layer", "truncate_dim", "max_length")
-    },
-}
+_TEXT_OPTIONS = ["name", "prompt", "prompt_name", "passage_prompt", "pooling", "dtype", "backend", "revision", "device"]
+_OPTIONS: dict[str, SpecOption] = dict.fromkeys(_TEXT_OPTIONS, SpecOption(str, "text"))
+_OPTIONS |= dict.fromkeys(("layer", "truncate_dim", "max_length"), SpecOption(integer_at_least(1), "7, above 0"))
 
 # Swaps of each test: enough for a p-value that remains significant after the correction over all tests.
 _SWAPS, _SWAPS_PER_TEST = 10_000, 40
@@ -58,16 +45,13 @@ class ModelSpec:
 
     Attributes:
         name: Name in tables.
-        model: Hub id, folder, or a loaded model.
+        model: Hub id or folder.
         options: Options of :func:`~st_xling.models.load_encoder`.
     """
 
     name: str
-    model: str | SentenceTransformer
+    model: str
     options: Mapping[str, Any] = field(default_factory=dict)
-
-    def load(self) -> SentenceTransformer:
-        return load_encoder(self.model, **self.options) if isinstance(self.model, str) else self.model
 
 
 def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
@@ -87,10 +71,7 @@ def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
         place, query = split_options(spec)
         own = read_options(query, _OPTIONS, spec=spec)
         name = unique_name(own.pop("name", Path(place).name or place), models)
-        merged = {**options, **own}
-        if {"prompt", "prompt_name"} <= merged.keys():  # the model's own choice replaces the common one
-            merged = {key: value for key, value in merged.items() if key in own or not key.startswith("prompt")}
-        models[name] = ModelSpec(name, place, merged)
+        models[name] = ModelSpec(name, place, {**options, **own})
     return list(models.values())
 
 
@@ -128,22 +109,25 @@ def compare_models(
     names = [each.name for each in models]
     if not names or len({*names}) < len(names):
         raise ValueError(f"expected one model or more, of different names: got {', '.join(names) or 'none'}.")
-    if samples < 1:
-        raise ValueError(f"samples of a bootstrap must be 1 or more: got {samples}; 1000 is the usual choice.")
-    needs = {task.needs for task in chosen.values()} - {""}
-    missing = [{"what": what, "why": why} for part, what, why in data.missing if not needs or part in needs]
-    for name, task in [*chosen.items()]:
-        if task.needs and not getattr(data, task.needs):
-            missing.append({"what": task.title, "why": f"no data for it ({task.needs})"})
-            del chosen[name]
+    lacking = {name: task for name, task in chosen.items() if task.needs and not getattr(data, task.needs)}
+    missing = [*data.missing, *(f"{task.title}: no data for it ({task.needs})" for task in lacking.values())]
+    chosen = {name: task for name, task in chosen.items() if name not in lacking}
     if not chosen:
-        why = "; ".join(f"{each['what']}: {each['why']}" for each in missing)
-        raise ValueError(f"nothing could be compared: {why}.")
+        raise ValueError(f"nothing could be compared: {'; '.join(missing)}.")
     folder = None if out is None else Path(out)
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
-    loaded = {each.name: each.load() for each in models}
-    facts = [_describe(each, loaded[each.name]) for each in models]
+    loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
+    facts: list[dict[str, Any]] = [
+        {
+            "name": each.name,
+            "model": each.model,
+            "sha8": model_fingerprint(loaded[each.name])[:8],
+            "options": model_options(loaded[each.name]),
+            "search": model_options(loaded[each.name], retrieval=True),
+        }
+        for each in models
+    ]
     cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
     if "speed" in chosen:
         cells["speed"] = measure_speed(loaded, data, batch_size=batch_size)
@@ -157,16 +141,6 @@ def compare_models(
         write_json(folder / "compare.json", report.content)
         write_atomic(folder / "compare.html", report.page().encode("utf-8"))
     return report
-
-
-def _describe(spec: ModelSpec, model: SentenceTransformer) -> dict[str, Any]:
-    return {
-        "name": spec.name,
-        "model": spec.model if isinstance(spec.model, str) else spec.name,
-        "sha8": model_fingerprint(model)[:8],
-        "options": model_options(model),
-        "search": model_options(model, retrieval=True),
-    }
 
 
 def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any], folder: Path | None) -> Cells:
@@ -185,16 +159,10 @@ def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any],
         except ValueError as error:
             raise ValueError(f"{task.title}, {model}: {error}") from error
         logger.info("%s: %s, %s", model, name, duration(time.perf_counter() - start))
-        stored = {"fingerprint": fingerprint, "cells": {label: _plain(own) for label, own in cells.items()}}
+        stored = {"fingerprint": fingerprint, "cells": {label: own.as_dict() for label, own in cells.items()}}
         if path:
             write_atomic(path, json.dumps(stored).encode("utf-8"))
     return {label: Cell(**cell) for label, cell in stored["cells"].items()}
-
-
-def _plain(cell: Cell) -> dict[str, Any]:
-    """Return a cell for JSON."""
-    columns = {name: np.asarray(values, np.float64).tolist() for name, values in cell.columns.items()}
-    return {"items": cell.items, "columns": columns}
 
 
 def _content(
@@ -202,7 +170,7 @@ def _content(
     tasks: Mapping[str, Task],
     cells: Mapping[str, Mapping[str, Cells]],
     data: ComparisonData,
-    missing: list[dict[str, str]],
+    missing: list[str],
     samples: int,
 ) -> dict[str, Any]:
     """Compute values, tests and orders from the results, task → model → language → items."""
@@ -242,9 +210,6 @@ def _content(
         "tests": f"swaps,holm,{tests}",
         "seed": data.seed,
     }
-    named = f"{data.name}@{sha8(data.sha8)}"
-    for model in models:
-        model["signature"] = sign("compare", **parts, data=named, model=model["options"])
     return {
         "models": models,
         "tasks": contents,
@@ -252,7 +217,7 @@ def _content(
         "tests": tests,
         "swaps": swaps,
         "samples": samples,
-        "signature": sign("compare", **parts, data=named),
+        "signature": sign("compare", **parts, data=f"{data.name}@{sha8(data.sha8)}"),
     }
 
 
@@ -275,23 +240,6 @@ class ComparisonReport:
     @property
     def signature(self) -> str:
         return self.content["signature"]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the content, for JSON."""
-        return self.content
-
-    def result(self, name: str) -> EvaluationResult:
-        """Return the shares of one model with their intervals, for its card."""
-        metrics = {
-            f"{task['title']}: {measure['name']}": dict(zip(("value", "low", "high"), value))
-            for task in self.content["tasks"].values()
-            for measure in task["measures"]
-            if measure["unit"] == "%" and measure["interval"]
-            if (value := measure["values"].get(name, {}).get(task["overall"])) is not None
-        }
-        rows = [Row(label, [own["value"]], intervals=[[own["low"], own["high"]]]) for label, own in metrics.items()]
-        (signature,) = (model["signature"] for model in self.content["models"] if model["name"] == name)
-        return EvaluationResult(metrics, [Column("score", "score")], rows, signature)
 
     def table(self) -> str:
         """Format the means with intervals, the order of models, the differences, and what was not compared."""
@@ -317,7 +265,7 @@ class ComparisonReport:
         for task in self.content["tasks"].values():
             if len(task["labels"]) > 1:
                 lines.append(f"mean of {task['title']}: {', '.join(task['labels'])}")
-        lines += [f"not compared: {each['what']}: {each['why']}" for each in self.content["not_compared"]]
+        lines += [f"not compared: {each}" for each in self.content["not_compared"]]
         return "\n".join([*lines, self.signature])
 
     def page(self) -> str:
@@ -334,7 +282,6 @@ class ComparisonReport:
             value=format_value,
             difference=format_difference,
             strip=_strip,
-            heat=_heat,
             path=without_folders,
             items=lambda measure, labels: [next(iter(measure["values"].values()))[label][3] for label in labels],
             main=lambda task: [each for place, each in enumerate(task["measures"]) if not place or each["tested"]],
@@ -375,15 +322,3 @@ def _strip(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:
         point, low, high = (round(100 * (number - start) / width, 2) for number in own)
         strips.append({"name": model, "text": format_value(measure, own), "at": point, "low": low, "high": high})
     return strips
-
-
-def _heat(measure: Mapping[str, Any], labels: Iterable[str]) -> dict[str, dict[str, float]]:
-    """Return model → language → how good a value is among all of the measure, from 0 to 1."""
-    sign = 1 if measure["higher"] else -1
-    values = {model: {label: sign * own[label][0] for label in labels} for model, own in measure["values"].items()}
-    numbers = [number for own in values.values() for number in own.values()]
-    low, high = min(numbers), max(numbers)
-    return {
-        model: {label: (number - low) / (high - low) if high > low else 0.5 for label, number in own.items()}
-        for model, own in values.items()
-    }

@@ -69,6 +69,11 @@ class Cell:
     def __len__(self) -> int:
         return len(np.asarray(next(iter(self.columns.values()))))
 
+    def as_dict(self) -> dict[str, Any]:
+        """Return the fields, for JSON."""
+        columns = {name: np.asarray(values, np.float64).tolist() for name, values in self.columns.items()}
+        return {"items": self.items, "columns": columns}
+
 
 def compare_values(
     measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
@@ -223,28 +228,17 @@ def rank_label(measure: Mapping[str, Any], label: str) -> dict[str, Any]:
         'a > b'
     """
     means = {model: values[label][0] for model, values in measure["values"].items()}
-    better, across = set(), []
+    better = set()
     for test in measure["comparisons"]:
         pair = test["first"], test["second"]
-        if test["label"] != label or not test["significant"]:
-            continue
-        if not measure["higher"] and min(means[name] for name in pair) < 0:
-            across.append(" and ".join(pair))
-        else:
+        is_comparable = measure["higher"] or min(means[name] for name in pair) >= 0
+        if test["label"] == label and test["significant"] and is_comparable:
             better.add(pair if (test["difference"] > 0) == measure["higher"] else pair[::-1])
-    order = sorted(means, key=lambda model: -means[model] if measure["higher"] else means[model])
-    cuts = [
-        place
-        for place in range(1, len(order))
-        if all((one, other) in better for one in order[:place] for other in order[place:])
-    ]
-    groups = [order[start:stop] for start, stop in zip([0, *cuts], [*cuts, len(order)])]
-    # Two models of a group may differ although a third lies between them.
-    loose = [f"{one} > {other}" for group in groups for one, other in combinations(group, 2) if (one, other) in better]
-    notes = [f"{', '.join(across)} differ, but a value below 0 is not better"] if across else []
-    if len(groups) > 1:
-        text = " > ".join(" = ".join(group) for group in groups) + (f" ({', '.join(loose)})" if loose else "")
-        notes.insert(0, text)
-    elif loose:
-        notes.insert(0, f"no order, but {', '.join(loose)}")
-    return {"groups": groups, "text": "; ".join(notes) or "not distinguishable"}
+    order = sorted(means, key=lambda model: means[model], reverse=measure["higher"])
+    groups = [order[:1]]
+    for place, model in enumerate(order[1:], 1):
+        if all((one, other) in better for one in order[:place] for other in order[place:]):
+            groups.append([])
+        groups[-1].append(model)
+    text = " > ".join(" = ".join(group) for group in groups)
+    return {"groups": groups, "text": text if len(groups) > 1 else "not distinguishable"}

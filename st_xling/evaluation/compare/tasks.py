@@ -12,20 +12,19 @@ import numpy as np
 
 from st_xling.data import hard_translations
 from st_xling.data.pairs import Sample
-from st_xling.data.test_sets import BuccCorpus
-from st_xling.evaluation.base import SignedEvaluator
-from st_xling.evaluation.bucc import IndexedCorpus, indexed_corpora
+from st_xling.evaluation.bucc import IndexedCorpus
 from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
 from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
-from st_xling.evaluation.tatoeba_data import english_columns
+from st_xling.evaluation.tatoeba import english_columns
 from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import mine
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
+from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.utils.cosines import translation_ranks
 from st_xling.utils.languages import canonical_language, pair_languages
 from st_xling.utils.signature import sha8
@@ -61,13 +60,11 @@ class Session:
     batch_size: int | None = None
     show_progress_bar: bool = False
 
-    @cached_property
-    def encoder(self) -> SignedEvaluator:
-        return SignedEvaluator("", name="compare", batch_size=self.batch_size, show_progress_bar=self.show_progress_bar)
-
     def embed(self, columns: Sequence[Sequence[str]], languages: Sequence[str | None]) -> list[np.ndarray]:
         """Embed each column. *Shape:* ``(texts, dim)`` each"""
-        return self.encoder.encode_columns(self.model, columns, languages)
+        tasks, _ = language_tasks(self.model, languages)
+        options: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": self.show_progress_bar}
+        return encode_columns(self.model, columns, tasks=tasks, **options)
 
     @cached_property
     def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -136,7 +133,8 @@ def _xsim_plus_plus(session: Session) -> Cells:
 def _mining(session: Session) -> Cells:
     cells: Cells = {}
     for pair, corpora in session.data.mining.items():
-        (test, mined, scored), (_, _, training) = (_mined(session, pair, corpus) for corpus in corpora)
+        test = corpora[0]
+        (mined, scored), (_, training) = (_mined(session, pair, corpus) for corpus in corpora)
         selected = mined.scores >= training.best().threshold
         rows = {
             "gold": [one for one, _ in test.gold],
@@ -149,11 +147,10 @@ def _mining(session: Session) -> Cells:
     return cells
 
 
-def _mined(session: Session, pair: str, corpus: BuccCorpus) -> tuple[IndexedCorpus, MinedPairs, EvaluatedPairs]:
-    indexed = indexed_corpora({pair: corpus}, f"mining {pair}")[pair]
-    source, target = session.embed([indexed.source, indexed.target], pair_languages(pair))
+def _mined(session: Session, pair: str, corpus: IndexedCorpus) -> tuple[MinedPairs, EvaluatedPairs]:
+    source, target = session.embed([corpus.source, corpus.target], pair_languages(pair))
     mined = mine(source, target, k=min(K, len(source), len(target)))
-    return indexed, mined, EvaluatedPairs(mined.scores, correct_pairs(mined, indexed.gold), len(indexed.gold))
+    return mined, EvaluatedPairs(mined.scores, correct_pairs(mined, corpus.gold), len(corpus.gold))
 
 
 def _pool(session: Session) -> Cells:

@@ -43,13 +43,12 @@ class BuccMining(evaluate.Metric):
             them is applied. Instead of threshold.
         train_references: Their gold.
         language_pairs: Names of the rows, such as ["de-en", "fr-en"].
-        curve: Whether to add precision, recall and F1 at every distinct score.
     Returns:
         precision, recall, f1: fractions in [0, 1], averaged over the rows.
         n_mined, n_gold, n_correct: counts, summed over the rows.
         thresholds: one number a row, fit to be passed as threshold; None where every prediction counts.
         threshold_source: "given", "train", "tuned on this gold" or "none".
-        rows: the same for each row, with language_pair and, if asked for, curve.
+        rows: the same for each row, with language_pair.
         signature: what the results depend on.
     Examples:
         >>> bucc_mining = evaluate.load("bucc_mining")
@@ -87,11 +86,10 @@ class BuccMining(evaluate.Metric):
         train_predictions=None,
         train_references=None,
         language_pairs=None,
-        curve=False,
     ):
-        train_predictions = _plain(train_predictions, "train_predictions")
-        train_references = _plain(train_references, "train_references")
-        names = _row_names(language_pairs, len(predictions))
+        names = list(language_pairs or map(str, range(len(predictions))))
+        if len(names) != len(predictions) or len(set(names)) < len(names):
+            raise ValueError(f"language_pairs must name each of {len(predictions)} rows once: got {names}.")
         gold = [frozenset(map(_ids, row)) for row in references]
         if language_pairs is None and len(set(gold)) < len(gold):
             raise ValueError(
@@ -107,8 +105,6 @@ class BuccMining(evaluate.Metric):
         for name, pairs, limit in zip(names, compared, thresholds):
             row = {"language_pair": name, **vars(pairs.at(limit, source))}
             row["threshold"] = None if source == "none" else limit
-            if curve:
-                row["curve"] = [vars(point) for point in pairs.curve()]
             rows.append(row)
         data = f"gold@{sha8([sorted(pairs) for pairs in gold])}"
         return {
@@ -123,25 +119,14 @@ class BuccMining(evaluate.Metric):
         }
 
 
-def _row_names(language_pairs, count):
-    names = [str(row) for row in range(count)] if language_pairs is None else list(language_pairs)
-    if len(names) != count or len(set(names)) != count:
-        raise ValueError(f"language_pairs must name each of {count} rows once: got {names}.")
-    return names
-
-
 def _plain(rows, name):
-    """Return rows with the keys that count of each pair; ``ValueError`` names a pair that lacks one."""
-    if rows is None:
-        return None
+    """Return rows with the keys that count of each pair."""
     keys = ("source_id", "target_id", *(["score"] if "predictions" in name else []))
-    for row, pairs in enumerate(rows):
-        if faulty := [pair for pair in pairs if not isinstance(pair, dict) or not pair.keys() >= set(keys)][:1]:
-            example = ", ".join(f"{key!r}: ..." for key in keys)
-            raise ValueError(
-                f"{name} must be a list of pairs [{{{example}}}, ...] for each corpus: got {faulty[0]!r} in row {row}."
-            )
-    return [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
+    try:
+        return rows and [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
+    except (KeyError, TypeError):
+        example = ", ".join(f"{key!r}: ..." for key in keys)
+        raise ValueError(f"{name} must be a list of pairs [{{{example}}}, ...] for each corpus.") from None
 
 
 def _compared(predictions, references, names):

@@ -1,7 +1,7 @@
 """acc@k, MRR, MAP and nDCG of ranked candidates, as in cross-lingual passage re-ranking.
 
 Ranking with binary relevance: one row is one query with the scores of its own candidates and their labels. Top-k
-accuracy, mean reciprocal rank and mean average precision, also as a matrix of query language by passage language.
+accuracy, mean reciprocal rank and mean average precision.
 """
 
 import inspect
@@ -9,7 +9,7 @@ import inspect
 import datasets
 import evaluate
 
-from st_xling.evaluation.measures import ranking_matrix, ranking_scores
+from st_xling.evaluation.measures import ranking_scores
 from st_xling.utils.signature import sign
 
 _CITATION = """\
@@ -32,12 +32,9 @@ class XprRanking(evaluate.Metric):
         ks: The k of acc@k.
         cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
         no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
-        query_languages: One for each query; with passage_languages adds the matrix.
-        passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
     Returns:
         acc@1, acc@10 (as in ks), mrr, map, ndcg@10: fractions in [0, 1].
         n_queries, n_without_relevant: counts.
-        matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
         signature: what the results depend on.
     Examples:
         >>> xpr_ranking = evaluate.load("xpr_ranking")
@@ -57,26 +54,8 @@ class XprRanking(evaluate.Metric):
             ),
         )
 
-    def _compute(
-        self,
-        predictions,
-        references,
-        *,
-        ks=(1, 10),
-        cutoff=None,
-        no_relevant="skip",
-        query_languages=None,
-        passage_languages=None,
-    ):
-        options = {"ks": ks, "cutoff": cutoff, "no_relevant": no_relevant}
-        results = ranking_scores(predictions, references, **options).as_dict()
-        if (query_languages is None) != (passage_languages is None):
-            raise ValueError("query_languages and passage_languages go together: got one of them; pass both.")
-        if query_languages is not None:
-            matrix = ranking_matrix(predictions, references, query_languages, passage_languages, **options)
-            results["matrix"] = {
-                language: {other: cell.as_dict() for other, cell in row.items()} for language, row in matrix.items()
-            }
+    def _compute(self, predictions, references, *, ks=(1, 10), cutoff=None, no_relevant="skip"):
+        results = ranking_scores(predictions, references, ks=ks, cutoff=cutoff, no_relevant=no_relevant).as_dict()
         cut = "none" if cutoff is None else cutoff
         signature = sign(
             "xpr_ranking", queries=len(predictions), cutoff=cut, ties="pessimistic", no_relevant=no_relevant

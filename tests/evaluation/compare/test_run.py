@@ -107,10 +107,7 @@ def test_the_report_says_what_was_compared(report):
     ]
     assert len(comparisons) == report.content["tests"]
     assert all(test["p"] <= test["p_corrected"] for test in comparisons)
-    assert json.loads(json.dumps(report.as_dict(), allow_nan=False)) == json.loads(json.dumps(report.content))
-    rows = {row.label: row for row in report.result("wide").rows}
-    accuracy = rows["Tatoeba: accuracy"]
-    assert accuracy.intervals[0][0] <= accuracy.values[0] <= accuracy.intervals[0][1] and "Size: dimensions" not in rows
+    json.dumps(report.content, allow_nan=False)
 
 
 def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
@@ -144,15 +141,6 @@ def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "compare.html").is_file()
 
 
-def test_a_task_that_fails_names_the_model(models, data, monkeypatch):
-    def broken(session):
-        raise ValueError("embeddings hold NaN.")
-
-    monkeypatch.setitem(tasks.TASKS, "xsim", tasks.TASKS["xsim"]._replace(run=broken))
-    with pytest.raises(ValueError, match="xsim, wide: embeddings hold NaN"):
-        compare_models(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
-
-
 def write_layout(folder: Path) -> Path:
     pairs = parallel_phrases("de", "en", size=12, split="test")
     (folder / "tatoeba").mkdir(parents=True)
@@ -177,65 +165,31 @@ def test_folders_of_data(tmp_path):
     data = load_comparison_data(specs)
     languages = [part.language for part in data.pool]
     assert (list(data.pairs), list(data.mining), languages) == (["deu"], ["fr-en"], ["en", "zh"])
-    assert [what for _, what, why in data.missing if "training split" in why] == ["mining es-en"]
+    assert next(why for why in data.missing if "training split" in why).startswith("mining es-en: ")
     some = load_comparison_data(specs, ["de", "sw"])
     assert (list(some.pairs), list(some.mining), some.pool) == (["deu"], [], [])
-    assert ("pool", "the mixed pool", "passages of en alone; it takes two languages") in some.missing
-    assert load_comparison_data([*specs[:2], f"en={folder}/xquad_r/en.json"]).pool == []
-
-
-def test_speed_is_measured_by_turns(data, monkeypatch):
-    """On a machine that slows down steadily, two equal models are equally fast, whichever comes first."""
-    clock, encoded = [0.0], []
-
-    def encode(model, texts, batch_size=None):
-        encoded.append(model)
-        clock[0] += (1 + 0.01 * len(encoded)) * len(texts) / 100
-        return np.zeros((len(texts), 2))
-
-    monkeypatch.setattr(tasks, "encode", encode)
-    monkeypatch.setattr(tasks.time, "perf_counter", lambda: clock[0])
-    cells = tasks.measure_speed({"a": "a", "b": "b"}, data)
-    one, other = (cells[name]["all"] for name in "ab")
-    assert sum(one.columns["seconds"]) == pytest.approx(sum(other.columns["seconds"]), rel=1e-3)
-    assert one.items == other.items
-    assert encoded[2:6] == ["a", "b", "b", "a"]
-
-
-def test_data_that_is_refused(tmp_path):
-    folder = write_layout(tmp_path / "data")
+    assert "the mixed pool: passages of en alone; it takes two languages" in some.missing
     with pytest.raises(ValueError, match="got none in .* of sw"):
-        load_comparison_data([f"{folder}/tatoeba"], ["sw"])
-    with pytest.raises(ValueError, match="fr-en again"):
-        load_comparison_data([f"{folder}/mining"] * 2)
+        load_comparison_data(specs[:1], ["sw"])
 
 
-@pytest.mark.parametrize(
-    ("options", "facts"),
-    [
+def test_comparisons_that_are_refused(models, data):
+    for options, facts in (
         ({"tasks": []}, "got none"),
-        ({"samples": 0}, "1 or more: got 0"),
-        ({"models": []}, "different names: got none"),
         ({"models": [ModelSpec("a", "x"), ModelSpec("a", "y")]}, "different names: got a, a"),
-    ],
-)
-def test_comparisons_that_are_refused(options, facts, models, data):
-    with pytest.raises(ValueError, match=facts):
-        compare_models(**{"models": models, "data": data, **options})
+    ):
+        with pytest.raises(ValueError, match=facts):
+            compare_models(**{"models": models, "data": data, **options})
 
 
 def test_models_with_options_of_their_own():
-    specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine&prompt_name=query"]
+    specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine"]
     first, second = parse_models(specs, prompt="passage: ", dtype="bfloat16")
-    assert (first.name, first.model, first.options) == (
-        "e5",
-        "a/e5",
-        {"prompt": "query: ", "layer": 7, "dtype": "bfloat16"},
-    )
-    assert (second.name, second.options) == ("mine", {"prompt_name": "query", "dtype": "bfloat16"})
-    for spec, fact in (("a/e5?promt=x", "promt"), ("a/e5?layer=zero", "layer=7")):
-        with pytest.raises(ValueError, match=fact):
-            parse_models([spec])
+    options = {"prompt": "query: ", "layer": 7, "dtype": "bfloat16"}
+    assert (first.name, first.model, first.options) == ("e5", "a/e5", options)
+    assert (second.name, second.options) == ("mine", {"prompt": "passage: ", "dtype": "bfloat16"})
+    with pytest.raises(ValueError, match="layer=7"):
+        parse_models(["a/e5?layer=zero"])
 
 
 def test_the_page_shows_names_as_text(report: ComparisonReport) -> None:
