@@ -230,16 +230,3 @@ def test_bad_input_of_a_transfer(bert: str, tmp_path: Path, capsys: pytest.Captu
     assert main(command) == 2
     assert "no encoder could be loaded" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
-
-
-def test_like_a_paper_and_options_before_it(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = write_set(tmp_path / "data", "xnli")
-    command = [*transfer_words("xnli", bert, paths, tmp_path / "run"), "--like", "amber", "--max-steps", "1"]
-    assert main([*command, "--batch-size", "4"]) == 0
-    signature = capsys.readouterr().out.splitlines()[-1]
-    assert "|batch:4|lr:2e-05/constant|" in signature
-    pos = write_set(tmp_path / "pos", "pos")
-    assert main([*transfer_words("pos", bert, pos, tmp_path / "tags"), "--like", "dap"]) == 2
-    assert "got dap for pos" in capsys.readouterr().err
-    assert main([*transfer_words("pos", bert, pos, tmp_path / "tags"), "--fused", "--max-steps", "1"]) == 0
-    assert "|words:fused|f1:runs|" in capsys.readouterr().out
