@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from st_xling.models.sidecar import model_fingerprint, model_folder, write_model
-from tests.models.slim_encoders import encoder
 
 
 def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = True) -> None:
@@ -19,22 +17,11 @@ def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = T
         write_model(folder, model, "big", figures)
 
 
-def test_lower_case_is_kept(tmp_path: Path) -> None:
-    """Sentence-transformers reads the key, and does not save it."""
-    model = encoder("tiny")
-    model[0].do_lower_case = True
-    write(model, tmp_path / "small", {"source": "big"})
-    assert SentenceTransformer(str(tmp_path / "small"))[0].do_lower_case is True
-
-
 class Saved:
     """What stands for a model: files with a word in them."""
 
     def __init__(self, word: str, error: Exception | None = None) -> None:
         self.word, self.error = word, error
-
-    def modules(self) -> list[Any]:
-        return []
 
     def save_pretrained(self, folder: str) -> None:
         Path(folder).mkdir()

@@ -35,12 +35,9 @@ def same(left: Any, right: Any) -> bool:
     return np.allclose(left, right, rtol=0, atol=1e-6)
 
 
-def test_what_is_its_own_anyway(model: Any) -> None:
+def test_layer_and_pooling(model: Any) -> None:
     assert view(model) is model
     assert model_options(view(model, layer=3, pooling="mean", truncate_dim=None)) == {}
-
-
-def test_layer_and_pooling(model: Any) -> None:
     before = model.encode(TEXTS)
     for options in ({"layer": 2}, {"layer": 2, "pooling": "mean"}, {"layer": 1, "pooling": "cls"}, {"pooling": "max"}):
         made = view(model, **options)  # type: ignore[arg-type]
@@ -64,9 +61,7 @@ def test_prompts(model: Any) -> None:
     assert model_options(named, retrieval=True) == {"prompt": "query: ", "passage_prompt": "passage: "}
     assert same(named.encode(TEXTS), model.encode_query(TEXTS))
     assert same(named.encode_document(TEXTS), model.encode([f"passage: {text}" for text in TEXTS]))
-
-
-def test_a_prompt_of_its_own_is_always_named(model: Any) -> None:
+    # A prompt of its own is always named.
     assert model_options(model) == {} and model_options(model, retrieval=True) == {"prompt": "query: "}
     model.default_prompt_name = "query"
     assert model_options(model) == {"prompt": "query: "} == model_options(model, prompt="query: ")
@@ -87,30 +82,17 @@ def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layer": 4}, "layer must be from 1 to 3: got 4"),
+        ({"layer": 3}, "layer must be from 1 to 2: got 3"),
         ({"pooling": "last"}, "pooling must be one of mean, cls, max: got 'last'"),
         ({"prompt": "a", "prompt_name": "query"}, "got 'a' and 'query'"),
-        ({"prompt_name": "quary"}, "no prompt 'quary': it has .*'query'"),
+        ({"prompt_name": "quary"}, "no prompt 'quary'"),
         ({"truncate_dim": 17}, "from 1 to 16.* got 17"),
-    ],
-)
-def test_faults(options: dict[str, Any], message: str, model: Any) -> None:
-    with pytest.raises(ValueError, match=message):
-        view(model, **options)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
         ({"dtype": "int8"}, "dtype must be one of float32, float16, bfloat16: got 'int8'"),
         ({"backend": "tf"}, "backend must be one of torch, openvino: got 'tf'"),
-        ({"backend": "openvino", "dtype": "float16"}, "--dtype.* got float16 for openvino"),
-        ({"backend": "openvino", "layer": 1}, "--layer.* got 1 for openvino"),
         ({"backend": "openvino"}, "pip install"),
-        ({"revision": "main"}, "--revision.* got 'main' for the folder"),
     ],
 )
-def test_faults_of_loading(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
+def test_faults(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_encoder(str(saved_encoder), **options)
 
@@ -184,21 +166,3 @@ def test_other_architectures(make_model: Callable[..., Any], tmp_path: Path, fam
     again = SentenceTransformer(str(tmp_path / "cut"), device="cpu")
     assert layer_count(again) == 2
     torch.testing.assert_close(again.encode(TEXTS), cut.encode(TEXTS), rtol=0, atol=1e-6)
-
-
-def test_what_follows_the_last_layer_is_not_cut_through(make_model: Callable[..., Any]) -> None:
-    model = make_model(layers=2).eval()
-
-    class Scaled(torch.nn.Module):
-        def __init__(self, inner: Any) -> None:
-            super().__init__()
-            self.inner, self.config = inner, inner.config
-
-        def forward(self, **options: Any) -> Any:
-            output = self.inner(**options)
-            output.last_hidden_state = 3 * output.last_hidden_state + 1
-            return output
-
-    model[0].model = Scaled(model[0].model)
-    with pytest.raises(ValueError, match="Scaled cannot be cut to layer 1"):
-        cut_to_layer(model, 1)
