@@ -498,7 +498,7 @@ def transfer(
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import TASKS, examples, load_transfer_data
+    from st_xling.training.transfer import TASKS, examples, load_transfer_data, result_rows
     from st_xling.training.transfer import transfer as fine_tune
 
     if keep:
@@ -515,10 +515,10 @@ def transfer(
     for side, parts in (("train", data.train), ("test", data.test)):
         sizes = ", ".join(f"{language} {len(examples(rows)):,}" for language, rows in parts.items())
         print(f"{side}: {sizes}", file=sys.stderr)
-    report = fine_tune(
+    content = fine_tune(
         encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line
     )
-    print_results(context, "transfer", report.as_dict(), report.signature, report.table())
+    result = EvaluationResult(content, *result_rows(content), content["signature"])
+    print_results(context, "transfer", content, result.signature, result.table())
     if keep:
-        result = EvaluationResult(report.as_dict(), *report.rows(), report.signature)
         keep_results(context, f"transfer-{task}", result, Path(model))

@@ -48,15 +48,15 @@ from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import FiniteTrainer, run_trainer
 from st_xling.utils.io import atomic_writer, write_json
 from st_xling.utils.signature import name_of, sha8, sign
-from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.tables import Column, Row
 
 __all__ = [
     "TASKS",
     "FineTuning",
     "TransferData",
-    "TransferReport",
     "TransferTask",
     "load_transfer_data",
+    "result_rows",
     "run_f1",
     "transfer",
 ]
@@ -278,59 +278,14 @@ def _runs(rows: Sequence[Sequence[str]]) -> set[tuple[int, int, int, str]]:
     return runs
 
 
-@dataclass(frozen=True)
-class TransferReport:
-    """Metrics of one run.
-
-    Attributes:
-        task: The task.
-        languages: Language → measures in [0, 1] and counts, in the order of the table.
-        trained: Languages that were trained on.
-        signature: What the metrics depend on besides the encoder.
-        training: Rows, steps and seconds of the fine-tuning.
-    """
-
-    task: TransferTask
-    languages: dict[str, dict[str, Any]]
-    trained: tuple[str, ...]
-    signature: str
-    training: dict[str, Any]
-
-    def average(self, measure: str, *, zero_shot: bool = False) -> float | None:
-        """Mean over all languages, as in the papers, or over those that were not trained on; ``None`` without any."""
-        languages = [name for name in self.languages if not (zero_shot and name in self.trained)]
-        return fmean(self.languages[name][measure] for name in languages) if languages else None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        measures = self.task.measures
-        return {
-            "task": self.task.name,
-            "languages": self.languages,
-            "average": {measure: self.average(measure) for measure in measures},
-            "zero_shot_average": {measure: self.average(measure, zero_shot=True) for measure in measures},
-            "training": self.training,
-            "signature": self.signature,
-        }
-
-    def rows(self) -> tuple[list[Column], list[Row]]:
-        """Return a column for each measure, and rows: the languages and their averages."""
-        measures = self.task.measures
-        columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
-        rows = [Row(language, [own[name] for name in measures]) for language, own in self.languages.items()]
-        for label, zero_shot in (("mean", False), ("mean of languages not trained on", True)):
-            means = [self.average(name, zero_shot=zero_shot) for name in measures]
-            rows.append(Row(label, means, average=True))
-        return columns, rows
-
-    def table(self) -> str:
-        """Format languages as columns, then their average and that of the languages never trained on; percent."""
-        columns, rows = self.rows()
-        lines: list[list[Any]] = []
-        for place, column in enumerate(columns):
-            values: list[Any] = [row.values[place] for row in rows]
-            lines.append([column.name, *(None if value is None else 100.0 * value for value in values)])
-        return format_table([self.task.title, *self.languages, "avg", "zero-shot"], lines)
+def result_rows(content: dict[str, Any]) -> tuple[list[Column], list[Row]]:
+    """Return a column for each measure of a result of :func:`transfer`, and rows: the languages and their averages."""
+    measures = TASKS[content["task"]].measures
+    columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
+    rows = [Row(language, [own[name] for name in measures]) for language, own in content["languages"].items()]
+    for label, key in (("mean", "average"), ("mean of languages not trained on", "zero_shot_average")):
+        rows.append(Row(label, list(content[key].values()), average=True))
+    return columns, rows
 
 
 def transfer(
@@ -342,7 +297,7 @@ def transfer(
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
-) -> TransferReport:
+) -> dict[str, Any]:
     """Fine-tune ``encoder`` on the training rows and evaluate it on each language's test rows.
 
     Args:
@@ -354,6 +309,10 @@ def transfer(
         resume: Resume a run in ``out`` that was stopped, from its last checkpoint.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
+    Returns:
+        The name of the task; of ``languages``, in the order of the table, measures in [0, 1] and counts; the measures'
+        ``average`` over all languages, as in the papers, and ``zero_shot_average`` over those that were not trained on
+        (``None`` without any); rows, steps and seconds of the ``training``; the signature.
     Raises:
         ValueError: An occupied folder, another run to resume, no such encoder, a length that it does not reach.
         NotFiniteError: A loss that is no longer a number.
@@ -387,7 +346,7 @@ def transfer(
                 "steps": trainer.state.global_step,
                 "seconds": round(trainer.seconds, 1),
             }
-            languages = {}
+            languages: dict[str, dict[str, Any]] = {}
             for language, repeated in data.in_training().items():
                 if repeated:
                     logger.warning("%s: %s test rows are in the training data", language, repeated)
@@ -396,11 +355,22 @@ def transfer(
                 languages[language] = {**found, "in_training": repeated}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        signature = _signature(data, options, model.max_length, used)
-        report = TransferReport(task, languages, tuple(data.train), signature, trained)
-        write_json(folder.path / "results.json", {"transfer": report.as_dict()})
+        unseen = [found for language, found in languages.items() if language not in data.train]
+        content = {
+            "task": task.name,
+            "languages": languages,
+            "average": _means(task, [*languages.values()]),
+            "zero_shot_average": _means(task, unseen),
+            "training": trained,
+            "signature": _signature(data, options, model.max_length, used),
+        }
+        write_json(folder.path / "results.json", {"transfer": content})
         folder.finish()
-    return report
+    return content
+
+
+def _means(task: TransferTask, languages: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    return {name: fmean(found[name] for found in languages) if languages else None for name in task.measures}
 
 
 @dataclass(frozen=True)
