@@ -1,4 +1,4 @@
-"""An encoder as it was saved or otherwise: other weights' type, fewer layers, another pooling or prompt."""
+"""Load an encoder as it was saved or otherwise: other weights' type, fewer layers, another pooling or prompt."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Router
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from sentence_transformers.util import get_device_name
 from torch import Tensor, nn
@@ -51,11 +50,12 @@ def load_encoder(
         device: Device to put it on; ``None`` lets ST choose.
         revision: Branch, tag or commit of the Hub.
         dtype: ``"float32"``, ``"float16"`` or ``"bfloat16"``, of what is computed, and but on a CPU of the weights.
-        layer: See :func:`view`, also for the prompts and ``truncate_dim``.
-        prompt: Before each text.
+        layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are dropped, since
+            they were made for the last.
+        prompt: Text before each text; of a retriever before each query. ``""``: none.
         prompt_name: One of the model's own prompts, instead.
-        passage_prompt: Before each passage.
-        truncate_dim: Dimensions kept of an embedding.
+        passage_prompt: Text before each text that ``encode_document`` reads.
+        truncate_dim: Dimensions kept of an embedding, the first.
         backend: ``"torch"``, or ``"openvino"`` where optimum-intel is installed.
         trust_remote_code: Let code run that comes with the model. It can do whatever you can: read it before.
 
@@ -64,7 +64,10 @@ def load_encoder(
 
     Raises:
         ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
-            encoder's positions do not reach, and as :func:`view`.
+            encoder's positions do not reach, a layer or prompt that the model lacks, no pooling module, both ``prompt``
+            and ``prompt_name``, more dimensions than there are.
+    Source:
+        Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
     Example:
         >>> from st_xling.models import tiny_encoder
         >>> tiny_encoder(["Der Hund schläft."], vocabulary=100, hidden_size=16).save("encoder")
@@ -91,84 +94,31 @@ def load_encoder(
         with_options(model, dtype=str(dtype))
     if max_length is not None:
         limit_length(model, max_length)
+    own = next((module.pooling_mode for module in model if isinstance(module, PoolingModule)), None)
     try:
-        return view(
-            model,
-            layer=layer,
-            pooling=pooling,
-            prompt=prompt,
-            prompt_name=prompt_name,
-            passage_prompt=passage_prompt,
-            truncate_dim=truncate_dim,
-        )
+        text = prompt_text(model, prompt, prompt_name)
+        if layer is not None and check_layer(model, layer) < layer_count(model):
+            cut = cut_to_layer(model, layer, pooling=pooling or own or "mean")
+            model = with_options(rebuilt(model, list(cut)), layer=str(layer))
+        elif pooling is not None and pooling != own:
+            set_pooling(model, pooling)
+        if truncate_dim is not None and truncate_dim != model.truncate_dim:
+            dim = model.get_embedding_dimension()
+            if truncate_dim < 1 or (dim is not None and truncate_dim > dim):
+                raise ValueError(f"truncate_dim must be from 1 to {dim}, the model's dimensions: got {truncate_dim}.")
+            model.truncate_dim = truncate_dim
+            with_options(model, dim=str(truncate_dim))
     except ValueError as error:
         raise ValueError(f"{name_or_path}: {error}") from error
-
-
-def view(
-    model: SentenceTransformer,
-    *,
-    layer: int | None = None,
-    pooling: Pooling | None = None,
-    prompt: str | None = None,
-    prompt_name: str | None = None,
-    passage_prompt: str | None = None,
-    truncate_dim: int | None = None,
-) -> SentenceTransformer:
-    """The encoder cut, pooled and prompted as requested; other options stay its own.
-
-    Args:
-        model: Its first module is a transformer, where a layer or a pooling is asked for; it stays as it is, and shares
-            its weights with the result.
-        layer: Ends there, counted from 1; where that is not the last one, modules after the pooling are dropped, since
-            they were made for the last.
-        pooling: ``"mean"``, ``"cls"`` or ``"max"``, for the first pooling module.
-        prompt: Text before each text; of a retriever before each query. ``""``: none.
-        prompt_name: One of the model's own prompts, instead.
-        passage_prompt: Text before each text that ``encode_document`` reads.
-        truncate_dim: Dimensions kept of an embedding, the first.
-
-    Raises:
-        ValueError: A layer or prompt that the model lacks, an unknown pooling, no pooling module, both ``prompt`` and
-            ``prompt_name``; a model of two encoders, where a layer or a pooling is asked for; more dimensions than
-            there are.
-
-    Source:
-        Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
-    Example:
-        >>> from st_xling.models import tiny_encoder
-        >>> model = tiny_encoder(["Das Buch ist alt.", "The book is old."], vocabulary=100, hidden_size=16)
-        >>> view(model, layer=1, truncate_dim=4).encode("The book is old.").shape
-        (4,)
-    """
-    if pooling is not None:
-        check_choice("pooling", pooling, Pooling)
-    text = prompt_text(model, prompt, prompt_name)
-    if (layer is not None or pooling is not None) and isinstance(model[0], Router):
-        raise ValueError("a layer or a pooling is for models of one encoder: got one with a Router before all else.")
-    if text is layer is pooling is passage_prompt is truncate_dim is None:
-        return model
-    options: dict[str, str] = {}
-    result = rebuilt(model, list(model))
-    if layer is not None and check_layer(model, layer) < layer_count(model):
-        result = rebuilt(model, list(cut_to_layer(model, layer, pooling=pooling or _pooling(model) or "mean")))
-        options["layer"] = str(layer)
-    if pooling is not None and pooling != _pooling(model):
-        set_pooling(result, pooling)
-        options["pooling"] = pooling
+    if pooling is not None and pooling != own:
+        with_options(model, pooling=pooling)
     if text is not None:
         # encode takes the default prompt, encode_query the one called "query".
-        result.prompts |= {_PROMPT: text, "query": text}
-        result.default_prompt_name = _PROMPT
+        model.prompts |= {_PROMPT: text, "query": text}
+        model.default_prompt_name = _PROMPT
     if passage_prompt is not None:
-        result.prompts["document"] = passage_prompt
-    if truncate_dim is not None and truncate_dim != model.truncate_dim:
-        dim = model.get_embedding_dimension()
-        if truncate_dim < 1 or (dim is not None and truncate_dim > dim):
-            raise ValueError(f"truncate_dim must be from 1 to {dim}, the model's dimensions: got {truncate_dim}.")
-        result.truncate_dim = truncate_dim
-        options["dim"] = str(truncate_dim)
-    return with_options(result, **options)
+        model.prompts["document"] = passage_prompt
+    return model
 
 
 def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
@@ -221,10 +171,6 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
     if len(result) == len(model):
         result.module_kwargs = model.module_kwargs
     return result.eval()
-
-
-def _pooling(model: SentenceTransformer) -> Any:
-    return next((module.pooling_mode for module in model if isinstance(module, PoolingModule)), None)
 
 
 def _signed(text: str) -> str:
