@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
+from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
+from st_xling.models.heads import _load_head, save_with_head
 from st_xling.training.run_folder import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {
@@ -137,10 +136,3 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
         with pytest.raises(ValueError, match="bias.*head='new'"):
             build(model)
         build(model, head="new")
-
-
-def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) -> None:
-    config: Any = AutoConfig.for_model("eurobert", **SHAPE, vocab_size=40, num_key_value_heads=1, pad_token_id=0)
-    parts = SimpleNamespace(model=SimpleNamespace(config=config))
-    with pytest.raises(ValueError, match="EuroBertConfig have no .*bias.*save_vocabulary_head"):
-        check_savable(parts, VocabularyHead(backbone(make_model())))  # type: ignore[arg-type]

@@ -99,7 +99,6 @@ def test_case_and_accents() -> None:
     ("options", "message"),
     [
         ({"architecture": "gpt"}, "architecture .*gpt"),
-        ({"hidden_size": 30, "heads": 4}, "heads.* 30 and 4"),
         ({"vocabulary": 4}, "vocabulary .*4"),
         ({"max_length": 2}, "max_length must leave room for CLS, SEP and a word: got 2"),
         ({"pooling": "mode"}, "pooling must be one of mean, cls, max: got 'mode'"),
