@@ -8,8 +8,8 @@ from collections import defaultdict
 import pytest
 import torch
 
-from st_xling.models import corpus_alignment
-from st_xling.models.corpus_alignment import NO_PARTNER, ROUNDS, TEMPERATURE, link_by_corpus
+from st_xling.models import align
+from st_xling.models.align import NO_PARTNER, ROUNDS, TEMPERATURE, link_by_corpus
 
 
 def cosines(rows, columns, seed):
@@ -45,7 +45,7 @@ def test_probabilities_are_the_definition(monkeypatch):
     targets = [["x", "y"], ["y", "z", "x"], ["z", "x"]]
     tables = [cosines(len(s), len(t), seed) for seed, (s, t) in enumerate(zip(sources, targets))]
     seen = []
-    monkeypatch.setattr(corpus_alignment, "_grown", lambda *both: seen.append(both))
+    monkeypatch.setattr(align, "_grown", lambda *both: seen.append(both))
     link_by_corpus(sources, targets, tables)
     turned = chosen(targets, sources, [table.T for table in tables])
     for (forward, backward), by_target, by_source in zip(seen, chosen(sources, targets, tables), turned, strict=True):
@@ -75,11 +75,11 @@ def test_a_large_corpus_is_counted_in_parts(monkeypatch):
     sources, targets = [["a", "b"], ["a", "c"], ["b", "c"]], [["x", "y"], ["x", "z"], ["y", "z"]]
     tables = [cosines(2, 2, seed) for seed in range(3)]
     whole = link_by_corpus(sources, targets, tables)
-    monkeypatch.setattr(corpus_alignment, "PART", 9)
+    monkeypatch.setattr(align, "PART", 9)
     assert link_by_corpus(sources[:2], targets[:2], tables[:2]) + link_by_corpus(
         sources[2:], targets[2:], tables[2:]
     ) == link_by_corpus(sources, targets, tables)
-    monkeypatch.setattr(corpus_alignment, "PART", 13)
+    monkeypatch.setattr(align, "PART", 13)
     assert link_by_corpus(sources, targets, tables) == whole
 
 
