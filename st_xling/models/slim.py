@@ -21,7 +21,7 @@ from st_xling.models.encode import encode
 from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import model_options
-from st_xling.models.vocabulary import model_size, slim_encoder, token_ids
+from st_xling.models.vocabulary import model_size, slim_encoder
 from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
@@ -60,8 +60,6 @@ class SlimReport:
             values = [count / unit if unit > 1 else count for count in size.values()]
             sizes.append([label, *values, 100 * size["after"] / size["before"]])
         for text, each in report["parity"].items():
-            unknown = [f"{100 * share:.3f}" for share in each["unknown_share"].values()]
-            sizes.append([f"unknown tokens, {text} text, %", *unknown, None])
             least, mean = (f"{each[name]:.5f}" for name in ("cosine_min", "cosine_mean"))
             cosines.append([f"{text} text", each["texts"], mean, least, 100 * each["same_share"]])
         tables = [
@@ -171,27 +169,17 @@ def parity(
         show_progress_bar: Show a bar while encoding.
     Returns:
         ``texts``: number of distinct ones. ``cosine_mean``, ``cosine_min``: of a text's two embeddings. ``same_share``:
-        share of cosines of at least 0.9999. ``unknown_share``: share of unknown tokens, ``before`` and ``after``.
-    Raises:
-        ValueError: If there is no text.
+        share of cosines of at least 0.9999.
     """
     distinct = list(dict.fromkeys(texts))
-    if not distinct:
-        raise ValueError("text is needed to compare encoders: got none.")
-    unknown, vectors = {}, []
-    for when, model in (("before", before), ("after", after)):
-        numbers = [number for ids in token_ids(model.tokenizer, distinct) for number in ids]
-        unknown[when] = numbers.count(model.tokenizer.unk_token_id) / max(1, len(numbers))
-        encoded = encode(model, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar)
-        vectors.append(encoded.astype(np.float64))
-    old, new = vectors
+    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
+    old, new = (encode(model, distinct, **options).astype(np.float64) for model in (before, after))
     cosines = (old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1))
     return {
         "texts": len(distinct),
         "cosine_mean": float(cosines.mean()),
         "cosine_min": float(cosines.min()),
         "same_share": float((cosines >= SAME).mean()),
-        "unknown_share": unknown,
     }
 
 

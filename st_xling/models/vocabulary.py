@@ -114,15 +114,10 @@ def _transformer(model: SentenceTransformer) -> Any:
         raise ValueError(
             "the model has adapters that are not merged: merge them first, with st_xling.models.lora.merge_adapters."
         )
-    first = next(iter(model), None)
-    if not isinstance(first, Transformer) or first.tokenizer is None:
+    first = model[0]
+    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
         raise ValueError(
-            f"a transformer with a tokenizer is needed: the model's first module is {type(first).__name__}."
-        )
-    encoder = first.auto_model
-    if not isinstance(encoder.get_input_embeddings(), nn.Embedding) or encoder.get_output_embeddings() is not None:
-        raise ValueError(
-            f"a model that only encodes, with a table of word embeddings, is needed: got {type(encoder).__name__}."
+            f"a transformer with word embeddings is needed: the model's first module is {type(first).__name__}."
         )
     return first
 

@@ -5,7 +5,6 @@ A run is a folder:
 =================================  ==============================================================================
 ``model.safetensors``, …           the fine-tuned model, for ``CrossEncoder`` or ``AutoModelForTokenClassification``
 ``results.json``                   metrics with their signature
-``predictions/xx.tsv``             true and predicted labels of each language
 ``training/``                      what is needed to resume, see :class:`~st_xling.training.run_folder.RunFolder`
 =================================  ==============================================================================
 """
@@ -46,7 +45,7 @@ from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import FiniteTrainer, run_trainer
-from st_xling.utils.io import atomic_writer, write_json
+from st_xling.utils.io import write_json
 from st_xling.utils.signature import name_of, sha8, sign
 from st_xling.utils.tables import Column, Row
 
@@ -340,7 +339,7 @@ def transfer(
             trainer = _trainer(model, task, concatenate_datasets(train), options, folder.training)
             run_trainer(trainer, folder, checkpoint, name=task.name)
             write_log(folder, trainer.state.log_history)
-            folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
+            folder.save_model(model)
             trained = {
                 "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
                 "steps": trainer.state.global_step,
@@ -350,8 +349,7 @@ def transfer(
             for language, repeated in data.in_training().items():
                 if repeated:
                     logger.warning("%s: %s test rows are in the training data", language, repeated)
-                path = folder.path / "predictions" / f"{language}.tsv"
-                found = _evaluate(model, trainer, task, language, data.test[language], path)
+                found = _evaluate(model, trainer, task, examples(data.test[language]), language)
                 languages[language] = {**found, "in_training": repeated}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
@@ -497,32 +495,21 @@ def _trainer(model: Classifier, task: TransferTask, rows: Dataset, options: Fine
 
 
 def _evaluate(
-    model: Classifier, trainer: FiniteTrainer, task: TransferTask, language: str, rows: Rows, path: Path
+    model: Classifier, trainer: FiniteTrainer, task: TransferTask, rows: Sequence[Example], language: str
 ) -> dict[str, Any]:
-    """Return the metrics of one language, and write its predictions.
-
-    A line is ``row TAB gold TAB predicted`` of a pair, or ``word TAB gold TAB predicted``, with an empty line after
-    each sentence.
-    """
-    used = examples(rows)
-    encoded = model.encode(used, task, language)
+    """Return the metrics of one language."""
+    encoded = model.encode(rows, task, language)
     order = np.argsort([-len(ids) for ids in encoded["input_ids"]], kind="stable")  # little padding
     output: Any = trainer.predict(encoded.select(order))
     back = order.argsort()
     numbers = output.predictions[back][output.label_ids[back] != NO_LABEL]
-    gold = [row.labels for row in used]
+    gold = [row.labels for row in rows]
     ends = np.cumsum([len(labels) for labels in gold])
     assert len(numbers) == ends[-1], f"{ends[-1]} labels, {len(numbers)} predicted"
     predicted = [[task.labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
-    names = [row.texts if task.tags_words else [str(place)] for place, row in enumerate(rows) if row is not None]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_writer(path) as file:
-        for cells in zip(names, gold, predicted):
-            lines = ["\t".join(line) + "\n" for line in zip(*cells)]
-            file.write("".join([*lines, "\n" if task.tags_words else ""]).encode("utf-8"))
     right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
     scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
-    return {**{measure: scores[measure] for measure in task.measures}, "rows": len(used), "labels": len(numbers)}
+    return {**{measure: scores[measure] for measure in task.measures}, "rows": len(rows), "labels": len(numbers)}
 
 
 def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:

@@ -46,7 +46,7 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     report = found["report"]
     assert report["texts"]["de"] == report["texts"]["en"] == 300
     assert report["parity"]["counted"]["same_share"] == 1 and report["parity"]["other"]["texts"] > 50
-    for label in ("tokens", "unknown tokens, counted text, %", "other text"):
+    for label in ("tokens", "parameters", "other text"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")

@@ -104,9 +104,6 @@ def test_tags_are_learned_from_english(encoder: str, sets: dict[str, TransferDat
     assert {code: found["labels"] for code, found in report["languages"].items()} == dict.fromkeys(
         ("en", "ar", "th"), words
     )
-    lines = (out / "predictions" / "th.tsv").read_text(encoding="utf-8").split("\n")
-    right = [gold == guess for _, gold, guess in (line.split("\t") for line in lines if line)]
-    assert sum(right) / len(right) == pytest.approx(report["languages"]["th"]["accuracy"])
     saved = json.loads((out / "results.json").read_text(encoding="utf-8"))
     assert saved == {"transfer": report}
     model = AutoModelForTokenClassification.from_pretrained(str(out))  # a stock model
