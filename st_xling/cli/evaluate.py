@@ -498,7 +498,7 @@ def transfer(
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import TASKS, examples, load_transfer_data, result_rows
+    from st_xling.training.transfer import TASKS, result_rows
     from st_xling.training.transfer import transfer as fine_tune
 
     if keep:
@@ -511,12 +511,17 @@ def transfer(
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
         **given(schedule=schedule, max_length=max_length, seed=seed),
     )
-    data = load_transfer_data(task, train, test, hold_out=hold_out)
-    for side, parts in (("train", data.train), ("test", data.test)):
-        sizes = ", ".join(f"{language} {len(examples(rows)):,}" for language, rows in parts.items())
-        print(f"{side}: {sizes}", file=sys.stderr)
     content = fine_tune(
-        encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line
+        task,
+        encoder,
+        train,
+        test,
+        out,
+        hold_out=hold_out,
+        options=options,
+        resume=resume,
+        overwrite=overwrite,
+        command=context.obj.line,
     )
     result = EvaluationResult(content, *result_rows(content), content["signature"])
     print_results(context, "transfer", content, result.signature, result.table())

@@ -52,9 +52,7 @@ from st_xling.utils.tables import Column, Row
 __all__ = [
     "TASKS",
     "FineTuning",
-    "TransferData",
     "TransferTask",
-    "load_transfer_data",
     "result_rows",
     "run_f1",
     "transfer",
@@ -136,41 +134,6 @@ Source:
 """
 
 
-@dataclass(frozen=True)
-class TransferData:
-    """Rows that one run trains on and is evaluated on.
-
-    Attributes:
-        task: The task.
-        train: Language → rows; usually English alone.
-        test: Language → rows, in the order of the table.
-        hold_out: Share of the rows of a parallel set that are tested on and kept out of training, or ``None``.
-    """
-
-    task: TransferTask
-    train: dict[str, Rows]
-    test: dict[str, Rows]
-    hold_out: float | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """Return sizes and hashes, for a run's manifest."""
-        return {
-            split: {
-                language: {"rows": len(examples(rows)), "sha8": _sha8(self.task, rows)}
-                for language, rows in parts.items()
-            }
-            for split, parts in (("train", self.train), ("test", self.test))
-        }
-
-    def in_training(self) -> dict[str, int]:
-        """Count, by language, the test rows whose text is trained on, too."""
-        seen = {tuple(example.texts) for rows in self.train.values() for example in examples(rows)}
-        return {
-            language: sum(tuple(example.texts) in seen for example in examples(rows))
-            for language, rows in self.test.items()
-        }
-
-
 def examples(rows: Rows) -> list[Example]:
     """Return the rows that are used."""
     return [row for row in rows if row is not None]
@@ -182,33 +145,19 @@ def _sha8(task: TransferTask, rows: Rows) -> str:
     return sha8([texts, labels] if task.tags_words else [*zip(*texts), [label for (label,) in labels]])
 
 
-def load_transfer_data(
-    task: str, train: Sequence[str], test: Sequence[str], *, hold_out: float | None = None
-) -> TransferData:
-    """Read the files of one task.
-
-    Args:
-        task: A name in :data:`TASKS`.
-        train: ``en=FILE``, or several languages. Several files of a language are joined. ``?size=N&seed=S`` behind a
-            file takes a seeded sample of its rows, in their order.
-        test: ``xx=FILE`` for each language, likewise. A file with a column of languages may be named for several.
-        hold_out: For sets that have one split only, whose row i is the same item in every language: this share of the
-            rows is tested on in every language and kept out of training. Rows that share their first sentence in the
-            training file stay together.
-    Raises:
-        ValueError: Bad specs or files, files that are not parallel, a language without rows.
-        FileNotFoundError: A missing file.
-    """
-    kind = TASKS[task]
-    trained, tested = (_read(kind, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
+def load_rows(
+    task: TransferTask, train: Sequence[str], test: Sequence[str], hold_out: float | None = None
+) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    """Return the rows to train on and those to test on, by language; the arguments are those of :func:`transfer`."""
+    trained, tested = (_read(task, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
     if hold_out is not None:
-        held = _held_out(kind, trained, tested, hold_out)
+        held = _held_out(task, trained, tested, hold_out)
         for parts, wanted in ((trained, False), (tested, True)):
             for language, rows in parts.items():
                 parts[language] = [row if (place in held) == wanted else None for place, row in enumerate(rows)]
     if empty := [language for parts in (trained, tested) for language, rows in parts.items() if not any(rows)]:
         raise ValueError(f"every language needs rows: none are left of {', '.join(empty)}; change --hold-out.")
-    return TransferData(kind, trained, tested, hold_out)
+    return trained, tested
 
 
 def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
@@ -288,10 +237,13 @@ def result_rows(content: dict[str, Any]) -> tuple[list[Column], list[Row]]:
 
 
 def transfer(
+    task: str,
     encoder: str | SentenceTransformer,
-    data: TransferData,
+    train: Sequence[str],
+    test: Sequence[str],
     out: str | Path,
     *,
+    hold_out: float | None = None,
     options: FineTuning | None = None,
     resume: bool = False,
     overwrite: bool = False,
@@ -300,10 +252,16 @@ def transfer(
     """Fine-tune ``encoder`` on the training rows and evaluate it on each language's test rows.
 
     Args:
+        task: A name in :data:`TASKS`.
         encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer;
             or one that is loaded.
-        data: From :func:`load_transfer_data`.
+        train: ``en=FILE``, or several languages. Several files of a language are joined. ``?size=N&seed=S`` behind a
+            file takes a seeded sample of its rows, in their order.
+        test: ``xx=FILE`` for each language, likewise. A file with a column of languages may be named for several.
         out: Folder of the run.
+        hold_out: For sets that have one split only, whose row i is the same item in every language: this share of the
+            rows is tested on in every language and kept out of training. Rows that share their first sentence in the
+            training file stay together.
         options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
         resume: Resume a run in ``out`` that was stopped, from its last checkpoint.
         overwrite: Replace an earlier run in ``out``.
@@ -313,54 +271,83 @@ def transfer(
         ``average`` over all languages, as in the papers, and ``zero_shot_average`` over those that were not trained on
         (``None`` without any); rows, steps and seconds of the ``training``; the signature.
     Raises:
-        ValueError: An occupied folder, another run to resume, no such encoder, a length that it does not reach.
+        ValueError: Bad specs or files, files that are not parallel, a language without rows; an occupied folder,
+            another run to resume, no such encoder, a length that it does not reach.
+        FileNotFoundError: A missing file.
         NotFiniteError: A loss that is no longer a number.
         TrainingInterrupted: Ctrl-C.
     """
-    task, options = data.task, options or data.task.options
+    kind = TASKS[task]
+    options = options or kind.options
+    trained, tested = load_rows(kind, train, test, hold_out)
+    sizes: dict[str, Any] = {}
+    for split, parts in (("train", trained), ("test", tested)):
+        sizes[split] = {
+            language: {"rows": len(examples(rows)), "sha8": _sha8(kind, rows)} for language, rows in parts.items()
+        }
+        shown = ", ".join(f"{language} {own['rows']:,}" for language, own in sizes[split].items())
+        logger.info("%s: %s", split, shown)
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
     used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
     manifest = {
-        "task": task.name,
+        "task": task,
         "encoder": name_of(encoder),
         "used": used,
-        "data": data.as_dict(),
-        "hold_out": data.hold_out,
+        "data": sizes,
+        "hold_out": hold_out,
         "options": dataclasses.asdict(options),
         "version": __version__,
         "command": command,
     }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
-        model = Classifier.build(encoder, task, max_length=options.max_length, seed=options.seed)
+        model = Classifier.build(encoder, kind, max_length=options.max_length, seed=options.seed)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
-            train = [model.encode(examples(rows), task, language) for language, rows in data.train.items()]
-            trainer = _trainer(model, task, concatenate_datasets(train), options, folder.training)
-            run_trainer(trainer, folder, checkpoint, name=task.name)
+            encoded = [model.encode(examples(rows), kind, language) for language, rows in trained.items()]
+            trainer = _trainer(model, kind, concatenate_datasets(encoded), options, folder.training)
+            run_trainer(trainer, folder, checkpoint, name=task)
             write_log(folder, trainer.state.log_history)
             folder.save_model(model)
-            trained = {
+            training = {
                 "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
                 "steps": trainer.state.global_step,
                 "seconds": round(trainer.seconds, 1),
             }
+            seen = {tuple(example.texts) for rows in trained.values() for example in examples(rows)}
             languages: dict[str, dict[str, Any]] = {}
-            for language, repeated in data.in_training().items():
+            for language, rows in tested.items():
+                repeated = sum(tuple(example.texts) in seen for example in examples(rows))
                 if repeated:
                     logger.warning("%s: %s test rows are in the training data", language, repeated)
-                found = _evaluate(model, trainer, task, examples(data.test[language]), language)
+                found = _evaluate(model, trainer, kind, examples(rows), language)
                 languages[language] = {**found, "in_training": repeated}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        unseen = [found for language, found in languages.items() if language not in data.train]
+        by_steps = options.max_steps > 0
         content = {
-            "task": task.name,
+            "task": task,
             "languages": languages,
-            "average": _means(task, [*languages.values()]),
-            "zero_shot_average": _means(task, unseen),
-            "training": trained,
-            "signature": _signature(data, options, model.max_length, used),
+            "average": _means(kind, [*languages.values()]),
+            "zero_shot_average": _means(kind, [own for name, own in languages.items() if name not in trained]),
+            "training": training,
+            "signature": sign(
+                "transfer",
+                task=task,
+                train=[f"{language}@{own['sha8']}" for language, own in sizes["train"].items()],
+                n=sum(own["rows"] for own in sizes["train"].values()),
+                steps=options.max_steps if by_steps else None,
+                epochs=None if by_steps else f"{options.epochs:g}",
+                batch=options.batch_size,
+                lr=f"{options.learning_rate:g}/{options.schedule}",
+                max_length=model.max_length,
+                seed=options.seed,
+                languages=list(tested),
+                f1="runs" if "f1" in kind.measures else None,
+                hold_out=None if hold_out is None else f"{hold_out:g}/0",
+                model=used,
+                data=sha8([own["sha8"] for own in sizes["test"].values()]),
+            ),
         }
         write_json(folder.path / "results.json", {"transfer": content})
         folder.finish()
@@ -510,25 +497,3 @@ def _evaluate(
     right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
     scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
     return {**{measure: scores[measure] for measure in task.measures}, "rows": len(rows), "labels": len(numbers)}
-
-
-def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:
-    """Return what the metrics of a run depend on besides the encoder."""
-    by_steps = options.max_steps > 0
-    return sign(
-        "transfer",
-        task=data.task.name,
-        train=[f"{language}@{_sha8(data.task, rows)}" for language, rows in data.train.items()],
-        n=sum(len(examples(rows)) for rows in data.train.values()),
-        steps=options.max_steps if by_steps else None,
-        epochs=None if by_steps else f"{options.epochs:g}",
-        batch=options.batch_size,
-        lr=f"{options.learning_rate:g}/{options.schedule}",
-        max_length=max_length,
-        seed=options.seed,
-        languages=list(data.test),
-        f1="runs" if "f1" in data.task.measures else None,
-        hold_out=None if data.hold_out is None else f"{data.hold_out:g}/0",
-        model=used,
-        data=sha8([_sha8(data.task, rows) for rows in data.test.values()]),
-    )
