@@ -113,7 +113,6 @@ def slim(
         "--data SPEC", "Text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."
     ),
     min_count: int | None = option("--min-count", "Drop tokens that occur less often (default: 1)."),
-    parity: list[str] | None = option("--parity SPEC", "Also compare on this text (repeatable)."),
 ) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -136,7 +135,6 @@ def slim(
         model,
         data,
         languages=languages or (),
-        parity_texts=parity or (),
         **given(min_count=min_count),
         **_new_model(context),
     )

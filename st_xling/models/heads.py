@@ -47,8 +47,7 @@ class VocabularyHead(nn.Module):
         bias: *Shape:* ``(classes,)``
 
     Raises:
-        ValueError: An unknown option, ids outside the vocabulary or repeated, or a checkpoint whose head does not fit
-            the encoder.
+        ValueError: An unknown option, or ids outside the vocabulary or repeated.
 
     Source:
         Devlin et al. 2019, section 3.1; the layout is that of the encoder's masked-LM class in transformers.
@@ -77,12 +76,6 @@ class VocabularyHead(nn.Module):
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         self.is_new = self.origin.startswith("new")
         if saved:
-            own = {**self.state_dict(), "bias": bias, "weight": words}
-            if unlike := [name for name, tensor in saved.items() if tensor.shape != own[name].shape]:
-                raise ValueError(
-                    f"the vocabulary head {self.origin} does not fit the encoder in {', '.join(unlike)}; was its "
-                    "vocabulary changed? Use head='new' for a new head."
-                )
             for name, tensor in self.state_dict().items():
                 tensor.copy_(saved[name])
             bias = saved.get("bias", bias).detach()

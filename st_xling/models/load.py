@@ -14,7 +14,7 @@ from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 
 from st_xling.utils.console import first_line
-from st_xling.utils.options import Backend, Dtype, Pooling, check_choice
+from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.signature import Loaded, loaded
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -61,9 +61,6 @@ def load_sentence_transformer(
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
-    for name, value, known in (("dtype", dtype, Dtype), ("backend", backend, Backend)):
-        if value is not None:
-            check_choice(name, value, known)
     with loading(name_or_path):
         if Path(name_or_path).is_dir():
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
@@ -124,8 +121,6 @@ def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:
 
 def limit_length(model: BaseModel, max_length: int) -> None:
     """Cut what ``model`` reads to ``max_length`` tokens, or ``ValueError`` if its positions do not reach that far."""
-    if max_length < 3:
-        raise ValueError(f"max_length must leave room for CLS, SEP and a word: got {max_length}; 32 suits sentences.")
     reach = longest_input(model)
     if reach is not None and max_length > reach:
         raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")

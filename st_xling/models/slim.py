@@ -45,8 +45,7 @@ class SlimReport:
 
     Attributes:
         content: ``results.json["slim"]``: the source, its license and base model, the languages; in ``report`` the
-            number of counted texts, sizes, and parity on a sample of the text that was ``counted``, and on ``other``
-            text, if there is any; signature and command.
+            number of counted texts, sizes, and parity on a sample of these texts; signature and command.
     """
 
     content: dict[str, Any]
@@ -54,20 +53,20 @@ class SlimReport:
     def table(self) -> str:
         """Format sizes and parity as plain text."""
         report = self.content["report"]
-        sizes, cosines = [], []
+        rows = []
         for name, size in report["size"].items():
             label, unit = ("weights and tokenizer, MB", 1e6) if name == "bytes" else (name, 1)
             values = [count / unit if unit > 1 else count for count in size.values()]
-            sizes.append([label, *values, 100 * size["after"] / size["before"]])
-        for text, each in report["parity"].items():
-            least, mean = (f"{each[name]:.5f}" for name in ("cosine_min", "cosine_mean"))
-            cosines.append([f"{text} text", each["texts"], mean, least, 100 * each["same_share"]])
-        tables = [
-            format_table(["", "before", "after", "left, %"], sizes),
-            format_table(["cosine to the old embedding", "texts", "mean", "least", "same, %"], cosines),
-        ]
+            rows.append([label, *values, 100 * size["after"] / size["before"]])
+        same = report["parity"]
         counted = ", ".join(f"{language} {count:,}" for language, count in report["texts"].items())
-        return "\n".join(["\n\n".join(tables), "", f"texts counted: {counted}", self.content["signature"]])
+        lines = [
+            f"texts counted: {counted}",
+            f"same embeddings as before: {100 * same['same_share']:.1f} % of {same['texts']} texts",
+            f"cosines: mean {same['cosine_mean']:.5f}, least {same['cosine_min']:.5f}",
+        ]
+        table = format_table(["", "before", "after", "left, %"], rows)
+        return "\n".join([table, "", *lines, self.content["signature"]])
 
 
 def slim_model(
@@ -76,7 +75,6 @@ def slim_model(
     out: str | Path,
     *,
     languages: Sequence[str],
-    parity_texts: Sequence[str] = (),
     min_count: int = 1,
     skip_bad_lines: bool = False,
     overwrite: bool = False,
@@ -93,7 +91,6 @@ def slim_model(
         texts: Specs, see :func:`~st_xling.data.language_texts.language_texts`. Each is read once.
         out: Folder of the slim model.
         languages: Languages that the text must cover; text of others is ignored.
-        parity_texts: Specs of other text to compare the models on.
         min_count: Drop tokens that occur less often.
         skip_bad_lines: Skip faulty lines, with a warning.
         overwrite: Replace an earlier slim model in ``out``.
@@ -111,14 +108,6 @@ def slim_model(
         encoder = cast_to_saved_dtype(load_encoder(model, **options))
         counted = _Text(texts, languages, skip_bad_lines)
         slim = slim_encoder(encoder, counted, min_count=min_count, progress=progress)
-        counted.check()
-        compared = {"counted": counted}
-        if parity_texts:
-            compared["other"] = other = _Text(parity_texts, languages, skip_bad_lines)
-            for _ in other:
-                pass
-            if not other.counts:
-                other.check()
         is_folder = Path(model).is_dir()
         before, after = model_size(encoder), model_size(slim)
         content: dict[str, Any] = {
@@ -130,16 +119,12 @@ def slim_model(
             "report": {
                 "texts": dict(counted.counts),
                 "size": {name: {"before": before[name], "after": after[name]} for name in before},
-                "parity": {
-                    name: parity(encoder, slim, text.sample, batch_size=batch_size, show_progress_bar=progress)
-                    for name, text in compared.items()
-                },
+                "parity": parity(encoder, slim, counted.sample, batch_size=batch_size, show_progress_bar=progress),
             },
             "signature": sign(
                 "slim",
                 f"languages:{','.join(counted.languages)}",
                 f"min-count:{min_count}",
-                parity=compared["other"].sha8 if parity_texts else None,
                 model=model_options(encoder),
                 data=counted.sha8,
             ),
@@ -225,14 +210,6 @@ class _Text:
                     self.counts[language] += 1
                     yield text
             self.sample += [text for row in sample for _, text in row]
-
-    def _wanted(self, row: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-        """Texts of a row in one of the languages, as the user spells it."""
-        self._names.update({code: match_language(code, self.languages) for code, _ in row if code not in self._names})
-        return [(name, text) for code, text in row if (name := self._names[code]) and text.strip()]
-
-    def check(self) -> None:
-        """Raise ``ValueError`` if a language had no text."""
         found = {canonical_code(name) for name in self.counts}
         if missing := [code for code in self.languages if canonical_code(code) not in found]:
             there = sorted({*self.counts, *(code for code, name in self._names.items() if name is None)})
@@ -240,3 +217,8 @@ class _Text:
                 f"every language must have text: got none of {', '.join(missing)} (there is text of: "
                 f"{', '.join(there) or 'none'}); add text of it, or remove it from --languages."
             )
+
+    def _wanted(self, row: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+        """Texts of a row in one of the languages, as the user spells it."""
+        self._names.update({code: match_language(code, self.languages) for code, _ in row if code not in self._names})
+        return [(name, text) for code, text in row if (name := self._names[code]) and text.strip()]

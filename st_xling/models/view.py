@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from st_xling.models.backbone import layer_lists, token_encoder
 from st_xling.models.encode import own_prompt, prompt_text
 from st_xling.models.load import limit_length, load_sentence_transformer, loaded, set_pooling
-from st_xling.utils.options import Backend, Dtype, Pooling, check_choice, warn_of_slow_bfloat16
+from st_xling.utils.options import Backend, Dtype, Pooling, warn_of_slow_bfloat16
 
 _PROMPT = "st-xling"
 
@@ -74,8 +74,6 @@ def load_encoder(
         >>> load_encoder("encoder", layer=1, prompt="query: ").encode("Der Hund.").shape
         (16,)
     """
-    if pooling is not None:
-        check_choice("pooling", pooling, Pooling)  # before the model is loaded
     # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
     # sentences with multilingual-e5-small, the worst cosine is 0.9996 in place of 0.9982.
     casts = dtype in ("float16", "bfloat16") and backend == "torch" and (device or get_device_name()) == "cpu"
@@ -99,7 +97,7 @@ def load_encoder(
         text = prompt_text(model, prompt, prompt_name)
         if layer is not None and check_layer(model, layer) < layer_count(model):
             cut = cut_to_layer(model, layer, pooling=pooling or own or "mean")
-            model = with_options(rebuilt(model, list(cut)), layer=str(layer))
+            model = with_options(cut, layer=str(layer))
         elif pooling is not None and pooling != own:
             set_pooling(model, pooling)
         if truncate_dim is not None and truncate_dim != model.truncate_dim:
@@ -208,7 +206,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
 
     Args:
         model: A ``SentenceTransformer`` whose first module is a transformer; it stays as it is, what follows that
-            module is not taken over, nor are prompts.
+            module is not taken over.
         layer: The last layer kept, counted from 1.
         pooling: Pooling of its token states into a sentence vector.
 
@@ -229,9 +227,7 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
             encoder.config.layer_types = kinds[:layer]
         encoder.config.num_hidden_layers = layer
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
-    cut = load_sentence_transformer(SentenceTransformer, modules=[transformer, head], device=str(model.device))
-    cut.model_card_data.base_model = model.model_card_data.base_model
-    return cut.eval()
+    return rebuilt(model, [transformer, head])
 
 
 def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[Tensor, ...]:

@@ -62,7 +62,7 @@ def slim_encoder(
         two only after saving and loading it.
     Raises:
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
-            token, or that uses the whole vocabulary; ``min_count`` below 1.
+            token, or that uses the whole vocabulary.
     """
     transformer = _transformer(model)
     tokenizer: Any = transformer.tokenizer
@@ -240,10 +240,8 @@ def kept_tokens(
         min_count: Drop tokens that occur less often, unless another reason keeps them.
         requested: Ids to keep in any case, as far as there are such tokens.
     Raises:
-        ValueError: For ``min_count`` below 1, or text without any token.
+        ValueError: For text without any token.
     """
-    if min_count < 1:
-        raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
     if not counts.any():
         raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
     often = set(np.flatnonzero(counts >= min_count).tolist())

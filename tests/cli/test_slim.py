@@ -33,7 +33,6 @@ def files(folder: Path) -> dict[str, bytes]:
 def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     untouched, out = files(source), tmp_path / "deep" / "small"
     words = f"slim {source} --languages de,en --data phrasebook:de?size=300".split()
-    words += ["--parity", "phrasebook:de?size=60&split=test"]
     assert main([*words, "--out", str(out), "--json", str(tmp_path / "f.json")]) == 0
     printed = capsys.readouterr().out
     assert files(source) == untouched
@@ -45,8 +44,8 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     assert printed.splitlines()[-1] == found["signature"]
     report = found["report"]
     assert report["texts"]["de"] == report["texts"]["en"] == 300
-    assert report["parity"]["counted"]["same_share"] == 1 and report["parity"]["other"]["texts"] > 50
-    for label in ("tokens", "parameters", "other text"):
+    assert report["parity"]["same_share"] == 1 and report["parity"]["texts"] == 600
+    for label in ("tokens", "parameters", "100.0 % of 600 texts"):
         assert label in printed
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["recipe"] == {"name": "tr"}
     model = SentenceTransformer(str(out), device="cpu")
@@ -61,7 +60,7 @@ def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path) -> No
     for data in ("phrasebook:de?size=100", f"de={tmp_path / 'de.txt'}"):
         assert main([*words, "--data", data]) == 0
         reports.append(json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]["report"])
-    assert reports[0]["texts"] == {"deu": 100} and set(reports[0]["parity"]) == {"counted"}
+    assert reports[0]["texts"] == {"deu": 100}
     assert reports[0]["size"] == reports[1]["size"]
 
 

@@ -124,15 +124,3 @@ def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_us
     assert head.origin.startswith("new") and str(tmp_path) in head.origin and "cls.predictions" in head.origin
     assert head.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)  # BERT's initializer_range
     assert not head.dense.bias.any() and not head.bias.any() and (head.norm.weight == 1).all()
-
-
-def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
-    folder, _ = masked_lm()
-    model = load_encoder(str(folder), device="cpu")
-    model.tokenizer.add_tokens(["zzz"])
-    rows = len(model.tokenizer)
-    model[0].auto_model.resize_token_embeddings(rows)
-    for build in (TranslationLanguageModelingLoss, RepresentationTranslationLoss):
-        with pytest.raises(ValueError, match="bias.*head='new'"):
-            build(model)
-        build(model, head="new")

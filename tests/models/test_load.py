@@ -77,9 +77,8 @@ def test_length(model: Any, saved: Path, bare: Path) -> None:
     reach = config.max_position_embeddings - (config.pad_token_id + 1 if config.model_type == "xlm-roberta" else 0)
     longest = load_encoder(str(saved), max_length=reach)
     assert np.isfinite(longest.encode(["ein sehr langer Satz " * 50])).all()
-    for length, limit in ((reach + 1, f"at most {reach}"), (2, "CLS, SEP and a word"), (-1, "CLS, SEP and a word")):
-        with pytest.raises(ValueError, match=f"max_length .*{limit}.* got {length}"):
-            load_encoder(str(saved), max_length=length)
+    with pytest.raises(ValueError, match=f"max_length must be at most {reach}.* got {reach + 1}"):
+        load_encoder(str(saved), max_length=reach + 1)
 
 
 def test_nothing_to_load(tmp_path: Path) -> None:

@@ -132,7 +132,6 @@ def test_faults_are_named() -> None:
     other.tokenizer._tokenizer = words
     adapted.add_adapter(LoraConfig(r=2, target_modules=["query"]))
     cases: list[tuple[Any, list[str], int, str]] = [
-        (tiny, text, 0, "min_count must be 1 or more: got 0"),
         (tiny, ["", "  "], 1, "text is needed: got none"),
         (tiny, [*tiny.tokenizer.get_vocab(), *(part for texts in phrases().values() for part in texts)], 1, "nothing"),
         (static, ["a"], 1, "a transformer with word embeddings is needed.*StaticEmbedding"),
