@@ -168,7 +168,9 @@ class Vocabulary:
         """Ids that the tokenizer needs whatever the text: added tokens and the unknown one, all bytes where it falls
         back on them, and Unigram's piece of the lowest score.
         """
-        needed = self.added | ({self.unknown_id} - {None})
+        needed = set(self.added)
+        if self.unknown_id is not None:
+            needed.add(self.unknown_id)
         if self.kind == "Unigram":  # an unknown character costs ten more than the lowest score of all
             listed = self.model["vocab"]
             needed.add(min(range(len(listed)), key=lambda number: (listed[number][1], number)))

@@ -53,17 +53,6 @@ def test_probabilities_are_the_definition(monkeypatch):
         assert backward.T.tolist() == [pytest.approx(row, rel=1e-5) for row in by_source]
 
 
-def test_other_pairs_set_right_what_a_pair_alone_gets_wrong():
-    wrong, right = torch.tensor([[0.5, 0.6], [0.6, 0.5]]), torch.tensor([[0.8, 0.3], [0.3, 0.8]])
-    assert link_by_corpus([["ja", "nein"]], [["yes", "no"]], [wrong]) == [[(0, 1), (1, 0)]]
-    # Case and punctuation around a word do not make it another.
-    sources, targets = [["ja", "nein"], *[["Ja", word] for word in "abcd"]], [["yes", "no"], *[["»Yes«", "no"]] * 4]
-    sources += [["(nein)", word] for word in "efgh"]
-    targets += [["no!", word] for word in "EFGH"]
-    found = link_by_corpus(sources, targets, [wrong, *[right] * 8])
-    assert found[0] == [(0, 0), (1, 1)] and found[5:] == [[(0, 0), (1, 1)]] * 4
-
-
 def test_a_word_said_by_two_keeps_both():
     sources = [["möchte", noun] for noun in "abcdefgh"]
     targets = [["want", "to", noun.upper()] for noun in "abcdefgh"]

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import pickle
 import shutil
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 from transformers import AutoModel, AutoTokenizer
 
 from st_xling.models import load_encoder, tiny_encoder
@@ -94,41 +91,6 @@ def test_nothing_to_load(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=f"no encoder could be loaded from the {kind} '.*Check the name") as error:
             load_encoder(str(name))
         assert "\n" not in str(error.value)
-
-
-class Code:
-    """What a pickle can do when it is read."""
-
-    def __reduce__(self) -> Any:
-        return os.mkdir, ("executed",)
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [("model.safetensors", b"\x90\x01\x00\x00\x00\x00\x00\x00{"), ("pytorch_model.bin", pickle.dumps(Code()))],
-    ids=["weights cut short", "weights that run code"],
-)
-def test_damaged_folders(
-    name: str, content: bytes, saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    folder = Path(shutil.copytree(saved, tmp_path / "model"))
-    if name == "pytorch_model.bin":
-        (folder / "model.safetensors").unlink()
-    (folder / name).write_bytes(content)
-    with pytest.raises(ValueError, match=f"no encoder could be loaded from the folder '{folder}': .+ Check the name"):
-        load_encoder(str(folder))
-    assert not (tmp_path / "executed").exists()
-
-
-def test_pooling_of_a_model_without_any(tmp_path: Path) -> None:
-    from sentence_transformers.sentence_transformer.modules import StaticEmbedding
-
-    static = StaticEmbedding(tiny_encoder(TEXTS, vocabulary=100, layers=1, hidden_size=16).tokenizer, embedding_dim=8)
-    SentenceTransformer(modules=[static], device="cpu").save_pretrained(str(tmp_path / "static"))
-    with pytest.raises(ValueError, match="it has no pooling module to set to 'mean'"):
-        load_encoder(str(tmp_path / "static"), pooling="mean")
-    assert load_encoder(str(tmp_path / "static")).encode(["Hund"]).shape == (1, 8)
 
 
 OWN_MODULE = """

@@ -167,12 +167,3 @@ def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> Non
         next(part for name, part in spoilt.named_parameters() if "lora_B" in name).fill_(float("nan"))
     with pytest.raises(ValueError, match="NaNs detected"):
         merge_adapters(spoilt)
-
-
-def test_named_layers_alone_are_adapted(make_model: Make, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="target_modules"):
-        add_lora(make_model(), LoraOptions(target_modules=["qkv"]), base=tmp_path)
-    model = make_model()
-    add_lora(model, LoraOptions(target_modules=["query", "value"]), base=tmp_path)
-    layers = {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name}
-    assert layers == {"query", "value"}

@@ -46,21 +46,6 @@ def test_a_failure_leaves_the_earlier_model(error: Exception, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [out] and not list(out.glob(".*"))
 
 
-def test_overwriting_leaves_the_users_files_and_removes_what_was_of_the_weights(tmp_path: Path) -> None:
-    out = tmp_path / "small"
-    write(Saved("old"), out, {"source": "big"})
-    with pytest.raises(ValueError, match="earlier model of slim; use --overwrite"):
-        write(Saved("new"), out, {}, overwrite=False)
-    for name in ("notes.txt", "mining.json"):
-        (out / name).write_text("mine")
-    write(Saved("new"), out, {"source": "big"})
-    assert words(out) == {"new"} and (out / "notes.txt").exists() and not (out / "mining.json").exists()
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="contains notes.txt, which this command did not write"):
-        write(Saved("new"), tmp_path / "other", {})
-
-
 def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., Any]) -> None:
     """transformers gives a checkpoint without one another each time it is loaded."""
     model = make_model()
@@ -71,12 +56,3 @@ def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., 
     with torch.no_grad():
         next(model[0].auto_model.encoder.parameters()).add_(1.0)
     assert model_fingerprint(model) != before
-
-
-def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
-    """Their weights are not to be read: what they compute stands for them."""
-    one, same, other = make_model(), make_model(), make_model(seed=1)
-    for model in (one, same, other):
-        model.backend = "openvino"
-        model.state_dict = dict
-    assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)

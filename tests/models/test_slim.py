@@ -62,22 +62,11 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
     assert sum(parameter.numel() for parameter in loaded.parameters()) == size["parameters"]
     written = sum((tmp_path / name).stat().st_size for name in ("model.safetensors", "tokenizer.json"))
     assert written == pytest.approx(size["bytes"], abs=6000)  # names of tensors
+    assert set(loaded.tokenizer.get_added_vocab()) == set(before.tokenizer.get_added_vocab())
+    encoder, table = loaded[0].auto_model, result[0].auto_model.get_input_embeddings()
+    assert table.padding_idx == loaded.tokenizer.pad_token_id == encoder.config.pad_token_id
     modules = json.loads((tmp_path / "modules.json").read_text(encoding="utf-8"))
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
-
-
-def test_special_tokens_stay_and_are_named_everywhere(cut: tuple[Any, Any]) -> None:
-    before, result = cut
-    old, new = before.tokenizer, result.tokenizer
-    assert new.special_tokens_map == old.special_tokens_map and set(new.get_added_vocab()) == set(old.get_added_vocab())
-    table, rows = (model[0].auto_model.get_input_embeddings() for model in (result, before))
-    assert table.padding_idx == new.pad_token_id == result[0].auto_model.config.pad_token_id
-    for token in old.all_special_tokens:
-        places = new.convert_tokens_to_ids(token), old.convert_tokens_to_ids(token)
-        assert torch.equal(table.weight[places[0]], rows.weight[places[1]])
-    pairs = [tokenizer(["Der Hund"], ["the dog"], padding="max_length", max_length=12) for tokenizer in (old, new)]
-    names = [each.convert_ids_to_tokens(ids["input_ids"][0]) for each, ids in zip((old, new), pairs)]
-    assert names[0] == names[1]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -154,29 +143,6 @@ def slimmed(tokenizer: Any, texts: list[str]) -> Any:
     vocabulary = Vocabulary(tokenizer)
     kept = kept_tokens(vocabulary, count_tokens(tokenizer, texts))
     return prune_tokenizer(tokenizer, vocabulary, {old: new for new, old in enumerate(sorted(kept))})
-
-
-def test_all_ways_to_a_kept_piece_of_bpe_stay() -> None:
-    """``abc`` can be made of ``a`` and ``bc`` and of ``ab`` and ``c``: both merges stay, though ``abc`` alone takes the
-    first. Nothing that stays needs ``dd`` or ``abcd``."""
-    vocab = {piece: number for number, piece in enumerate(["<unk>", *"abcdx", "ab", "bc", "abc", "dd", "abcd"])}
-    merges = [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c"), ("d", "d"), ("abc", "d")]
-    tokenizer = fast(models.BPE(vocab, merges, unk_token="<unk>"), unk_token="<unk>")
-    after = slimmed(tokenizer, ["abc x"])
-    assert set(after.get_vocab()) == {"<unk>", "a", "b", "c", "d", "x", "ab", "bc", "abc"}  # d: ASCII
-    left = Vocabulary(after).model["merges"]
-    assert [tuple(merge) for merge in left] == [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c")]
-    for text in ("abc", "xabc", "ababc", "bcab"):
-        assert after.tokenize(text) == tokenizer.tokenize(text)
-
-
-def test_both_forms_of_a_character_stay_in_wordpiece() -> None:
-    """Greek, so that ASCII does not keep them anyway."""
-    pieces = ["[UNK]", "λό", "##γο", "##ς", "λ", "ό", "γ", "ο", "##λ", "##ό", "##γ", "##ο", "ξ", "##ξ"]
-    vocab = {piece: number for number, piece in enumerate(pieces)}
-    after = slimmed(fast(models.WordPiece(vocab, unk_token="[UNK]"), unk_token="[UNK]"), ["λόγος"])
-    assert after.tokenize("γολος") == ["γ", "##ο", "##λ", "##ο", "##ς"]
-    assert set(pieces) - set(after.get_vocab()) == {"ξ", "##ξ"}
 
 
 def test_the_lowest_score_of_unigram_stays() -> None:

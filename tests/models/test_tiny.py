@@ -87,14 +87,6 @@ def test_every_script_is_read(architecture: Any) -> None:
         assert set(scarce.tokenize(text)) - {"▁"} != {tokenizer.unk_token}
 
 
-def test_case_and_accents() -> None:
-    folded = train_tokenizer(TEXTS, vocabulary=400)
-    kept = train_tokenizer(TEXTS, vocabulary=400, lowercase=False)
-    assert folded.tokenize("DER HUND") == folded.tokenize("der hund")
-    assert kept.tokenize("DER HUND") != kept.tokenize("der hund")
-    assert folded.tokenize("gặp") != folded.tokenize("gap")
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

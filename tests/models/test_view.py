@@ -107,29 +107,6 @@ def test_a_model_of_two_encoders(make_model: Callable[..., Any], tmp_path: Path)
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.fixture(scope="module")
-def plain(make_model: Callable[..., Any]) -> Any:
-    return make_model(layers=3).eval()
-
-
-@pytest.mark.parametrize(("layer", "pooling"), [(1, "mean"), (2, "cls"), (3, "mean")])
-def test_a_cut_encoder_gives_the_pooled_states_of_its_layer(plain: Any, layer: int, pooling: Any) -> None:
-    model = plain
-    before, config = model.encode(TEXTS), model[0].auto_model.config
-    cut = cut_to_layer(model, layer, pooling=pooling)
-    with torch.inference_mode():
-        features = model.preprocess(TEXTS)
-        states = layer_states(model, dict(features))
-        mask = features["attention_mask"][..., None].float()
-        mean = (states[layer] * mask).sum(dim=1) / mask.sum(dim=1)
-    expected = mean if pooling == "mean" else states[layer][:, 0]
-    torch.testing.assert_close(torch.from_numpy(cut.encode(TEXTS)), expected, rtol=0, atol=1e-6)
-    assert len(states) == 4 and layer_count(cut) == layer
-    # The whole stays as it is, and lends its weights.
-    assert (model.encode(TEXTS) == before).all() and layer_count(model) == 3 and not config.output_hidden_states
-    assert {part.data_ptr() for part in cut.parameters()} <= {part.data_ptr() for part in model.parameters()}
-
-
 WIDTHS = {"hidden_size": 16, "num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 32}
 DISTANCES = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "norm_rel_ebd": "layer_norm"}
 OTHERS = {
