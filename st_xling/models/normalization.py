@@ -133,8 +133,6 @@ def center_by_text(
         ValueError: Text of an unknown language, where each language needs a mean.
     """
     bare = apply_centering(model, None)
-    if center == "none":
-        return bare
     if center == "per_language" and UNKNOWN in languages:
         raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
     (vectors,) = encode_columns(bare, [texts], **options)

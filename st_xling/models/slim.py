@@ -53,11 +53,10 @@ class SlimReport:
     def table(self) -> str:
         """Format sizes and parity as plain text."""
         report = self.content["report"]
-        rows = []
-        for name, size in report["size"].items():
-            label, unit = ("weights and tokenizer, MB", 1e6) if name == "bytes" else (name, 1)
-            values = [count / unit if unit > 1 else count for count in size.values()]
-            rows.append([label, *values, 100 * size["after"] / size["before"]])
+        rows = [
+            [name, size["before"], size["after"], 100 * size["after"] / size["before"]]
+            for name, size in report["size"].items()
+        ]
         same = report["parity"]
         counted = ", ".join(f"{language} {count:,}" for language, count in report["texts"].items())
         lines = [

@@ -93,18 +93,10 @@ def slim_encoder(
 
 
 def model_size(model: SentenceTransformer) -> dict[str, int]:
-    """Compute the size of an encoder on a transformer.
-
-    Returns:
-        ``tokens`` of the vocabulary; ``parameters``, each counted once; ``bytes`` of weights and tokenizer, as they are
-        saved: settings of a few kilobytes come on top.
-    """
-    weights = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values()}
-    written = model.tokenizer.backend_tokenizer.to_str(pretty=True).encode("utf-8")
+    """Count the ``tokens`` of the vocabulary, and the ``parameters``, each once."""
     return {
         "tokens": len(model.tokenizer),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "bytes": sum(tensor.numel() * tensor.element_size() for tensor in weights.values()) + len(written),
     }
 
 

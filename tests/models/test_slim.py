@@ -60,8 +60,6 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
     assert type(loaded.tokenizer) is type(before.tokenizer) and size["tokens"] < len(before.tokenizer)
     assert loaded[0].auto_model.config.vocab_size == len(loaded.tokenizer) == size["tokens"]
     assert sum(parameter.numel() for parameter in loaded.parameters()) == size["parameters"]
-    written = sum((tmp_path / name).stat().st_size for name in ("model.safetensors", "tokenizer.json"))
-    assert written == pytest.approx(size["bytes"], abs=6000)  # names of tensors
     assert set(loaded.tokenizer.get_added_vocab()) == set(before.tokenizer.get_added_vocab())
     encoder, table = loaded[0].auto_model, result[0].auto_model.get_input_embeddings()
     assert table.padding_idx == loaded.tokenizer.pad_token_id == encoder.config.pad_token_id
