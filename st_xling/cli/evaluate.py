@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 import math
 import sys
 from functools import partial
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
-logger = logging.getLogger(__name__)
 
 BM25 = "bm25"
 ENCODER = with_options(EvaluationOptions, EncoderOptions)
@@ -425,10 +423,6 @@ def transfer(
         "--hold-out",
         "For sets of one split, line-aligned in all languages: test on this share of the rows, train on the others.",
     ),
-    like: Literal["dap", "amber"] | None = option(
-        "--like", "Fine-tune as this paper does (default: the one that reports the task)."
-    ),
-    fused: bool = flag("--fused", "Of treebanks: tag surface tokens (aux) as XTREME does, not words (à, les)."),
     resume: bool = flag("--resume", "Resume an interrupted run in --out."),
     overwrite: bool = opts.OVERWRITE,
     epochs: float | None = paper_option("--epochs", "Passes over the training rows."),
@@ -438,13 +432,9 @@ def transfer(
     schedule: Literal["constant", "linear", "cosine"] | None = paper_option(
         "--schedule", "How the learning rate falls."
     ),
-    warmup: float | None = paper_option(
-        "--warmup", "Share of the steps in which the learning rate rises (default: 0)."
-    ),
     max_length: int | None = paper_option(
         "--max-length", "Tokens of a pair or sentence (default: 128, if the encoder has them)."
     ),
-    save_steps: int | None = paper_option("--save-steps", "Steps between checkpoints (default: ten of them)."),
     seed: int | None = paper_option("--seed", "Seed of the head, dropout and the order of rows (default: 0)."),
     keep: bool = opts.KEEP,
     revision: str | None = model_opts.REVISION,
@@ -459,8 +449,7 @@ def transfer(
       st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
 
     Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
-    2e-5 (AMBER). --like amber fine-tunes on XNLI as AMBER does, 5 epochs of batch 32 at 2e-5. Options override a
-    paper's. Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.
+    2e-5 (AMBER). Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.
 
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
     """
@@ -468,7 +457,7 @@ def transfer(
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import fine_tuning, load_transfer_data
+    from st_xling.training.transfer import TASKS, result_rows
     from st_xling.training.transfer import transfer as fine_tune
 
     if keep:
@@ -477,23 +466,23 @@ def transfer(
     loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
-        fine_tuning(task, like),
+        TASKS[task].options,
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
-        **given(schedule=schedule, warmup=warmup, max_length=max_length, save_steps=save_steps, seed=seed),
+        **given(schedule=schedule, max_length=max_length, seed=seed),
     )
-    data = load_transfer_data(task, train, test, hold_out=hold_out, fused=fused)
-    for side, parts in (("train", data.train), ("test", data.test)):
-        sizes = ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items())
-        print(f"{side}: {sizes}", file=sys.stderr)
-    for language, rows in data.in_training.items():
-        if rows:
-            logger.warning("%s: %s of %s test rows are in the training data", language, rows, len(data.test[language]))
-    for language, tags in data.untrained.items():
-        logger.warning("%s: tags that were never trained, by words: %s", language, tags)
-    report = fine_tune(
-        encoder, data, out, options=options, resume=resume, overwrite=overwrite, command=context.obj.line
+    content = fine_tune(
+        task,
+        encoder,
+        train,
+        test,
+        out,
+        hold_out=hold_out,
+        options=options,
+        resume=resume,
+        overwrite=overwrite,
+        command=context.obj.line,
     )
-    print_results(context, "transfer", report.as_dict(), report.signature, report.table())
+    result = EvaluationResult(content, *result_rows(content), content["signature"])
+    print_results(context, "transfer", content, result.signature, result.table())
     if keep:
-        result = EvaluationResult(report.as_dict(), *report.rows(), report.signature)
         keep_results(context, f"transfer-{task}", result, Path(model))

@@ -113,8 +113,6 @@ def slim(
         "--data SPEC", "Text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."
     ),
     min_count: int | None = option("--min-count", "Drop tokens that occur less often (default: 1)."),
-    parity: list[str] | None = option("--parity SPEC", "Also compare on this text (repeatable)."),
-    parity_rows: int | None = option("--parity-rows", "Number of texts or pairs to compare (default: 500)."),
 ) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
 
@@ -137,8 +135,7 @@ def slim(
         model,
         data,
         languages=languages or (),
-        parity_texts=parity or (),
-        **given(parity_rows=parity_rows, min_count=min_count),
+        **given(min_count=min_count),
         **_new_model(context),
     )
     print(report.table())

@@ -46,8 +46,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
             ``"new"`` from random weights.
 
     Raises:
-        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
-            checkpoint's head that does not fit the encoder's vocabulary.
+        ValueError: Options out of range, a decoder or no transformer, or a tokenizer without a mask token.
 
     References:
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, section 3.3.2, equations

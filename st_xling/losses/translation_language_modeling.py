@@ -45,8 +45,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         head: ``"auto"`` starts from the checkpoint's masked-LM head where it has one; ``"new"`` from random weights.
 
     Raises:
-        ValueError: Options out of range, a decoder or no transformer, a tokenizer without a mask token, or a
-            checkpoint's head that does not fit the encoder's vocabulary.
+        ValueError: Options out of range, a decoder or no transformer, or a tokenizer without a mask token.
 
     References:
         - Conneau and Lample 2019, Cross-lingual Language Model Pretraining, section 3

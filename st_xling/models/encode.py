@@ -48,9 +48,7 @@ def encode(
     batch_size: int | None = None,
     role: Role = "text",
     prompt: str | None = None,
-    prompt_name: str | None = None,
     normalize_embeddings: bool = False,
-    truncate_dim: int | None = None,
     device: str | None = None,
     show_progress_bar: bool = False,
     bar: Any = None,
@@ -66,39 +64,32 @@ def encode(
         batch_size: Most rows of a batch; ``None``: as many as suit the device. Either way a batch has at most
             :data:`CPU_TOKENS` or :data:`GPU_TOKENS` tokens, or one row.
         role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document``, with their prompts and routes.
-        prompt: Text before each text; else ``prompt_name``'s, else the model's own for this role.
-        prompt_name: One of the model's own prompts.
+        prompt: Text before each text; by default the model's own for this role.
         normalize_embeddings: Scale each vector to length 1, in float32.
-        truncate_dim: Leading dimensions that are kept; by default the model's own setting.
         device: Device to encode on; by default the model's.
         show_progress_bar: Show one on stderr.
         bar: One that is shown already, to be moved on.
     Returns:
         float32. *Shape:* ``(texts, dim)``
-    Raises:
-        ValueError: A prompt that the model lacks.
     """
     texts = list(texts)
     own = "encode" if role == "text" else f"encode_{role}"
     # Others encode themselves: a fake, a subclass with an encode of its own, several processes of a trainer that
-    # evaluate together, graphs of an HPU.
+    # evaluate together.
     is_plain = isinstance(model, SentenceTransformer) and all(
         getattr(getattr(model, name), "__func__", None) is getattr(SentenceTransformer, name)
         for name in ("encode", own)
     )
     is_plain = is_plain and getattr(model, "_distributed_inference", None) is None
-    if not is_plain or not texts or model.device.type == "hpu":
-        options: dict[str, Any] = {"prompt": prompt, "prompt_name": prompt_name, "device": device}
-        options |= {"truncate_dim": truncate_dim, "normalize_embeddings": normalize_embeddings}
+    if not is_plain or not texts:
+        options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar and on_terminal()}
         given = {name: value for name, value in options.items() if value not in (None, False)}
         return np.asarray(
             getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32
         )
     route = {} if role == "text" else {"task": role}
-    prompt = prompt_text(model, prompt, prompt_name)
     prompt = own_prompt(model, role) if prompt is None else prompt
-    dim = model.truncate_dim if truncate_dim is None else truncate_dim
     if device is not None:
         model.to(device)
     model.eval()
@@ -108,7 +99,7 @@ def encode(
     options = {"total": len(texts), "desc": "encoding", "unit": "sentences", "show": show_progress_bar}
     with autocast, nullcontext(bar) if bar is not None else progress_bar(**options) as bar:
         for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, **route):
-            part = model(features, **route)["sentence_embedding"][..., :dim].float()
+            part = model(features, **route)["sentence_embedding"][..., : model.truncate_dim].float()
             if normalize_embeddings:
                 part = F.normalize(part, dim=1)
             if vectors is None:

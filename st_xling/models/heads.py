@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from transformers import AutoModelForMaskedLM, BertConfig, BertForMaskedLM
+from transformers import AutoModelForMaskedLM, BertConfig
 
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
@@ -47,8 +47,7 @@ class VocabularyHead(nn.Module):
         bias: *Shape:* ``(classes,)``
 
     Raises:
-        ValueError: An unknown option, ids outside the vocabulary or repeated, or a checkpoint whose head does not fit
-            the encoder.
+        ValueError: An unknown option, or ids outside the vocabulary or repeated.
 
     Source:
         Devlin et al. 2019, section 3.1; the layout is that of the encoder's masked-LM class in transformers.
@@ -77,12 +76,6 @@ class VocabularyHead(nn.Module):
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         self.is_new = self.origin.startswith("new")
         if saved:
-            own = {**self.state_dict(), "bias": bias, "weight": words}
-            if unlike := [name for name, tensor in saved.items() if tensor.shape != own[name].shape]:
-                raise ValueError(
-                    f"the vocabulary head {self.origin} does not fit the encoder in {', '.join(unlike)}; was its "
-                    "vocabulary changed? Use head='new' for a new head."
-                )
             for name, tensor in self.state_dict().items():
                 tensor.copy_(saved[name])
             bias = saved.get("bias", bias).detach()
@@ -111,16 +104,6 @@ class VocabularyHead(nn.Module):
     def labels(self, token_ids: Tensor) -> Tensor:
         """Class of each token id within the softmax; -100 for ids outside ``target_vocabulary``."""
         return token_ids if self.label_index is None else self.label_index[token_ids]
-
-
-def check_savable(parts: Backbone, head: VocabularyHead) -> None:
-    """Raise ``ValueError`` where :func:`save_with_head` would: the family's checkpoints have no head of this form."""
-    family = _family_head(parts.model.config)
-    if lacking := head.state_dict().keys() - (family.tensors() if family else {}).keys():
-        raise ValueError(
-            f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
-            "vocabulary head: leave out training.save_vocabulary_head."
-        )
 
 
 def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
@@ -162,26 +145,25 @@ class _HeadParts:
         return found | {name: part for name, part in (("bias", self.bias), ("weight", self.weight)) if part is not None}
 
 
-def _family_head(config: Any) -> _HeadParts | None:
-    """The head of the encoder's family, without values; ``None`` for a family without a head that is known here."""
+def _empty_head(config: Any) -> tuple[Any, _HeadParts] | None:
+    """The masked-LM model of an encoder's family and its head, without values; ``None`` if it has none that is known
+    here.
+    """
     try:
         with torch.device("meta"):
-            return _take_apart(AutoModelForMaskedLM.from_config(config))
+            model = AutoModelForMaskedLM.from_config(config)
+            return model, _take_apart(model)
     except ValueError:
         return None
 
 
 def _new_head(config: Any) -> _HeadParts:
     """A head as transformers initializes it; for families without one that is known here, BERT's."""
-    with torch.device("meta"):
-        try:
-            model: Any = AutoModelForMaskedLM.from_config(config)
-            parts = _take_apart(model)
-        except ValueError:
-            plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
-            plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
-            model = BertForMaskedLM(plain)
-            parts = _take_apart(model)
+    plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
+    plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
+    found = _empty_head(config) or _empty_head(plain)
+    assert found is not None
+    model, parts = found
     for part in (parts.dense, parts.norm):
         model._init_weights(part.to_empty(device="cpu"))
     return parts
@@ -225,8 +207,8 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
     Nothing is downloaded: the checkpoint is a folder, or in the Hub's cache.
     """
     place, revision = str(getattr(config, "_name_or_path", "") or ""), getattr(config, "_commit_hash", None)
-    family = _family_head(config)
-    if family is None or not family.tensors():
+    family = _empty_head(config)
+    if family is None or not family[1].tensors():
         return {}, "the encoder's word embeddings, and nothing else" if family else "new: its family has no such head"
     origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.

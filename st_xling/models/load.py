@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,9 +12,9 @@ import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from transformers import PreTrainedConfig
 
-from st_xling.utils.options import Backend, Dtype, Pooling, check_choice
+from st_xling.utils.console import first_line
+from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.signature import Loaded, loaded
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -58,49 +57,22 @@ def load_sentence_transformer(
         trust_remote_code: Let the model's own code run.
         **options: As ``kind`` takes them.
     Raises:
-        ValueError: See :func:`loading`; options that exclude each other.
+        ValueError: See :func:`loading`.
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
-    for name, value, known in (("dtype", dtype, Dtype), ("backend", backend, Backend)):
-        if value is not None:
-            check_choice(name, value, known)
-    if backend != "torch" and dtype is not None:
-        raise ValueError(f"dtype (--dtype) is for the backend torch: got {dtype} for {backend}; leave it out.")
-    is_folder = Path(name_or_path).is_dir()
-    if is_folder and revision is not None:
-        raise ValueError(
-            f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
-        )
     with loading(name_or_path):
-        if is_folder:
+        if Path(name_or_path).is_dir():
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
         if dtype is not None:
             options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
         options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
         model = kind(name_or_path, **options)
-        _check_vocabulary(model)
-    said = {
-        "backend": None if backend == "torch" else backend,
-        "revision": revision,
-        "trust_remote_code": "yes" if trust_remote_code else None,
-    }
-    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in said.items() if value})  # type: ignore[assignment]
+    signed = {"backend": "" if backend == "torch" else backend, "revision": revision or ""}
+    signed["trust_remote_code"] = "yes" if trust_remote_code else ""
+    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in signed.items() if value})  # type: ignore[assignment]
     return model
-
-
-def _check_vocabulary(model: BaseModel) -> None:
-    """Raise ``ValueError`` for tokens without an embedding, which would fail in the middle of a run."""
-    encoder: Any = getattr(model[0], "auto_model", None)
-    embeddings = encoder.get_input_embeddings() if hasattr(encoder, "get_input_embeddings") else None
-    if not isinstance(embeddings, torch.nn.Embedding) or not hasattr(model.tokenizer, "__len__"):
-        return
-    if (tokens := len(model.tokenizer)) > embeddings.num_embeddings:
-        raise ValueError(
-            f"its tokenizer has {tokens} tokens, its embeddings {embeddings.num_embeddings} rows: take the tokenizer "
-            "that it was trained with, or save it after resize_token_embeddings."
-        )
 
 
 @contextlib.contextmanager
@@ -112,37 +84,31 @@ def loading(name_or_path: str | Path) -> Iterator[None]:
             leads them to (``KeyError``, ``RecursionError``, ``UnpicklingError``, …), so everything counts but memory
             that ran out and interrupts.
     """
+    name = repr(str(name_or_path))
     try:
         yield
     except (MemoryError, torch.OutOfMemoryError, _NotLoadable):
         raise
     except Exception as error:
+        # The kind of error is named where its message alone means little, as a KeyError's.
+        text = first_line(error)
+        if not isinstance(error, (OSError, ValueError)) or not str(error).strip():
+            text = f"{type(error).__name__}: {text}"
         if "trust_remote_code=True" in str(error):
-            raise _NotLoadable(
-                f"{str(name_or_path)!r} is made of code that comes with it: {_own_code(name_or_path, error)}. It would "
-                "run with all your rights on this machine; read it, and if you trust it pass trust_remote_code=True "
-                "(--trust-remote-code)."
-            ) from error
-        if "pip install" in str(error):  # it names what is missing and how to get it
-            raise _NotLoadable(f"{str(name_or_path)!r}: {str(error).strip().splitlines()[0]}") from error
-        kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
-        raise _NotLoadable(
-            f"no encoder could be loaded from the {kind} {str(name_or_path)!r}: {_cause(error)} Check the name."
-        ) from error
+            message = (
+                f"{name} is made of code that comes with it. It would run with all your rights on this machine; read "
+                "it, and if you trust it pass trust_remote_code=True (--trust-remote-code)."
+            )
+        elif "pip install" in str(error):  # it names what is missing and how to get it
+            message = f"{name}: {text}"
+        else:
+            kind = "folder" if Path(name_or_path).is_dir() else "Hub id or folder"
+            message = f"no encoder could be loaded from the {kind} {name}: {text[:500].rstrip('.: ')}. Check the name."
+        raise _NotLoadable(message) from error
 
 
 class _NotLoadable(ValueError):
     """Already worded, where one block is within another."""
-
-
-def _own_code(name_or_path: str | Path, error: BaseException) -> str:
-    """The classes that a model's files name: modules of ST in ST's error, others in the configuration."""
-    if module := re.search(r"module class '([^']+)'", str(error)):
-        return module[1]
-    with contextlib.suppress(Exception):
-        content, _ = PreTrainedConfig.get_config_dict(name_or_path)
-        return ", ".join(map(str, content["auto_map"].values()))
-    return "classes of its own"
 
 
 def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:
@@ -155,8 +121,6 @@ def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:
 
 def limit_length(model: BaseModel, max_length: int) -> None:
     """Cut what ``model`` reads to ``max_length`` tokens, or ``ValueError`` if its positions do not reach that far."""
-    if max_length < 3:
-        raise ValueError(f"max_length must leave room for CLS, SEP and a word: got {max_length}; 32 suits sentences.")
     reach = longest_input(model)
     if reach is not None and max_length > reach:
         raise ValueError(f"max_length must be at most {reach}, this encoder's positions: got {max_length}.")
@@ -170,10 +134,3 @@ def longest_input(model: BaseModel) -> int | None:
     positions = getattr(config, "max_position_embeddings", None)
     padding_idx = getattr(getattr(model[0].auto_model, "embeddings", None), "padding_idx", None) if config else None
     return None if positions is None else positions - (0 if padding_idx is None else padding_idx + 1)
-
-
-def _cause(error: BaseException) -> str:
-    """One line: the kind of error is named where its message alone means little, as a ``KeyError``'s."""
-    lines = str(error).strip().splitlines() or [""]
-    kind = "" if isinstance(error, (OSError, ValueError)) and lines[0] else f"{type(error).__name__}: "
-    return f"{kind}{lines[0][:500]}".rstrip(".: ") + "."

@@ -82,13 +82,11 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
         The centering; ``None`` for ``"none"``.
 
     Raises:
-        ValueError: No text, or an unknown ``center``.
+        ValueError: An unknown ``center``.
     """
     check_choice("center", center, Center)
     if center == "none":
         return None
-    if not len(vectors) or len(vectors) != len(languages):
-        raise ValueError(f"means need text with its languages: got {len(vectors)} vectors, {len(languages)} languages.")
     units = F.normalize(vectors, dim=-1)
     means = {code: units[rows].mean(dim=0) for code, rows in _rows_by_language(languages).items()}
     return Centering(torch.stack([*means.values()]).mean(dim=0), means if center == "per_language" else {})
@@ -134,8 +132,6 @@ def center_by_text(
         ValueError: Text of an unknown language, where each language needs a mean.
     """
     bare = apply_centering(model, None)
-    if center == "none":
-        return bare
     if center == "per_language" and UNKNOWN in languages:
         raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
     (vectors,) = encode_columns(bare, [texts], **options)
@@ -230,43 +226,23 @@ def encode_columns(
 
 
 @dataclass(frozen=True)
-class Projection:
-    """A linear map, then unit length.
-
-    Attributes:
-        weight: *Shape:* ``(out, dim)``
-        bias: *Shape:* ``(out,)``
-    """
-
-    weight: Tensor
-    bias: Tensor
-
-    def __call__(self, vectors: Tensor) -> Tensor:
-        """Project vectors. *Shape:* ``(texts, dim)`` → ``(texts, out)``"""
-        return F.normalize(F.linear(vectors, self.weight.to(vectors), self.bias.to(vectors)), dim=-1)
-
-    def modules(self) -> list[Any]:
-        """Modules of sentence-transformers that compute the same."""
-        return [_dense(self.weight, self.bias), Normalize()]
-
-
-@dataclass(frozen=True)
 class Postprocessing:
     """Unit length, then the fitted steps, in order.
 
     Attributes:
         centering: The first step, if any.
-        projections: Further steps, by a short description.
+        projections: Linear maps to unit length, by a short description: modules of sentence-transformers.
 
     Example:
-        >>> steps = Postprocessing(None, {"first half": Projection(torch.eye(2, 4), torch.zeros(2))})
-        >>> steps.stages(torch.tensor([[3.0, 4.0, 0.0, 0.0]]), None)
-        {'first half': tensor([[0.6000, 0.8000]])}
+        >>> steps = fit_postprocessing(torch.eye(4), ["de", "en"] * 2, center="joint")
+        >>> steps.stages(torch.tensor([[1.0, 0.0, 0.0, 0.0]]), None)["centered"].norm()
+        tensor(1.)
     """
 
     centering: Centering | None
-    projections: Mapping[str, Projection]
+    projections: Mapping[str, Sequence[Any]]
 
+    @torch.no_grad()
     def stages(self, vectors: Tensor, language: str | None) -> dict[str, Tensor]:
         """Return the vectors after each step, by its name; a centering is called ``"centered"``.
 
@@ -276,17 +252,18 @@ class Postprocessing:
         result = {}
         if self.centering is not None:
             vectors = result["centered"] = self.centering(vectors, language)
-        for name, projection in self.projections.items():
-            vectors = result[name] = projection(vectors)
+        for name, modules in self.projections.items():
+            features = {"sentence_embedding": vectors}
+            for module in modules:
+                features = module(features)
+            vectors = result[name] = features["sentence_embedding"]
         return result
 
     def apply(self, model: SentenceTransformer) -> SentenceTransformer:
         """Append the steps to ``model``, in place of its own centering; weights before them are shared."""
         centered = apply_centering(model, self.centering)
-        last = [] if self.centering is not None else [Normalize()]
-        for projection in self.projections.values():
-            last += projection.modules()
-        return rebuilt(centered, [*centered, *last])
+        last = [module for modules in self.projections.values() for module in modules]
+        return rebuilt(centered, [*centered, *([] if self.centering is not None else [Normalize()]), *last])
 
 
 @torch.no_grad()
@@ -316,7 +293,7 @@ def fit_postprocessing(
         whiten: Whiten.
         dim: Number of dimensions to keep; all by default.
     Raises:
-        ValueError: Nothing to do, a single language to be removed, more dimensions than there are, or too few texts.
+        ValueError: Nothing to do, more dimensions than there are, or too few texts.
     Source:
         Huang et al. 2023 (mBERT-SF), section 4.2; Xie et al. 2022 (LSAR), "Discovering Low-rank Subspaces for
         Language-agnostic Multilingual Representations"; Su et al. 2021, "Whitening Sentence Representations for Better
@@ -336,8 +313,6 @@ def fit_postprocessing(
     if needed and len(vectors) <= needed:
         verb = "whitening" if whiten else "choosing"
         raise ValueError(f"{verb} {needed} dimensions needs more texts than that: got {len(vectors)}; give more.")
-    if remove_languages and len(set(languages)) < 2:
-        raise ValueError(f"removing languages needs two or more: got {', '.join({*languages}) or 'none'}.")
     # A small model's covariances need float64.
     units = F.normalize(vectors.double(), dim=-1)
     rows = _rows_by_language(languages)
@@ -352,8 +327,9 @@ def fit_postprocessing(
         centers = torch.stack([units[own].mean(dim=0) for own in rows.values()])
         _, scales, directions = torch.linalg.svd(centers - centers.mean(dim=0), full_matrices=False)
         away = directions[scales > 1e-6 * scales[0].clamp(min=1e-6)]
-        projections["languages removed"] = Projection(torch.eye(width) - (away.T @ away).float(), torch.zeros(width))
-        units = projections["languages removed"](units)
+        kept = torch.eye(width) - (away.T @ away).float()
+        projections["languages removed"] = [_dense(kept, torch.zeros(width)), Normalize()]
+        units = F.normalize(units @ kept.double().T, dim=-1)
     if whiten or dim is not None:
         from sklearn.covariance import ledoit_wolf
 
@@ -367,7 +343,7 @@ def fit_postprocessing(
         if whiten:
             chosen = chosen / variances.flip(0)[:dim, None].clamp(min=1e-12).sqrt()
         name = ", ".join((["whitened"] if whiten else []) + ([f"{dim} dimensions"] if dim is not None else []))
-        projections[name] = Projection(chosen.float(), -(chosen @ mean).float())
+        projections[name] = [_dense(chosen, -(chosen @ mean)), Normalize()]
     return Postprocessing(centering, projections)
 
 

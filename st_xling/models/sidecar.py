@@ -15,7 +15,7 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.repocard import metadata_load
 
-from st_xling.utils.io import read_json_object, temporary_path, write_json
+from st_xling.utils.io import temporary_path, write_json
 from st_xling.utils.resumable import ResumableFolder
 
 if TYPE_CHECKING:
@@ -101,9 +101,6 @@ def write_model(
     try:
         new.parent.mkdir()
         model.save_pretrained(str(new))
-        if any(getattr(module, "do_lower_case", False) for module in model.modules()):  # ST only reads it
-            for path in new.rglob("sentence_bert_config.json"):
-                write_json(path, {**read_json_object(path), "do_lower_case": True})
         write_json(new / "results.json", {folder.task["command"]: report})
         if manifest.is_file():
             (new / "training").mkdir()

@@ -81,11 +81,6 @@ def tiny_encoder(
     """
     check_choice("architecture", architecture, Architecture)
     heads = heads if heads is not None else max(2, hidden_size // 64)
-    if min(layers, hidden_size, heads) < 1 or hidden_size % heads:
-        raise ValueError(
-            "layers, hidden_size and heads must be 1 or more, and hidden_size a multiple of heads: got "
-            f"{layers}, {hidden_size} and {heads}."
-        )
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)
     shape = {
         "vocab_size": len(tokenizer),

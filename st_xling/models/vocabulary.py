@@ -30,7 +30,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules.transformer import Transformer
 from tokenizers import Tokenizer, pre_tokenizers
 from torch import nn
@@ -46,21 +46,15 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 def slim_encoder(
-    model: SentenceTransformer,
-    texts: Iterable[str],
-    *,
-    min_count: int = 1,
-    keep: Iterable[str] = (),
-    progress: bool = False,
+    model: SentenceTransformer, texts: Iterable[str], *, min_count: int = 1, progress: bool = False
 ) -> SentenceTransformer:
     """Cut the vocabulary of an encoder to the tokens of some text.
 
     Args:
         model: A ``SentenceTransformer`` on one transformer with a fast tokenizer of WordPiece, Unigram or BPE. It stays
             as it is.
-        texts: Text of all languages that the encoder shall still read, read once.
+        texts: Text of all languages that the encoder shall still read, read once. The model's prompts are kept, too.
         min_count: Drop tokens that occur less often. With 1, the text itself keeps its embeddings.
-        keep: Tokens, or words and texts, whose tokens stay in any case. The model's prompts always do.
         progress: Show a bar on stderr.
 
     Returns:
@@ -68,7 +62,7 @@ def slim_encoder(
         two only after saving and loading it.
     Raises:
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
-            token, or that uses the whole vocabulary; ``min_count`` below 1.
+            token, or that uses the whole vocabulary.
     """
     transformer = _transformer(model)
     tokenizer: Any = transformer.tokenizer
@@ -76,17 +70,16 @@ def slim_encoder(
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
     # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
-    counts = count_tokens(tokenizer, vocabulary, texts, prompts=endings.values(), progress=progress)
-    known = vocabulary.pieces.keys() | vocabulary.added.keys()
-    special = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(transformer.auto_model.config).values())}
-    # Words that are tokens themselves, and the tokens of the others.
-    words = [*keep, *prompts]
-    requested = {number for row in token_ids(tokenizer, words) for number in row if number != vocabulary.unknown_id}
-    requested |= {vocabulary.ids[word] for word in words if word in vocabulary.ids}
-    kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested | special & known)
-    if len(kept) == len(known):
-        raise ValueError(f"there is nothing to prune: the text uses all {len(known):,} tokens; name fewer languages.")
-    ids = new_ids(vocabulary, kept)
+    counts = count_tokens(tokenizer, texts, prompts=[*endings.values()], progress=progress)
+    requested = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(transformer.auto_model.config).values())}
+    requested |= {*itertools.chain(*token_ids(tokenizer, prompts))} - {vocabulary.unknown_id}
+    requested |= {vocabulary.ids[prompt] for prompt in prompts if prompt in vocabulary.ids}
+    kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested)
+    if len(kept) == len({*vocabulary.ids.values()}):
+        raise ValueError(f"there is nothing to prune: the text uses all {len(kept):,} tokens; name fewer languages.")
+    # The library gives added tokens that are no pieces of the model the ids behind all pieces.
+    ordered = sorted(kept, key=lambda number: (number not in vocabulary.pieces, number))
+    ids = {old: new for new, old in enumerate(ordered)}
 
     # A copy that shares all weights with ``model`` but the word embeddings.
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
@@ -100,39 +93,23 @@ def slim_encoder(
 
 
 def model_size(model: SentenceTransformer) -> dict[str, int]:
-    """Compute the size of an encoder on a transformer.
-
-    Returns:
-        ``tokens`` of the vocabulary; ``parameters``, each counted once; ``bytes`` of weights and tokenizer, as they are
-        saved: settings of a few kilobytes come on top.
-    """
-    weights = {id(tensor): tensor for tensor in model.state_dict(keep_vars=True).values()}
-    written = model.tokenizer.backend_tokenizer.to_str(pretty=True).encode("utf-8")
+    """Count the ``tokens`` of the vocabulary, and the ``parameters``, each once."""
     return {
         "tokens": len(model.tokenizer),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
-        "bytes": sum(tensor.numel() * tensor.element_size() for tensor in weights.values()) + len(written),
     }
 
 
 def _transformer(model: SentenceTransformer) -> Any:
     """The only Transformer module of an encoder, if its vocabulary can be cut."""
-    if isinstance(model, CrossEncoder):
-        raise ValueError("an encoder of sentences is needed: got a cross-encoder.")
     if has_adapters(model):
         raise ValueError(
-            "the model has adapters that are not merged: merge them first, with "
-            "st_xling.models.lora.merge_adapters, or train without --lora-keep."
+            "the model has adapters that are not merged: merge them first, with st_xling.models.lora.merge_adapters."
         )
-    first = next(iter(model), None)
-    if not isinstance(first, Transformer) or first.tokenizer is None:
+    first = model[0]
+    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
         raise ValueError(
-            f"a transformer with a tokenizer is needed: the model's first module is {type(first).__name__}."
-        )
-    encoder = first.auto_model
-    if not isinstance(encoder.get_input_embeddings(), nn.Embedding) or encoder.get_output_embeddings() is not None:
-        raise ValueError(
-            f"a model that only encodes, with a table of word embeddings, is needed: got {type(encoder).__name__}."
+            f"a transformer with word embeddings is needed: the model's first module is {type(first).__name__}."
         )
     return first
 
@@ -147,7 +124,7 @@ class Vocabulary:
         content: The JSON, parsed.
         kind: One of :data:`KINDS`.
         pieces: Id → piece of the model's own vocabulary.
-        added: Id → token that was added to it; some are in the model's vocabulary as well.
+        added: Ids of the tokens that were added to it; some are in the model's vocabulary as well.
         ids: Piece or token → id.
 
     Raises:
@@ -156,25 +133,21 @@ class Vocabulary:
 
     def __init__(self, tokenizer: Any) -> None:
         backend = getattr(tokenizer, "backend_tokenizer", None)
-        if backend is None:
-            raise ValueError(
-                f"a fast tokenizer (tokenizer.json) is needed: {type(tokenizer).__name__} is written in Python, and "
-                "its vocabulary cannot be cut; convert it to a fast one first."
-            )
-        self.content: dict[str, Any] = {**json.loads(backend.to_str()), "padding": None}  # set anew by every call
-        self.model: dict[str, Any] = self.content["model"]
-        self.kind = str(self.model.get("type"))
+        content = {} if backend is None else json.loads(backend.to_str())
+        self.kind = str(content.get("model", {}).get("type"))
         if self.kind not in KINDS:
-            raise ValueError(f"a tokenizer of type {', '.join(KINDS)} is needed: got {self.kind}.")
+            raise ValueError(
+                f"a fast tokenizer (tokenizer.json) of type {', '.join(KINDS)} is needed: got "
+                f"{type(tokenizer).__name__ if backend is None else self.kind}."
+            )
+        self.content: dict[str, Any] = {**content, "padding": None}  # set anew by every call
+        self.model: dict[str, Any] = content["model"]
         listed = self.model["vocab"]
         ids = listed if isinstance(listed, dict) else {piece: number for number, (piece, _) in enumerate(listed)}
         self.pieces: dict[int, str] = {number: piece for piece, number in ids.items()}
-        self.added: dict[int, str] = {token["id"]: token["content"] for token in self.content["added_tokens"]}
-        self.ids: dict[str, int] = {piece: number for number, piece in (self.pieces | self.added).items()}
-
-    def __len__(self) -> int:
-        """One more than the highest id."""
-        return max(self.pieces | self.added) + 1
+        added = {token["content"]: token["id"] for token in content["added_tokens"]}
+        self.added: set[int] = {*added.values()}
+        self.ids: dict[str, int] = {**ids, **added}
 
     @property
     def unknown_id(self) -> int | None:
@@ -184,15 +157,12 @@ class Vocabulary:
         return self.ids.get(self.model.get("unk_token") or "")
 
     def structural_ids(self) -> set[int]:
-        """Ids that the tokenizer needs whatever the text: added tokens and the unknown one, those that the
-        post-processor puts in, all bytes where it falls back on them, and Unigram's piece of the lowest score.
+        """Ids that the tokenizer needs whatever the text: added tokens and the unknown one, all bytes where it falls
+        back on them, and Unigram's piece of the lowest score.
         """
         needed = set(self.added)
         if self.unknown_id is not None:
             needed.add(self.unknown_id)
-        for each in processors(self.content["post_processor"]):
-            needed.update(number for token in (each.get("special_tokens") or {}).values() for number in token["ids"])
-            needed.update(each[place][1] for place in ("cls", "sep") if isinstance(each.get(place), list))
         if self.kind == "Unigram":  # an unknown character costs ten more than the lowest score of all
             listed = self.model["vocab"]
             needed.add(min(range(len(listed)), key=lambda number: (listed[number][1], number)))
@@ -201,7 +171,7 @@ class Vocabulary:
         steps = [*processors(self.content["pre_tokenizer"]), *processors(self.content["normalizer"])]
         if any(step["type"] == "ByteLevel" for step in steps):
             needed.update(self.ids[letter] for letter in pre_tokenizers.ByteLevel.alphabet() if letter in self.ids)
-        return needed & (set(self.pieces) | set(self.added))
+        return needed
 
     def merges(self) -> list[tuple[int, int, int]]:
         """Ids of left part, right part and result of each merge of BPE, in order; none of other types."""
@@ -221,18 +191,12 @@ def processors(part: dict[str, Any] | None) -> Iterator[dict[str, Any]]:
 
 
 def count_tokens(
-    tokenizer: Any,
-    vocabulary: Vocabulary,
-    texts: Iterable[str],
-    *,
-    prompts: Iterable[str] = (),
-    progress: bool = False,
+    tokenizer: Any, texts: Iterable[str], *, prompts: Iterable[str] = (), progress: bool = False
 ) -> np.ndarray:
     """Count the tokens of texts, not truncated, without special tokens.
 
     Args:
         tokenizer: A fast transformers tokenizer.
-        vocabulary: Its vocabulary.
         texts: Sentences or passages; blank ones are ignored.
         prompts: Put before every text in turn, besides the text alone: a word may begin with another piece where it
             does not begin the text.
@@ -240,10 +204,10 @@ def count_tokens(
     Returns:
         Occurrences by id. *Shape:* ``(ids,)``
     """
-    counts, beginnings = np.zeros(len(vocabulary), dtype=np.int64), ["", *prompts]
+    counts = np.zeros(max(tokenizer.get_vocab().values()) + 1, dtype=np.int64)
     filled = filter(str.strip, progress_bar(texts, desc="counting tokens", unit="texts", show=progress))
     while batch := list(itertools.islice(filled, BATCH_TEXTS)):
-        for beginning in beginnings:
+        for beginning in ("", *prompts):
             rows = token_ids(tokenizer, [beginning + text for text in batch])
             flat = np.fromiter(itertools.chain.from_iterable(rows), dtype=np.int64)
             counts += np.bincount(flat, minlength=len(counts))
@@ -261,25 +225,32 @@ def token_ids(tokenizer: Any, texts: list[str]) -> list[list[int]]:
 
 def kept_tokens(
     vocabulary: Vocabulary, counts: np.ndarray, *, min_count: int = 1, requested: Iterable[int] = ()
-) -> list[int]:
-    """Choose the tokens to keep, and return their ids, ascending.
+) -> set[int]:
+    """Choose the ids of the tokens to keep.
 
     Args:
         vocabulary: Vocabulary of the tokenizer.
         counts: From :func:`count_tokens`. *Shape:* ``(ids,)``
         min_count: Drop tokens that occur less often, unless another reason keeps them.
-        requested: Ids to keep in any case.
+        requested: Ids to keep in any case, as far as there are such tokens.
     Raises:
-        ValueError: For ``min_count`` below 1, or text without any token.
+        ValueError: For text without any token.
     """
-    if min_count < 1:
-        raise ValueError(f"min_count must be 1 or more: got {min_count}; 1 keeps every token of the text.")
-    seen = set(np.flatnonzero(counts).tolist())
-    if not seen:
+    if not counts.any():
         raise ValueError("text is needed: got none with a token in it; give text of every language to be kept.")
     often = set(np.flatnonzero(counts >= min_count).tolist())
-    kept = vocabulary.structural_ids() | set(requested) | often | _characters(vocabulary, seen)
-    return sorted(kept | _parts(vocabulary, kept))
+    kept = vocabulary.structural_ids() | set(requested) | often
+    kept |= _characters(vocabulary, np.flatnonzero(counts).tolist())
+    kept &= {*vocabulary.ids.values()}
+    made_of: dict[int, list[int]] = {}
+    for left, right, result in vocabulary.merges():
+        made_of.setdefault(result, []).extend((left, right))
+    waiting = [*kept]
+    while waiting:  # the parts of all merges that result in a kept token, and their parts
+        new = set(made_of.get(waiting.pop(), ())) - kept
+        kept |= new
+        waiting += new
+    return kept
 
 
 def _characters(vocabulary: Vocabulary, seen: Iterable[int]) -> set[int]:
@@ -294,38 +265,26 @@ def _characters(vocabulary: Vocabulary, seen: Iterable[int]) -> set[int]:
     return {vocabulary.ids[piece] for piece in spelled if piece in vocabulary.ids}
 
 
-def _parts(vocabulary: Vocabulary, kept: Iterable[int]) -> set[int]:
-    """Parts of all merges that result in a kept token, and their parts; none but for BPE."""
-    made_of: dict[int, list[int]] = {}
-    for left, right, result in vocabulary.merges():
-        made_of.setdefault(result, []).extend((left, right))
-    parts: set[int] = set()
-    waiting = list(kept)
-    while waiting:
-        for part in made_of.get(waiting.pop(), ()):
-            if part not in parts:
-                parts.add(part)
-                waiting.append(part)
-    return parts
-
-
-def new_ids(vocabulary: Vocabulary, kept: Iterable[int]) -> dict[int, int]:
-    """Map old ids of what stays to new ones: in the old order from 0, without gaps."""
-    # The library gives added tokens that are no pieces of the model the ids behind all pieces.
-    ordered = sorted(kept, key=lambda number: (number not in vocabulary.pieces, number))
-    return {old: new for new, old in enumerate(ordered)}
-
-
-def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: dict[int, int]) -> Any:
+def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, int]) -> Any:
     """A tokenizer of its own that knows the tokens of ``ids`` alone, under their new ids.
 
     Args:
         tokenizer: A fast transformers tokenizer; it stays as it is.
         vocabulary: Its own.
-        ids: Old id → new id, from :func:`new_ids`.
+        ids: Old id → new id, from 0, in order and without gaps.
     """
-    content = {key: part for key, part in vocabulary.content.items() if key != "model"}
-    content = {**copy.deepcopy(content), "model": _model(vocabulary, ids)}
+    content = copy.deepcopy({**vocabulary.content, "model": None})
+    content["model"] = model = dict(vocabulary.model)
+    pieces = [number for number in ids if number in vocabulary.pieces]
+    if isinstance(model["vocab"], list):
+        model["vocab"] = [model["vocab"][number] for number in pieces]
+        if model.get("unk_id") is not None:
+            model["unk_id"] = ids[model["unk_id"]]
+    else:
+        model["vocab"] = {vocabulary.pieces[number]: ids[number] for number in pieces}
+    if vocabulary.kind == "BPE":
+        merges = zip(model["merges"], vocabulary.merges())
+        model["merges"] = [merge for merge, parts in merges if all(part in ids for part in parts)]
     content["added_tokens"] = sorted(
         ({**token, "id": ids[token["id"]]} for token in content["added_tokens"]), key=lambda token: token["id"]
     )
@@ -342,52 +301,33 @@ def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: dict[int, int])
     return pruned
 
 
-def _model(vocabulary: Vocabulary, ids: dict[int, int]) -> dict[str, Any]:
-    model = dict(vocabulary.model)
-    order = sorted((number for number in ids if number in vocabulary.pieces), key=ids.__getitem__)
-    if isinstance(model["vocab"], list):
-        model["vocab"] = [model["vocab"][number] for number in order]
-        if model.get("unk_id") is not None:
-            model["unk_id"] = ids[model["unk_id"]]
-    else:
-        model["vocab"] = {vocabulary.pieces[number]: ids[number] for number in order}
-    if vocabulary.kind == "BPE":
-        merges = zip(model["merges"], vocabulary.merges())
-        model["merges"] = [merge for merge, parts in merges if all(part in ids for part in parts)]
-    return model
-
-
 def cut_weights(encoder: Any, ids: Mapping[int, int]) -> None:
     """Replace the word embeddings of ``encoder`` by those rows that stay, in place; all other weights stay.
 
     Args:
         encoder: A transformers model.
-        ids: Old id → new id, from 0 and without gaps.
+        ids: Old id → new id, from 0, in order and without gaps.
 
     Raises:
         ValueError: Positions hang on the id of padding, and that changes.
     """
     table: Any = encoder.get_input_embeddings()
-    old = table.padding_idx
-    padding = None if old is None else ids.get(old)
-    counted_from = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
-    if counted_from is not None and ids.get(counted_from) != counted_from:
+    padding = getattr(getattr(encoder, "embeddings", None), "padding_idx", None)
+    if padding is not None and ids.get(padding) != padding:
         raise ValueError(
-            f"{type(encoder).__name__} counts positions from the id of padding, {counted_from}, which would become "
-            f"{ids.get(counted_from)}; keep more tokens."
+            f"{type(encoder).__name__} counts positions from the id of padding, {padding}, which would become "
+            f"{ids.get(padding)}; keep more tokens."
         )
-    rows = sorted(ids, key=ids.__getitem__)
-    weight = nn.Parameter(table.weight.detach()[rows].clone(), requires_grad=table.weight.requires_grad)
+    weight = nn.Parameter(table.weight.detach()[[*ids]].clone(), requires_grad=table.weight.requires_grad)
     # A copy of the module itself: some scale their output.
     cut = copy.deepcopy(table, {id(table.weight): weight})
-    cut.num_embeddings, cut.padding_idx = len(rows), padding
+    cut.num_embeddings = len(ids)
+    cut.padding_idx = None if table.padding_idx is None else ids.get(table.padding_idx)
     encoder.set_input_embeddings(cut)
     for name, numbers in _token_ids(encoder.config).items():
         renamed = [ids.get(number) for number in numbers]
         setattr(encoder.config, name, renamed if isinstance(getattr(encoder.config, name), list) else renamed[0])
-    encoder.config.vocab_size = len(rows)
-    if hasattr(encoder, "vocab_size"):
-        encoder.vocab_size = len(rows)
+    encoder.config.vocab_size = len(ids)
 
 
 def _token_ids(config: Any) -> dict[str, list[int]]:

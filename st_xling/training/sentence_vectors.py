@@ -72,8 +72,7 @@ def layer_vectors(
     for column in columns:
         check_layer(model, column.layer)
     cut = cut_to_layer(model, max(column.layer for column in columns))
-    hidden = cut.get_embedding_dimension()
-    assert hidden is not None
+    hidden = int(cut[1].get_embedding_dimension())  # type: ignore[operator]
     poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
     matrices = {column.name: np.empty((len(texts), hidden), np.float32) for column in columns}
     with torch.inference_mode():

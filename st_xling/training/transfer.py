@@ -5,7 +5,6 @@ A run is a folder:
 =================================  ==============================================================================
 ``model.safetensors``, …           the fine-tuned model, for ``CrossEncoder`` or ``AutoModelForTokenClassification``
 ``results.json``                   metrics with their signature
-``predictions/xx.tsv``             true and predicted labels of each language
 ``training/``                      what is needed to resume, see :class:`~st_xling.training.run_folder.RunFolder`
 =================================  ==============================================================================
 """
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import random
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -35,7 +35,8 @@ from transformers import (
 )
 
 from st_xling._version import __version__
-from st_xling.data.transfer_sets import ClassifiedPairs
+from st_xling.data.spec import parse_spec
+from st_xling.data.transfer_sets import PAWSX_LABELS, UPOS, XNLI_LABELS, Example, Rows, read_pairs, read_tagged
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input
@@ -44,32 +45,15 @@ from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import FiniteTrainer, run_trainer
-from st_xling.training.transfer_tasks import (
-    LIKE,
-    TASKS,
-    FineTuning,
-    Rows,
-    TransferData,
-    TransferTask,
-    fine_tuning,
-    label_rows,
-    load_transfer_data,
-    rows_sha8,
-    run_f1,
-)
-from st_xling.utils.io import atomic_writer, write_json
-from st_xling.utils.signature import name_of, sha8
-from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.io import write_json
+from st_xling.utils.signature import name_of, sha8, sign
+from st_xling.utils.tables import Column, Row
 
 __all__ = [
-    "LIKE",
     "TASKS",
     "FineTuning",
-    "TransferData",
-    "TransferReport",
     "TransferTask",
-    "fine_tuning",
-    "load_transfer_data",
+    "result_rows",
     "run_f1",
     "transfer",
 ]
@@ -87,124 +71,291 @@ CHECKPOINT_SHARE = 0.1
 
 
 @dataclass(frozen=True)
-class TransferReport:
-    """Metrics of one run.
+class FineTuning:
+    """Options of fine-tuning.
 
     Attributes:
-        task: The task.
-        languages: Language → measures in [0, 1] and counts, in the order of the table.
-        trained: Languages that were trained on.
-        signature: What the metrics depend on besides the encoder.
-        training: Rows, steps and seconds of the fine-tuning.
+        epochs: Passes over the training rows; a ``max_steps`` other than -1 overrides it.
+        batch_size: Rows a step.
+        learning_rate: Peak, for AdamW.
+        schedule: ``"constant"``, ``"linear"`` or ``"cosine"``: how the rate falls from its peak.
+        max_steps: Steps.
+        max_length: Tokens of a pair or a sentence, special tokens included; ``None``: 128, or as far as the encoder's
+            positions reach.
+        seed: Seed of the head's weights, dropout and the order of rows.
     """
 
-    task: TransferTask
-    languages: dict[str, dict[str, Any]]
-    trained: tuple[str, ...]
-    signature: str
-    training: dict[str, Any]
+    epochs: float
+    batch_size: int
+    learning_rate: float
+    schedule: str = "constant"
+    max_steps: int = -1
+    max_length: int | None = None
+    seed: int = 0
 
-    def average(self, measure: str, *, zero_shot: bool = False) -> float | None:
-        """Mean over all languages, as in the papers, or over those that were not trained on; ``None`` without any."""
-        languages = [name for name in self.languages if not (zero_shot and name in self.trained)]
-        return fmean(self.languages[name][measure] for name in languages) if languages else None
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return everything, for JSON."""
-        measures = self.task.measures
-        return {
-            "task": self.task.name,
-            "languages": self.languages,
-            "average": {measure: self.average(measure) for measure in measures},
-            "zero_shot_average": {measure: self.average(measure, zero_shot=True) for measure in measures},
-            "training": self.training,
-            "signature": self.signature,
-        }
+@dataclass(frozen=True)
+class TransferTask:
+    """One task.
 
-    def rows(self) -> tuple[list[Column], list[Row]]:
-        """Return a column for each measure, and rows: the languages and their averages."""
-        measures = self.task.measures
-        columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
-        rows = [Row(language, [own[name] for name in measures]) for language, own in self.languages.items()]
-        for label, zero_shot in (("mean", False), ("mean of languages not trained on", True)):
-            means = [self.average(name, zero_shot=zero_shot) for name in measures]
-            rows.append(Row(label, means, average=True))
-        return columns, rows
+    Attributes:
+        name: Name on the command line.
+        title: Title in tables.
+        labels: All labels of the task, in the order of the head's outputs.
+        measures: What is reported, the papers' measure first.
+        options: The fine-tuning of the paper that reports the task.
+        tags_words: Whether each word has a label, or a pair of sentences.
+    """
 
-    def table(self) -> str:
-        """Format languages as columns, then their average and that of the languages never trained on; percent."""
-        columns, rows = self.rows()
-        lines: list[list[Any]] = []
-        for place, column in enumerate(columns):
-            values: list[Any] = [row.values[place] for row in rows]
-            lines.append([column.name, *(None if value is None else 100.0 * value for value in values)])
-        return format_table([self.task.title, *self.languages, "avg", "zero-shot"], lines)
+    name: str
+    title: str
+    labels: tuple[str, ...]
+    measures: tuple[str, ...]
+    options: FineTuning
+    tags_words: bool = False
+
+    def read(self, path: str, language: str) -> Rows:
+        """Read the rows of a file."""
+        return read_tagged(path) if self.tags_words else read_pairs(path, self.title, language=language)  # type: ignore[arg-type]
+
+
+_DAP = FineTuning(epochs=2, batch_size=256, learning_rate=5e-5, schedule="linear")
+_AMBER = FineTuning(epochs=5, batch_size=32, learning_rate=2e-5)
+_TASKS = (
+    TransferTask("xnli", "XNLI", XNLI_LABELS, ("accuracy",), _DAP),
+    TransferTask("pawsx", "PAWS-X", PAWSX_LABELS, ("accuracy",), _AMBER),
+    TransferTask("pos", "POS", UPOS, ("f1", "accuracy"), dataclasses.replace(_AMBER, epochs=10), tags_words=True),
+)
+TASKS = {task.name: task for task in _TASKS}
+"""Name → task.
+
+Source:
+    DAP (Li et al. 2023), tables 4 and 9; AMBER (Hu et al. 2021), appendix A.1 and tables 5 to 7.
+"""
+
+
+def examples(rows: Rows) -> list[Example]:
+    """Return the rows that are used."""
+    return [row for row in rows if row is not None]
+
+
+def _sha8(task: TransferTask, rows: Rows) -> str:
+    """Return a hash that changes with any text or label."""
+    texts, labels = zip(*examples(rows))
+    return sha8([texts, labels] if task.tags_words else [*zip(*texts), [label for (label,) in labels]])
+
+
+def load_rows(
+    task: TransferTask, train: Sequence[str], test: Sequence[str], hold_out: float | None = None
+) -> tuple[dict[str, Rows], dict[str, Rows]]:
+    """Return the rows to train on and those to test on, by language; the arguments are those of :func:`transfer`."""
+    trained, tested = (_read(task, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
+    if hold_out is not None:
+        held = _held_out(task, trained, tested, hold_out)
+        for parts, wanted in ((trained, False), (tested, True)):
+            for language, rows in parts.items():
+                parts[language] = [row if (place in held) == wanted else None for place, row in enumerate(rows)]
+    if empty := [language for parts in (trained, tested) for language, rows in parts.items() if not any(rows)]:
+        raise ValueError(f"every language needs rows: none are left of {', '.join(empty)}; change --hold-out.")
+    return trained, tested
+
+
+def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
+    parts: dict[str, Rows] = {}
+    for spec in specs:
+        parsed = parse_spec(spec, {}, languages=1, forms=f"{flag} xx=FILE, a language and its file")
+        language = parsed.languages[0]
+        rows = task.read(parsed.location, language)
+        used = [place for place, row in enumerate(rows) if row is not None]
+        drawn = {used[place] for place in parsed.sample.places(len(used), spec)}
+        parts.setdefault(language, []).extend(row if place in drawn else None for place, row in enumerate(rows))
+    if not parts:
+        raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
+    return parts
+
+
+def _held_out(task: TransferTask, train: dict[str, Rows], test: dict[str, Rows], share: float) -> set[int]:
+    """Draw the numbers of the rows to be tested on."""
+    if not 0 < share < 1:
+        raise ValueError(f"--hold-out must be a share above 0 and below 1: got {share}.")
+    totals = {language: len(rows) for parts in (train, test) for language, rows in parts.items()}
+    if len(set(totals.values())) > 1:
+        raise ValueError(f"--hold-out needs files whose rows are the same items in every language: got {totals} rows.")
+    rows = next(iter(train.values()))
+    # Pairs that share their first sentence are drawn together; a row that was skipped is a group of its own.
+    groups: dict[object, set[int]] = {}
+    for place, row in enumerate(rows):
+        groups.setdefault(place if row is None or task.tags_words else row.texts[0], set()).add(place)
+    order = list(groups.values())
+    random.Random(0).shuffle(order)
+    held: set[int] = set()
+    for group in order:
+        if len(held) >= share * len(rows):
+            break
+        held |= group
+    return held
+
+
+def run_f1(gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]) -> float:
+    """F1 of runs of equal tags: a run counts if its ends and its tag are all right.
+
+    This is what ``seqeval`` makes of tags without ``B-`` and ``I-``, by which XTREME evaluates part-of-speech tags and
+    so AMBER's table 6: it falls below accuracy, since one wrong word breaks a run. A tag that begins with ``S``
+    (``SCONJ``, ``SYM``) is a run of its own each time, because ``seqeval`` takes the letter for "single".
+
+    Source:
+        Hu et al. 2020 (XTREME), ``third_party/run_tag.py``; seqeval 0.0.12, ``get_entities``.
+    Example:
+        >>> run_f1([["DET", "NOUN", "NOUN", "VERB"]], [["DET", "NOUN", "VERB", "VERB"]])
+        0.3333333333333333
+    """
+    true, guessed = _runs(gold), _runs(predicted)
+    both = len(true & guessed)
+    return 2 * both / (len(true) + len(guessed)) if both else 0.0
+
+
+def _runs(rows: Sequence[Sequence[str]]) -> set[tuple[int, int, int, str]]:
+    """Row, first and last word, and tag of every run."""
+    runs = set()
+    for row, tags in enumerate(rows):
+        start = 0
+        for place, tag in enumerate(tags):
+            if place + 1 == len(tags) or tags[place + 1] != tag or tag.startswith("S"):
+                runs.add((row, start, place, tag))
+                start = place + 1
+    return runs
+
+
+def result_rows(content: dict[str, Any]) -> tuple[list[Column], list[Row]]:
+    """Return a column for each measure of a result of :func:`transfer`, and rows: the languages and their averages."""
+    measures = TASKS[content["task"]].measures
+    columns = [Column("F1" if name == "f1" else name, name, picture=name == measures[0]) for name in measures]
+    rows = [Row(language, [own[name] for name in measures]) for language, own in content["languages"].items()]
+    for label, key in (("mean", "average"), ("mean of languages not trained on", "zero_shot_average")):
+        rows.append(Row(label, list(content[key].values()), average=True))
+    return columns, rows
 
 
 def transfer(
+    task: str,
     encoder: str | SentenceTransformer,
-    data: TransferData,
+    train: Sequence[str],
+    test: Sequence[str],
     out: str | Path,
     *,
+    hold_out: float | None = None,
     options: FineTuning | None = None,
     resume: bool = False,
     overwrite: bool = False,
     command: str | None = None,
-) -> TransferReport:
+) -> dict[str, Any]:
     """Fine-tune ``encoder`` on the training rows and evaluate it on each language's test rows.
 
     Args:
+        task: A name in :data:`TASKS`.
         encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer;
             or one that is loaded.
-        data: From :func:`load_transfer_data`.
+        train: ``en=FILE``, or several languages. Several files of a language are joined. ``?size=N&seed=S`` behind a
+            file takes a seeded sample of its rows, in their order.
+        test: ``xx=FILE`` for each language, likewise. A file with a column of languages may be named for several.
         out: Folder of the run.
+        hold_out: For sets that have one split only, whose row i is the same item in every language: this share of the
+            rows is tested on in every language and kept out of training. Rows that share their first sentence in the
+            training file stay together.
         options: How to fine-tune; ``None``: as the papers do, see :data:`TASKS`.
         resume: Resume a run in ``out`` that was stopped, from its last checkpoint.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
+    Returns:
+        The name of the task; of ``languages``, in the order of the table, measures in [0, 1] and counts; the measures'
+        ``average`` over all languages, as in the papers, and ``zero_shot_average`` over those that were not trained on
+        (``None`` without any); rows, steps and seconds of the ``training``; the signature.
     Raises:
-        ValueError: An occupied folder, another run to resume, no such encoder, a length that it does not reach.
+        ValueError: Bad specs or files, files that are not parallel, a language without rows; an occupied folder,
+            another run to resume, no such encoder, a length that it does not reach.
+        FileNotFoundError: A missing file.
         NotFiniteError: A loss that is no longer a number.
         TrainingInterrupted: Ctrl-C.
     """
-    options, labels = options or data.task.options, data.task.labels
+    kind = TASKS[task]
+    options = options or kind.options
+    trained, tested = load_rows(kind, train, test, hold_out)
+    sizes: dict[str, Any] = {}
+    for split, parts in (("train", trained), ("test", tested)):
+        sizes[split] = {
+            language: {"rows": len(examples(rows)), "sha8": _sha8(kind, rows)} for language, rows in parts.items()
+        }
+        shown = ", ".join(f"{language} {own['rows']:,}" for language, own in sizes[split].items())
+        logger.info("%s: %s", split, shown)
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
     used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
     manifest = {
-        "task": data.task.name,
+        "task": task,
         "encoder": name_of(encoder),
         "used": used,
-        "data": data.as_dict(),
-        "hold_out": data.hold_out,
+        "data": sizes,
+        "hold_out": hold_out,
         "options": dataclasses.asdict(options),
         "version": __version__,
         "command": command,
     }
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
-        model = Classifier.build(
-            encoder, labels, words=data.task.name == "pos", max_length=options.max_length, seed=options.seed
-        )
+        model = Classifier.build(encoder, kind, max_length=options.max_length, seed=options.seed)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
-            train = {language: model.encode(rows, labels, language) for language, rows in data.train.items()}
-            trainer = model.trainer(concatenate_datasets(list(train.values())), options, folder.training)
-            run_trainer(trainer, folder, checkpoint, name=data.task.name)
+            encoded = [model.encode(examples(rows), kind, language) for language, rows in trained.items()]
+            trainer = _trainer(model, kind, concatenate_datasets(encoded), options, folder.training)
+            run_trainer(trainer, folder, checkpoint, name=task)
             write_log(folder, trainer.state.log_history)
-            folder.save_model(model, also=[f"predictions/{language}.tsv" for language in data.test])
-            trained = {
+            folder.save_model(model)
+            training = {
                 "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
                 "steps": trainer.state.global_step,
                 "seconds": round(trainer.seconds, 1),
             }
-            languages = {language: _evaluate(model, trainer, data, language, folder.path) for language in data.test}
+            seen = {tuple(example.texts) for rows in trained.values() for example in examples(rows)}
+            languages: dict[str, dict[str, Any]] = {}
+            for language, rows in tested.items():
+                repeated = sum(tuple(example.texts) in seen for example in examples(rows))
+                if repeated:
+                    logger.warning("%s: %s test rows are in the training data", language, repeated)
+                found = _evaluate(model, trainer, kind, examples(rows), language)
+                languages[language] = {**found, "in_training": repeated}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
-        signature = _signature(data, options, model.max_length, used)
-        report = TransferReport(data.task, languages, tuple(data.train), signature, trained)
-        write_json(folder.path / "results.json", {"transfer": report.as_dict()})
+        by_steps = options.max_steps > 0
+        content = {
+            "task": task,
+            "languages": languages,
+            "average": _means(kind, [*languages.values()]),
+            "zero_shot_average": _means(kind, [own for name, own in languages.items() if name not in trained]),
+            "training": training,
+            "signature": sign(
+                "transfer",
+                task=task,
+                train=[f"{language}@{own['sha8']}" for language, own in sizes["train"].items()],
+                n=sum(own["rows"] for own in sizes["train"].values()),
+                steps=options.max_steps if by_steps else None,
+                epochs=None if by_steps else f"{options.epochs:g}",
+                batch=options.batch_size,
+                lr=f"{options.learning_rate:g}/{options.schedule}",
+                max_length=model.max_length,
+                seed=options.seed,
+                languages=list(tested),
+                f1="runs" if "f1" in kind.measures else None,
+                hold_out=None if hold_out is None else f"{hold_out:g}/0",
+                model=used,
+                data=sha8([own["sha8"] for own in sizes["test"].values()]),
+            ),
+        }
+        write_json(folder.path / "results.json", {"transfer": content})
         folder.finish()
-    return report
+    return content
+
+
+def _means(task: TransferTask, languages: Sequence[dict[str, Any]]) -> dict[str, float | None]:
+    return {name: fmean(found[name] for found in languages) if languages else None for name in task.measures}
 
 
 @dataclass(frozen=True)
@@ -221,20 +372,13 @@ class Classifier:
 
     @classmethod
     def build(
-        cls,
-        encoder: str | SentenceTransformer,
-        labels: Sequence[str],
-        *,
-        words: bool,
-        max_length: int | None = None,
-        seed: int = 0,
+        cls, encoder: str | SentenceTransformer, task: TransferTask, *, max_length: int | None = None, seed: int = 0
     ) -> Classifier:
         """Put a new head on an encoder, which stays as it is.
 
         Args:
             encoder: As of :func:`transfer`.
-            labels: Names of the outputs.
-            words: Whether each word has a label, or a pair of sentences.
+            task: Its labels are the outputs.
             max_length: Tokens of an input; ``None``: :data:`PAPERS_LENGTH`, or as far as the positions reach.
             seed: Seed of the head's weights.
         """
@@ -244,14 +388,14 @@ class Classifier:
         if max_length is None:
             max_length = min(PAPERS_LENGTH, longest_input(model) or PAPERS_LENGTH)
         limit_length(model, max_length)
-        kind = AutoModelForTokenClassification if words else AutoModelForSequenceClassification
-        label2id = {label: number for number, label in enumerate(labels)}
+        kind = AutoModelForTokenClassification if task.tags_words else AutoModelForSequenceClassification
+        names = dict(enumerate(task.labels))
         with tempfile.TemporaryDirectory(prefix="st-xling-") as folder, torch.random.fork_rng(devices=[]):
             inner.save_pretrained(folder)
             model.tokenizer.save_pretrained(folder)
             tokenizer = AutoTokenizer.from_pretrained(folder, model_max_length=max_length)
             torch.manual_seed(seed)
-            head = kind.from_pretrained(folder, id2label=dict(enumerate(labels)), label2id=label2id)
+            head = kind.from_pretrained(folder, id2label=names, label2id={name: place for place, name in names.items()})
             return cls(head, tokenizer)
 
     def save_pretrained(self, folder: str) -> None:
@@ -263,133 +407,93 @@ class Classifier:
         """Maximum number of tokens that the model reads."""
         return int(self.tokenizer.model_max_length)
 
-    def encode(self, rows: Rows, labels: Sequence[str], name: str) -> Dataset:
+    def encode(self, rows: Sequence[Example], task: TransferTask, name: str) -> Dataset:
         """Tokenize labeled rows; those longer than the model reads are counted in the log.
 
         Pairs are cut. Sentences are read in pieces, as XTREME does, so that every word is evaluated: the first sub-word
         of a word has its tag, the others have :data:`NO_LABEL`. A word without sub-words becomes the unknown token.
         """
-        numbers = {label: number for number, label in enumerate(labels)}
-        if isinstance(rows, ClassifiedPairs):
-            encoded = self.tokenizer(rows.first, rows.second, truncation=True)
-            long = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-            columns = {**encoded, "labels": [numbers[label] for label in rows.labels]}
+        numbers = {label: number for number, label in enumerate(task.labels)}
+        columns: dict[str, list[Any]] = {"input_ids": [], "labels": []}
+        if task.tags_words:
+            long = 0
+            for words, tags in rows:
+                pieces = self._pieces(words, [numbers[tag] for tag in tags])
+                long += len(pieces) > 1
+                for ids, labels in pieces:
+                    columns["input_ids"].append(ids)
+                    columns["labels"].append(labels)
         else:
-            columns, long = {"input_ids": [], "labels": []}, 0
-            for words, tags in zip(rows.words, rows.tags):
-                readable = [word if self.tokenizer.tokenize(word) else self.tokenizer.unk_token for word in words]
-                encoded = self.tokenizer(
-                    readable, is_split_into_words=True, truncation=True, return_overflowing_tokens=True
-                )
-                columns["input_ids"] += encoded["input_ids"]
-                long += len(encoded["input_ids"]) > 1
-                following = 0  # the next word whose first sub-word has not come yet
-                for piece in range(len(encoded["input_ids"])):
-                    own = [NO_LABEL] * len(encoded["input_ids"][piece])
-                    for place, word in enumerate(encoded.word_ids(piece)):
-                        if word == following:
-                            own[place] = numbers[tags[word]]
-                            following += 1
-                    columns["labels"].append(own)
-                assert following == len(words), f"{len(words) - following} words have no sub-word: {words}"
+            firsts, seconds = ([row.texts[side] for row in rows] for side in (0, 1))
+            encoded = self.tokenizer(firsts, seconds, truncation=True)
+            long = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
+            columns = {**encoded, "labels": [numbers[row.labels[0]] for row in rows]}
         if long:
             share = f"{long:,} of {len(rows):,} rows ({100 * long / len(rows):.1f} %)"
             logger.info("%s: %s are longer than %d tokens, and cut or read in pieces.", name, share, self.max_length)
         return Dataset.from_dict(columns)
 
-    def trainer(self, rows: Dataset, options: FineTuning, folder: Path) -> FiniteTrainer:
-        """Return transformers' trainer, which trains the model in place."""
-        save_steps = options.save_steps or CHECKPOINT_SHARE
-        arguments = TrainingArguments(
-            output_dir=str(folder),
-            per_device_train_batch_size=options.batch_size,
-            per_device_eval_batch_size=64,
-            num_train_epochs=options.epochs,
-            max_steps=options.max_steps,
-            learning_rate=options.learning_rate,
-            # transformers' "constant" takes no notice of warm-up.
-            lr_scheduler_type="constant_with_warmup" if options.schedule == "constant" else options.schedule,
-            warmup_steps=options.warmup,
-            weight_decay=options.weight_decay,
-            logging_steps=save_steps,
-            save_strategy="steps",
-            save_steps=save_steps,
-            save_total_limit=2,
-            seed=options.seed,
-            data_seed=options.seed,
-            dataloader_pin_memory=torch.cuda.is_available(),
-            report_to="none",
-            disable_tqdm=True,
-        )
-        of_words = "ForTokenClassification" in type(self.model).__name__
-        return FiniteTrainer(
-            model=self.model,
-            args=arguments,
-            train_dataset=rows,
-            data_collator=(DataCollatorForTokenClassification if of_words else DataCollatorWithPadding)(self.tokenizer),
-            processing_class=self.tokenizer,
-            preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(dim=-1),
-        )
+    def _pieces(self, words: Sequence[str], labels: Sequence[int]) -> list[tuple[list[int], list[int]]]:
+        """Token ids and labels of a sentence, in pieces of the model's length."""
+        readable = [word if self.tokenizer.tokenize(word) else self.tokenizer.unk_token for word in words]
+        encoded = self.tokenizer(readable, is_split_into_words=True, truncation=True, return_overflowing_tokens=True)
+        pieces = []
+        following = 0  # the next word whose first sub-word has not come yet
+        for piece, ids in enumerate(encoded["input_ids"]):
+            own = [NO_LABEL] * len(ids)
+            for place, word in enumerate(encoded.word_ids(piece)):
+                if word == following:
+                    own[place] = labels[word]
+                    following += 1
+            pieces.append((ids, own))
+        assert following == len(words), f"{len(words) - following} words have no sub-word: {words}"
+        return pieces
+
+
+def _trainer(model: Classifier, task: TransferTask, rows: Dataset, options: FineTuning, folder: Path) -> FiniteTrainer:
+    """Return transformers' trainer, which trains the model in place."""
+    arguments = TrainingArguments(
+        output_dir=str(folder),
+        per_device_train_batch_size=options.batch_size,
+        per_device_eval_batch_size=64,
+        num_train_epochs=options.epochs,
+        max_steps=options.max_steps,
+        learning_rate=options.learning_rate,
+        lr_scheduler_type=options.schedule,
+        logging_steps=CHECKPOINT_SHARE,
+        save_strategy="steps",
+        save_steps=CHECKPOINT_SHARE,
+        save_total_limit=2,
+        seed=options.seed,
+        data_seed=options.seed,
+        dataloader_pin_memory=torch.cuda.is_available(),
+        report_to="none",
+        disable_tqdm=True,
+    )
+    collator = DataCollatorForTokenClassification if task.tags_words else DataCollatorWithPadding
+    return FiniteTrainer(
+        model=model.model,
+        args=arguments,
+        train_dataset=rows,
+        data_collator=collator(model.tokenizer),
+        processing_class=model.tokenizer,
+        preprocess_logits_for_metrics=lambda logits, labels: logits.argmax(dim=-1),
+    )
 
 
 def _evaluate(
-    model: Classifier, trainer: FiniteTrainer, data: TransferData, language: str, folder: Path
+    model: Classifier, trainer: FiniteTrainer, task: TransferTask, rows: Sequence[Example], language: str
 ) -> dict[str, Any]:
-    """Write the predictions of one language, and return its metrics."""
-    rows, labels = data.test[language], data.task.labels
-    gold = label_rows(rows)
-    encoded = model.encode(rows, labels, language)
+    """Return the metrics of one language."""
+    encoded = model.encode(rows, task, language)
     order = np.argsort([-len(ids) for ids in encoded["input_ids"]], kind="stable")  # little padding
     output: Any = trainer.predict(encoded.select(order))
     back = order.argsort()
     numbers = output.predictions[back][output.label_ids[back] != NO_LABEL]
-    ends = np.cumsum([len(row) for row in gold])
+    gold = [row.labels for row in rows]
+    ends = np.cumsum([len(labels) for labels in gold])
     assert len(numbers) == ends[-1], f"{ends[-1]} labels, {len(numbers)} predicted"
-    predicted = [[labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
-    _write_predictions(folder / "predictions" / f"{language}.tsv", rows, predicted)
-    if len(numbers) > 1 and len(set(numbers.tolist())) == 1:
-        logger.warning(
-            "%s: only the label %s was predicted. See whether the loss fell (training/log.jsonl), and try a lower, "
-            "decaying learning rate, more steps or a greater max_length.",
-            language,
-            labels[numbers[0]],
-        )
+    predicted = [[task.labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
     right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
     scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
-    metrics: dict[str, Any] = {measure: scores[measure] for measure in data.task.measures}
-    return {**metrics, "rows": len(rows), "labels": len(numbers), "in_training": data.in_training[language]}
-
-
-def _write_predictions(path: Path, rows: Rows, predicted: list[list[str]]) -> None:
-    """Write ``row TAB gold TAB predicted`` of each pair; of words, such lines and an empty one after each sentence."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    pairs = isinstance(rows, ClassifiedPairs)
-    names = [[str(row)] for row in rows.rows] if isinstance(rows, ClassifiedPairs) else rows.words
-    with atomic_writer(path) as file:
-        for cells in zip(names, label_rows(rows), predicted):
-            lines = ["\t".join(line) + "\n" for line in zip(*cells)]
-            file.write("".join([*lines, "" if pairs else "\n"]).encode("utf-8"))
-
-
-def _signature(data: TransferData, options: FineTuning, max_length: int, used: dict[str, str]) -> str:
-    """Join what the metrics of a run depend on besides the encoder."""
-    parts = [
-        "transfer",
-        f"task:{data.task.name}",
-        f"train:{','.join(f'{language}@{rows_sha8(rows)}' for language, rows in data.train.items())}",
-        f"n:{sum(map(len, data.train.values()))}",
-        f"steps:{options.max_steps}" if options.max_steps > 0 else f"epochs:{options.epochs:g}",
-        f"batch:{options.batch_size}",
-        f"lr:{options.learning_rate:g}/{options.schedule}",
-        *([f"warmup:{options.warmup:g}"] if options.warmup else []),
-        f"max_length:{max_length}",
-        f"seed:{options.seed}",
-        f"languages:{','.join(data.test)}",
-        *(f"{name}:{value}" for name, value in used.items()),
-        *(["words:fused"] if data.fused else []),
-        *(["f1:runs"] if "f1" in data.task.measures else []),
-        *([] if data.hold_out is None else [f"hold_out:{data.hold_out:g}/0"]),
-        f"data:{sha8([rows_sha8(rows) for rows in data.test.values()])}",
-        f"st-xling:{__version__}",
-    ]
-    return "|".join(parts)
+    return {**{measure: scores[measure] for measure in task.measures}, "rows": len(rows), "labels": len(numbers)}

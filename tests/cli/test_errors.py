@@ -63,7 +63,6 @@ ERRORS = {
     "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
     # Slim models
     "SLIM de,fr": "got none of fr (there is text of: de, en)",
-    "SLIM de --parity fr=phrasebook?size=20": "got none of de (there is text of: ",
 }
 
 

@@ -112,7 +112,7 @@ JOBS = {
         again="--resume",
     ),
     "transfer": Job(
-        "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2 --save-steps 1 "
+        "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2 "
         "--batch-size 8 --out o",
         "bert dev-en.tsv dev-ar.tsv",
         again="--resume",

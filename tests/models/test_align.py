@@ -8,7 +8,6 @@ import torch.nn.functional as F
 
 from st_xling.models import align_words, split_words, word_similarities
 from st_xling.models.align import Pieces, link_words, piece_similarities, read_pieces, word_spans
-from st_xling.models.backbone import backbone
 
 
 def pieces(number: int, words: int, seed: int) -> Pieces:
@@ -70,18 +69,6 @@ def test_links_are_the_definition(seed):
     assert link_words(source, target, 1) == sorted(first | mutual(table))
 
 
-def test_a_piece_of_several_words_has_the_mean_of_their_cosines():
-    """As in Chinese, where a piece covers several characters, each of them a word."""
-    source, target = pieces(2, 2, 0), pieces(3, 3, 1)
-    both = source._replace(shares=torch.tensor([[1.0, 0.0], [0.5, 0.5]]))  # the first piece is in both words
-    words = [both.states[1][0], both.states[1].mean(dim=0)]
-    found = piece_similarities(both, target, 1)
-    for column, state in enumerate(target.states[1]):
-        own = [cosine(word, state) for word in words]
-        expected = [(cosine(words[0], state) + sum(own) / 2) / 2, (cosine(both.states[1][1], state) + own[1]) / 2]
-        torch.testing.assert_close(found[:, column], torch.tensor(expected))
-
-
 def test_a_word_without_pieces_and_an_empty_sentence_have_no_links():
     source, target, none = pieces(3, 2, 0), pieces(3, 3, 1), Pieces({1: torch.empty(0, 6)}, torch.empty(2, 0))
     source = source._replace(shares=torch.cat([source.shares[:1], torch.zeros(1, 3), source.shares[1:]]))
@@ -104,18 +91,6 @@ def test_a_word_without_pieces_and_an_empty_sentence_have_no_links():
 )
 def test_words_of_every_script(text, words):
     assert split_words(text) == words.split()
-
-
-def test_pieces_are_the_tokens_of_a_layer(make_model):
-    model = make_model()
-    words = ["Der", "Hund", "schläft"]
-    features = model.tokenizer([words], is_split_into_words=True, return_tensors="pt")
-    [own] = read_pieces(model, [words], [1])
-    kept = [place for place, word in enumerate(features.word_ids(0)) if word is not None]
-    hidden = backbone(model).model(**features, output_hidden_states=True).hidden_states[1][0]
-    torch.testing.assert_close(own.states[1], hidden[kept])
-    assert [features.word_ids(0)[place] for place in kept] == own.shares.argmax(dim=0).tolist()
-    torch.testing.assert_close(own.shares.sum(dim=1), torch.ones(3))
 
 
 @pytest.mark.parametrize("text", ["Der Hund schläft, 你好。", "我买了三本旧书。", "cafe\u0301 🙂"])

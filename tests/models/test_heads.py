@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
+from transformers import BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
-from st_xling.training.run_folder import load_loss_state, save_loss_state
+from st_xling.models.heads import _load_head, save_with_head
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -57,19 +55,6 @@ def test_rtl_starts_from_a_copy(masked_lm: Any, tied: bool) -> None:
     assert (head.weight is None) == tied
     shared = TranslationLanguageModelingLoss(model).head
     assert shared.dense.weight.data_ptr() != head.dense.weight.data_ptr()
-
-
-def test_a_decoder_of_its_own_is_read_too(masked_lm: Any, tmp_path: Path) -> None:
-    """A resumed run, whose encoder was saved without a head, has the same tensors."""
-    folder, whole = masked_lm(tie_word_embeddings=False)
-    model = load_encoder(str(folder), device="cpu")
-    loss = TranslationLanguageModelingLoss(model)
-    assert loss.head.weight is not None and torch.equal(loss.head.weight, whole.cls.predictions.decoder.weight)
-    assert not torch.equal(loss.head.weight, backbone(model).word_embeddings.weight)
-    save_loss_state(loss, model, tmp_path)
-    model.save_pretrained(str(tmp_path / "checkpoint"))
-    again = load_encoder(str(tmp_path / "checkpoint"), device="cpu")
-    load_loss_state(TranslationLanguageModelingLoss(again), again, tmp_path)
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -125,22 +110,3 @@ def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_us
     assert head.origin.startswith("new") and str(tmp_path) in head.origin and "cls.predictions" in head.origin
     assert head.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)  # BERT's initializer_range
     assert not head.dense.bias.any() and not head.bias.any() and (head.norm.weight == 1).all()
-
-
-def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any) -> None:
-    folder, _ = masked_lm()
-    model = load_encoder(str(folder), device="cpu")
-    model.tokenizer.add_tokens(["zzz"])
-    rows = len(model.tokenizer)
-    model[0].auto_model.resize_token_embeddings(rows)
-    for build in (TranslationLanguageModelingLoss, RepresentationTranslationLoss):
-        with pytest.raises(ValueError, match="bias.*head='new'"):
-            build(model)
-        build(model, head="new")
-
-
-def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) -> None:
-    config: Any = AutoConfig.for_model("eurobert", **SHAPE, vocab_size=40, num_key_value_heads=1, pad_token_id=0)
-    parts = SimpleNamespace(model=SimpleNamespace(config=config))
-    with pytest.raises(ValueError, match="EuroBertConfig have no .*bias.*save_vocabulary_head"):
-        check_savable(parts, VocabularyHead(backbone(make_model())))  # type: ignore[arg-type]

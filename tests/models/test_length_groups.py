@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -14,7 +13,6 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models.length_groups import grouped_by_length, length_groups
-from st_xling.models.view import cut_to_layer
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
 TEXTS = (
@@ -103,27 +101,3 @@ def test_scores_of_a_cross_encoder_and_states_of_all_layers(
         mask = features["attention_mask"][..., None]
         for left, right in zip(split["all_layer_embeddings"], plain["all_layer_embeddings"], strict=True):
             torch.testing.assert_close(left * mask, right * mask)
-
-
-def test_a_copy_reads_with_its_own_layers(make_model: Callable[..., Any]) -> None:
-    """An evaluation may cut a copy of the model while it is trained."""
-    model = make_model(layers=2).eval()
-    expected = cut_to_layer(model, 1).encode(TEXTS[0])
-    with grouped_by_length(model):
-        cut = copy.deepcopy(model)
-        cut[0].auto_model.encoder.layer = cut[0].auto_model.encoder.layer[:1]
-        np.testing.assert_allclose(cut.encode(TEXTS[0]), expected, atol=1e-6)
-
-
-def test_what_is_read_in_one_pass(make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """While it evaluates, padded on the left, and where groups would save nothing."""
-    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
-    model = make_model().train()
-    passes: list[int] = []
-    model[0].auto_model.embeddings.register_forward_hook(lambda *_: passes.append(1))
-    with grouped_by_length(model):
-        model.eval()(model.preprocess(TEXTS[0]))
-        model.train()(model.preprocess(TEXTS[0][:1] * 4))
-        model.tokenizer.padding_side = "left"
-        model(model.preprocess(TEXTS[0]))
-    assert len(passes) == 3

@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
 
 from st_xling.models.sidecar import model_fingerprint, model_folder, write_model
-from tests.models.slim_encoders import encoder
 
 
 def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = True) -> None:
@@ -19,22 +17,11 @@ def write(model: Any, out: Path, figures: dict[str, Any], *, overwrite: bool = T
         write_model(folder, model, "big", figures)
 
 
-def test_lower_case_is_kept(tmp_path: Path) -> None:
-    """Sentence-transformers reads the key, and does not save it."""
-    model = encoder("tiny")
-    model[0].do_lower_case = True
-    write(model, tmp_path / "small", {"source": "big"})
-    assert SentenceTransformer(str(tmp_path / "small"))[0].do_lower_case is True
-
-
 class Saved:
     """What stands for a model: files with a word in them."""
 
     def __init__(self, word: str, error: Exception | None = None) -> None:
         self.word, self.error = word, error
-
-    def modules(self) -> list[Any]:
-        return []
 
     def save_pretrained(self, folder: str) -> None:
         Path(folder).mkdir()
@@ -59,21 +46,6 @@ def test_a_failure_leaves_the_earlier_model(error: Exception, tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == [out] and not list(out.glob(".*"))
 
 
-def test_overwriting_leaves_the_users_files_and_removes_what_was_of_the_weights(tmp_path: Path) -> None:
-    out = tmp_path / "small"
-    write(Saved("old"), out, {"source": "big"})
-    with pytest.raises(ValueError, match="earlier model of slim; use --overwrite"):
-        write(Saved("new"), out, {}, overwrite=False)
-    for name in ("notes.txt", "mining.json"):
-        (out / name).write_text("mine")
-    write(Saved("new"), out, {"source": "big"})
-    assert words(out) == {"new"} and (out / "notes.txt").exists() and not (out / "mining.json").exists()
-    (tmp_path / "other").mkdir()
-    (tmp_path / "other" / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="contains notes.txt, which this command did not write"):
-        write(Saved("new"), tmp_path / "other", {})
-
-
 def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., Any]) -> None:
     """transformers gives a checkpoint without one another each time it is loaded."""
     model = make_model()
@@ -84,12 +56,3 @@ def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., 
     with torch.no_grad():
         next(model[0].auto_model.encoder.parameters()).add_(1.0)
     assert model_fingerprint(model) != before
-
-
-def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
-    """Their weights are not to be read: what they compute stands for them."""
-    one, same, other = make_model(), make_model(), make_model(seed=1)
-    for model in (one, same, other):
-        model.backend = "openvino"
-        model.state_dict = dict
-    assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)

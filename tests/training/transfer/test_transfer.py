@@ -1,9 +1,10 @@
-"""Transfer runs on small sets: what is learned, what is saved, and what a stopped run resumes."""
+"""Transfer runs on small sets: rows, what is learned, what is saved, what a stopped run resumes; the F1 of runs."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,25 @@ from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForTokenClassification, Trainer
 
-from st_xling.data.transfer_sets import UPOS, TaggedSentences
+from st_xling.data.transfer_sets import UPOS, Example
 from st_xling.training import TrainingInterrupted
-from st_xling.training.transfer import NO_LABEL, TASKS, Classifier, TransferData, load_transfer_data, transfer
+from st_xling.training.transfer import (
+    NO_LABEL,
+    TASKS,
+    Classifier,
+    examples,
+    load_rows,
+    result_rows,
+    run_f1,
+    transfer,
+)
 from tests.conftest import PAIRS
 from tests.training.children import stop_at
 from tests.training.transfer.sets import write_encoder, write_set
+
+
+def specs(paths: dict[str, Path]) -> list[str]:
+    return [f"{language}={path}" for language, path in paths.items()]
 
 
 @pytest.fixture(scope="module")
@@ -27,65 +41,88 @@ def encoder(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TransferData]:
-    folder, loaded = tmp_path_factory.mktemp("sets"), {}
-    for task in ("xnli", "pawsx", "pos"):
-        specs = [f"{language}={path}" for language, path in write_set(folder / task, task).items()]
-        loaded[task] = load_transfer_data(task, specs[:1], specs, hold_out=0.4)
-    return loaded
+def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    folder = tmp_path_factory.mktemp("sets")
+    return {task: specs(write_set(folder / task, task)) for task in TASKS}
+
+
+def run(task: str, encoder: str, files: list[str], out: Path, **changes: Any) -> dict[str, Any]:
+    resume = changes.pop("resume", False)
+    return transfer(task, encoder, files[:1], files, out, hold_out=0.4, options=options(task, **changes), resume=resume)
 
 
 def options(task: str, **changes: Any) -> Any:
-    small = {"max_steps": 8, "save_steps": 2, "batch_size": 16, "learning_rate": 3e-3}
+    small = {"max_steps": 8, "batch_size": 16, "learning_rate": 3e-3}
     return dataclasses.replace(TASKS[task].options, **{**small, **changes})
 
 
-def test_tags_are_learned_from_english(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
+@pytest.mark.parametrize("task", TASKS)
+def test_the_same_rows_are_held_out_of_every_language(task: str, tmp_path: Path) -> None:
+    """Also where a row is skipped in one of them."""
+    paths = write_set(tmp_path, task)
+    if task == "pawsx":
+        rows = paths["ar"].read_text(encoding="utf-8").splitlines()
+        paths["ar"].write_text("\n".join(["NS\tNS\t0", *rows[1:]]) + "\n", encoding="utf-8")
+    train, test = load_rows(TASKS[task], specs(paths)[:1], specs(paths), 0.3)
+    used = {name: {place for place, row in enumerate(rows) if row} for name, rows in test.items()}
+    assert used["en"] - {0} == used["ar"] - {0} and used["en"] == used["th"]
+    total = len(train["en"])
+    assert {place for place, row in enumerate(train["en"]) if row} == {*range(total)} - used["en"]
+    assert 0.3 * total <= len(used["en"]) < 0.3 * total + 3
+    if task != "pos":  # rows that share a premise stay together
+        premises = [{row.texts[0] for row in examples(part["en"])} for part in (train, test)]
+        assert premises[0].isdisjoint(premises[1])
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "hold_out", "message"),
+    [
+        (["FILE"], ["en=FILE"], None, "--train xx=FILE"),
+        (["en=FILE"], [], None, "--test needs a file"),
+        (["en=FILE"], ["en=FILE"], 1.0, "above 0 and below 1: got 1.0"),
+        (["en=FILE"], ["en=FILE", "th=LONGER"], 0.5, "'th': 77"),
+        (["en=FILE"], ["en=FILE"], 0.999, "none are left of en"),
+    ],
+)
+def test_bad_input(train: list[str], test: list[str], hold_out: float | None, message: str, tmp_path: Path) -> None:
+    files = {"FILE": write_set(tmp_path, "pawsx")["en"], "LONGER": tmp_path / "longer.tsv"}
+    files["LONGER"].write_text(files["FILE"].read_text(encoding="utf-8") + "a\tb\t1\n", encoding="utf-8")
+    for name, path in files.items():
+        train, test = ([spec.replace(name, str(path)) for spec in side] for side in (train, test))
+    with pytest.raises(ValueError, match=message):
+        load_rows(TASKS["pawsx"], train, test, hold_out)
+
+
+def test_tags_are_learned_from_english(encoder: str, sets: dict[str, list[str]], tmp_path: Path) -> None:
     out = tmp_path / "run"
-    report = transfer(encoder, sets["pos"], out, options=options("pos", max_steps=40), command="st-xling transfer …")
+    report = run("pos", encoder, sets["pos"], out, max_steps=40)
     # Three tags, one for each place in the sentence: English is learned wholly, others at least by position.
-    assert report.languages["en"]["accuracy"] > 0.95 and report.languages["en"]["f1"] > 0.95
-    words = 3 * len(sets["pos"].test["en"])
-    assert {code: found["labels"] for code, found in report.languages.items()} == dict.fromkeys(
-        ("en", "ar", "th"), words
-    )
-    lines = (out / "predictions" / "th.tsv").read_text(encoding="utf-8").split("\n")
-    right = [gold == guess for _, gold, guess in (line.split("\t") for line in lines if line)]
-    assert sum(right) / len(right) == pytest.approx(report.languages["th"]["accuracy"])
+    assert report["languages"]["en"]["accuracy"] > 0.95 and report["languages"]["en"]["f1"] > 0.95
+    assert [*report["languages"]] == ["en", "ar", "th"]
+    assert all(own["labels"] == 3 * own["rows"] and own["in_training"] == 0 for own in report["languages"].values())
     saved = json.loads((out / "results.json").read_text(encoding="utf-8"))
-    assert saved == {"transfer": json.loads(json.dumps(report.as_dict()))}
+    assert saved == {"transfer": report}
     model = AutoModelForTokenClassification.from_pretrained(str(out))  # a stock model
     assert model.config.id2label[model.config.label2id["VERB"]] == "VERB"
     assert not list(out.rglob("*.tmp"))
 
 
-def test_table_average_and_signature(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
-    report = transfer(encoder, sets["xnli"], tmp_path / "run", options=options("xnli", max_steps=2))
-    head, row = report.table().splitlines()
-    assert head.split() == ["XNLI", "en", "ar", "th", "avg", "zero-shot"]
-    values = [metrics["accuracy"] for metrics in report.languages.values()]
+def test_rows_averages_and_signature(encoder: str, sets: dict[str, list[str]], tmp_path: Path) -> None:
+    report = run("xnli", encoder, sets["xnli"], tmp_path / "run", max_steps=2)
+    values = [metrics["accuracy"] for metrics in report["languages"].values()]
+    [column], rows = result_rows(report)
+    assert column.name == "accuracy" and [row.label for row in rows[:3]] == ["en", "ar", "th"]
     means = [sum(values) / 3, sum(values[1:]) / 2]
-    assert row.split() == ["accuracy", *(f"{100 * value:.1f}" for value in values + means)]
+    assert [row.values for row in rows] == [[pytest.approx(value)] for value in values + means]
     for part in ("transfer|task:xnli|train:en@", "|steps:2|batch:16|lr:0.003/linear|max_length:", "|hold_out:0.4/0|"):
-        assert part in report.signature
+        assert part in report["signature"]
     model = CrossEncoder(str(tmp_path / "run"), device="cpu")  # a stock model, whose outputs have names
     assert model.num_labels == 3 and model[0].auto_model.config.id2label[0] == "entailment"
-    pairs: Any = sets["xnli"].test["ar"]
-    logits = model.predict(list(zip(pairs.first, pairs.second)), activation_fn=torch.nn.Identity())
+    pairs = examples(load_rows(TASKS["xnli"], sets["xnli"][:1], sets["xnli"], 0.4)[1]["ar"])
+    logits = model.predict([tuple(row.texts) for row in pairs], activation_fn=torch.nn.Identity())
     labels = [TASKS["xnli"].labels[number] for number in logits.argmax(axis=1)]
-    right = sum(a == b for a, b in zip(labels, pairs.labels)) / len(labels)
-    assert right == pytest.approx(report.languages["ar"]["accuracy"])
-
-
-def test_the_encoder_is_the_start(encoder: str) -> None:
-    start = SentenceTransformer(encoder, device="cpu")[0].auto_model.state_dict()
-    for words in (False, True):
-        inner = Classifier.build(encoder, "01", words=words).model.base_model.state_dict()
-        common = [name for name in start if name in inner]
-        assert len(common) > 10 and all(torch.equal(start[name], inner[name]) for name in common)
-    built = [Classifier.build(encoder, "AB", words=True, seed=seed) for seed in (1, 1, 2)]
-    heads = [classifier.model.classifier.weight for classifier in built]
-    assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
+    right = sum([label] == row.labels for label, row in zip(labels, pairs)) / len(labels)
+    assert right == pytest.approx(report["languages"]["ar"]["accuracy"])
 
 
 SENTENCES = [
@@ -98,9 +135,9 @@ SENTENCES = [
 
 
 def test_the_first_sub_word_has_the_tag_and_no_word_is_lost(encoder: str) -> None:
-    classifier = Classifier.build(encoder, UPOS, words=True, max_length=9)
+    classifier = Classifier.build(encoder, TASKS["pos"], max_length=9)
     tags = [[UPOS[(number + word) % 17] for word in range(len(words))] for number, words in enumerate(SENTENCES)]
-    rows = classifier.encode(TaggedSentences(SENTENCES, tags), UPOS, "xx")
+    rows = classifier.encode(list(map(Example, SENTENCES, tags)), TASKS["pos"], "xx")
     tokenizer = classifier.tokenizer
     assert len(rows) > len(SENTENCES) and max(map(len, rows["input_ids"])) <= 9
     pieces = [zip(row["input_ids"], row["labels"]) for row in rows]
@@ -111,43 +148,50 @@ def test_the_first_sub_word_has_the_tag_and_no_word_is_lost(encoder: str) -> Non
 
 
 def test_stopped_in_training_and_resumed(
-    encoder: str, sets: dict[str, TransferData], monkeypatch: Any, tmp_path: Path
+    encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
 ) -> None:
     """From the checkpoint before the last, which is incomplete; its seconds count."""
     task, whole, torn = "pos", tmp_path / "whole", tmp_path / "torn"
-    expected = transfer(encoder, sets[task], whole, options=options(task))
+    expected = run(task, encoder, sets[task], whole)
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted) as stop:
         stop_at(patch, Trainer, 6)
-        transfer(encoder, sets[task], torn, options=options(task))
-    assert stop.value.checkpoint == torn / "training" / "checkpoint-4" and not (torn / "model.safetensors").exists()
-    (torn / "training" / "checkpoint-4" / "done.json").unlink()
-    (torn / "training" / "checkpoint-2" / "done.json").write_text(json.dumps({"seconds": 1000}))
-    report = transfer(encoder, sets[task], torn, options=options(task), resume=True)
-    assert report.languages == expected.languages and report.signature == expected.signature
-    assert report.training["steps"] == 8 and 1000 < report.training["seconds"] < 1100
+        run(task, encoder, sets[task], torn)
+    last = stop.value.checkpoint
+    assert last is not None and last.parent == torn / "training" and not (torn / "model.safetensors").exists()
+    (last / "done.json").unlink()
+    before = torn / "training" / f"checkpoint-{int(last.name.rpartition('-')[2]) - 1}"
+    (before / "done.json").write_text(json.dumps({"seconds": 1000}))
+    report = run(task, encoder, sets[task], torn, resume=True)
+    assert report["languages"] == expected["languages"] and report["signature"] == expected["signature"]
+    assert report["training"]["steps"] == 8 and 1000 < report["training"]["seconds"] < 1100
     left, right = (load_file(out / "model.safetensors") for out in (torn, whole))
     torch.testing.assert_close(left, right, rtol=0, atol=0)
-    again = transfer(encoder, sets[task], torn, options=options(task), resume=True)  # nothing is left to train
-    assert again.languages == report.languages and again.training["steps"] == 8
-
-
-def test_the_rate_rises_to_its_peak(encoder: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
-    """Half of 8 steps: 0, 1/4, 2/4, 3/4 of the peak, where it stays."""
-    chosen = options("pawsx", save_steps=1, learning_rate=1e-3, warmup=0.5)
-    report = transfer(encoder, sets["pawsx"], tmp_path, options=chosen)
-    log = (tmp_path / "training" / "log.jsonl").read_text(encoding="utf-8")
-    rates = [entry["learning_rate"] for entry in map(json.loads, log.splitlines()) if "loss" in entry]
-    assert rates == pytest.approx([0.0, 2.5e-4, 5e-4, 7.5e-4, *[1e-3] * 4])
-    assert "|lr:0.001/constant|warmup:0.5|" in report.signature
+    again = run(task, encoder, sets[task], torn, resume=True)  # nothing is left to train
+    assert again["languages"] == report["languages"] and again["training"]["steps"] == 8
 
 
 @pytest.mark.parametrize("task", ["pawsx", "pos"])
-def test_a_bare_xlm_roberta(task: str, sets: dict[str, TransferData], tmp_path: Path) -> None:
+def test_a_bare_xlm_roberta(task: str, sets: dict[str, list[str]], tmp_path: Path) -> None:
     """A transformer without modules of sentence-transformers, whose position ids begin after the padding's."""
     model = SentenceTransformer(write_encoder(tmp_path / "st", architecture="xlm-roberta"), device="cpu")
     model[0].auto_model.save_pretrained(str(tmp_path / "bare"))
     model.tokenizer.save_pretrained(str(tmp_path / "bare"))
-    report = transfer(str(tmp_path / "bare"), sets[task], tmp_path / "run", options=options(task, max_steps=2))
+    files, small = sets[task], options(task, max_steps=2)
+    report = transfer(task, str(tmp_path / "bare"), files[:1], files, tmp_path / "run", options=small)
     reach = model[0].auto_model.config.max_position_embeddings - model.tokenizer.pad_token_id - 1
-    assert f"|max_length:{reach}|" in report.signature
-    assert all(0 < metrics["accuracy"] <= 1 for metrics in report.languages.values())
+    assert f"|max_length:{reach}|" in report["signature"]
+    assert all(0 < metrics["accuracy"] <= 1 for metrics in report["languages"].values())
+    assert [own["in_training"] == own["rows"] for own in report["languages"].values()] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("seed", "expected"), [(0, 0.6686656671664168), (1, 0.5856164383561643), (2, 0.5763293310463122)]
+)
+def test_f1_is_seqevals(seed: int, expected: float) -> None:
+    """seqeval 0.0.12 (XTREME's), ``f1_score(gold, guess)`` of ``seqeval/metrics/sequence_labeling.py``."""
+    draw = random.Random(seed)
+    short = [draw.choices(UPOS, k=draw.randint(1, 12)) for _ in range(40)]
+    gold = [[tag for tag in row for _ in range(draw.randint(1, 3))] for row in short]
+    guess = [[tag if draw.random() < 0.8 else draw.choice(UPOS) for tag in row] for row in gold]
+    assert run_f1(gold, guess) == pytest.approx(expected, rel=1e-9)
+    assert run_f1(gold, gold) == 1.0 and run_f1([["DET"]], [["X"]]) == 0.0
