@@ -430,7 +430,8 @@ def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -
 
 
 def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Context) -> Any:
-    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs, load_xpi_specs
+    from st_xling.data import load_evaluation_specs
+    from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
@@ -458,7 +459,7 @@ def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Contex
         stages = STRATEGIES[recipe.strategy](data.train, seed=recipe.training.seed)
         rows, pools = len(data.train), data.dev
     print(f"{recipe.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    evaluation = load_judging_texts(options.check_leak, skip_bad_lines=options.skip_bad_lines)
+    evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
     arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": evaluation})
     evaluator = RerankingEvaluator(pools, name="dev") if pools else None
     return train_cross_encoder(recipe, stages, evaluator=evaluator, evaluation=evaluation, **arguments)
