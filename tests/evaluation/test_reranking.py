@@ -23,7 +23,6 @@ def pool(row: int, *, language: str = "xx", relevant: bool = True) -> CandidateP
         passages=[*ENGLISH, *OTHERS[:3]],
         passage_languages=["en"] * 8 + ["de", "fr", "ar"],
         labels=[int(relevant and place == row) for place in range(8)] + [0] * 3,
-        query_id=f"q{row}",
     )
 
 
@@ -83,11 +82,11 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
 
 def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
     none = pool(0, relevant=False)
-    report = RerankingEvaluator([*pools, none], examples=9, no_relevant="zero").report(model)
+    report = RerankingEvaluator([*pools, none], examples=9).report(model)
     shown = {(each["query"], each["language"]): each for each in report.as_dict()["examples"].values()}
     assert len(shown) == 9 and shown[none.query, "xx"]["rank"] is None
     ranks = [each["rank"] for each in shown.values() if each["rank"]]
-    assert report.overall["mrr"]["mean"] == pytest.approx(sum(1 / rank for rank in ranks) / 9)
+    assert report.overall["mrr"]["mean"] == pytest.approx(sum(1 / rank for rank in ranks) / 8)
     for each in pools:
         scores = model.predict([(each.query, passage) for passage in each.passages])
         best = sorted(range(len(scores)), key=lambda place: -scores[place])[:3]
@@ -108,15 +107,12 @@ def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> 
     long = CandidatePool(" ".join(OTHERS * 3), "de", ENGLISH[:2], ["en", "en"], [1, 0])
     cut = CandidatePool("Wer?", "de", [" ".join(ENGLISH * 3), ENGLISH[0]], ["en", "en"], [1, 0])
     metrics = RerankingEvaluator([*pools, pool(0, relevant=False), empty, long, cut])(model)
-    names = ("queries", "without_relevant", "without_candidates", "cut_passages", "long_queries")
-    assert [metrics[f"n_{name}"] for name in names] == [12, 2, 1, 1, 1]
+    names = ("queries", "without_relevant", "cut_passages", "long_queries")
+    assert [metrics[f"n_{name}"] for name in names] == [12, 2, 1, 1]
     alone = RerankingEvaluator([long])(model)
     assert alone["acc@1"] == 0 and alone["mrr"] == 0.5, "a query that cannot be read is not found first"
-    kept = RerankingEvaluator([pool(0), empty], no_relevant="zero")(model)
-    assert kept["mrr"] == pytest.approx(RerankingEvaluator([pool(0)])(model)["mrr"] / 2)
-    told = CandidatePools(tuple(pools), without_candidates=3, without_relevant=5, signature="queries:de,vi-sampled")
-    metrics = RerankingEvaluator(told)(model)
-    assert metrics["n_without_candidates"] == 3 and metrics["n_without_relevant"] == 5
+    told = CandidatePools(tuple(pools), without_relevant=5, signature="queries:de,vi-sampled")
+    assert RerankingEvaluator(told)(model)["n_without_relevant"] == 5
 
 
 def test_the_signature(pools: list[CandidatePool]) -> None:

@@ -22,7 +22,6 @@ from st_xling.evaluation.retrieval_search import (
     words,
 )
 from st_xling.models.normalization import Centering, apply_centering
-from st_xling.reranking.rerank_files import FirstStage, TextRecords
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, translated
 
 
@@ -192,17 +191,10 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
 
 
-def test_runs_are_read_again(model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
-    report = RetrievalEvaluator(sets[:1]).report(model)
-    names = {f"en:q{row}": f"q{row}" for row in range(8)}
-    found = {query: report.rankings["xx"][query] for query in names}
-    write_run(tmp_path / "runs" / "en.trec", found, tag="ours", names=names)
-    queries = TextRecords(
-        json_lines(tmp_path / "q.jsonl", [{"id": f"q{row}", "text": "x"} for row in range(8)]), "queries"
-    )
-    passages = TextRecords(json_lines(tmp_path / "p.jsonl", [{"id": f"p{row}", "text": "x"} for row in range(8)]), "p")
-    first = FirstStage(tmp_path / "runs" / "en.trec", queries, passages)
-    assert [f"p{place}" for place in first.of(3)] == [name for name, _ in found["en:q3"]]
+def test_runs(tmp_path: Path) -> None:
+    write_run(tmp_path / "runs" / "en.trec", {"en:q": [("p2", 0.5), ("p1", 0.25)]}, tag="ours", names={"en:q": "q"})
+    lines = (tmp_path / "runs" / "en.trec").read_text(encoding="utf-8").splitlines()
+    assert lines == ["q Q0 p2 1 0.5 ours", "q Q0 p1 2 0.25 ours"]
 
 
 def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -104,7 +104,8 @@ def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
 Qrels = dict[str, dict[str, int]]
 """Query id → passage id → grade above 0."""
 
-#: What is looked for, first come first served; ``{split}`` and ``{language}`` are filled in. Each may be packed.
+#: Patterns of files, of which the first that has any is read; ``{split}`` and ``{language}`` are filled in. Each may be
+#: packed.
 CORPORA = (
     "corpus.jsonl",
     "collection/docs*.jsonl",
@@ -126,7 +127,6 @@ QRELS = (
     "qrels/qrels.*-{language}-{split}.tsv",
     "miracl-v*-{language}/qrels/qrels.*-{language}-{split}.tsv",
 )
-WITH_PASSAGES = ("{split}.jsonl",)
 
 _BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl")
 _NUMBERS = re.compile(r"(\d+)")
@@ -141,19 +141,15 @@ class RetrievalFiles(NamedTuple):
     Attributes:
         corpus: Passages, in one file or several.
         queries: Language → queries.
-        qrels: Judgments; ``None`` where ``with_passages`` has them.
-        with_passages: Queries with their passages, in Mr.TyDi's form.
+        qrels: Judgments; ``None`` where the queries have their passages with them, in Mr.TyDi's form.
     """
 
     corpus: list[Path]
     queries: dict[str, Path]
     qrels: Path | None
-    with_passages: Path | None = None
 
 
-def find_retrieval_files(
-    folder: str | Path, *, language: str, split: str = "test", corpus: str | Path | None = None
-) -> RetrievalFiles:
+def find_retrieval_files(folder: str | Path, *, language: str, split: str = "test") -> RetrievalFiles:
     """Find the files of a folder.
 
     Args:
@@ -163,7 +159,6 @@ def find_retrieval_files(
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Language of the passages, and of queries whose file names none.
         split: Split of queries and qrels.
-        corpus: Another folder, or the file itself, that holds the passages.
     Raises:
         FileNotFoundError: If the folder, or one of the three, is missing.
     """
@@ -172,32 +167,31 @@ def find_retrieval_files(
         raise FileNotFoundError(
             f"expected a folder with passages, queries and qrels: {folder} is none.{where_to_get(folder.name)}"
         )
-    place = folder if corpus is None else Path(corpus)
 
-    def find(what: str, place: Path, *patterns: str, needed: bool = True) -> list[Path]:
+    def find(*patterns: str, what: str | None = None) -> list[Path]:
         """Return the files of the first pattern that has any, in the order of the numbers in their names."""
         names = [pattern.format(split=split, language=language) for pattern in patterns]
         for name in names:
             for packing in ("", *PACKED):
-                if paths := sorted(place.glob(name + packing), key=_in_order):
+                if paths := sorted(folder.glob(name + packing), key=_in_order):
                     return paths
-        if needed:
-            raise FileNotFoundError(
-                f"expected {what} in {place}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) "
-                "and found none."
-            )
-        return []
+        if what is None:
+            return []
+        raise FileNotFoundError(
+            f"expected {what} in {folder}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) and "
+            "found none."
+        )
 
-    passages = [place] if place.is_file() else find("passages", place, *CORPORA)
+    corpus = find(*CORPORA, what="passages")
     # Files of one language each come before a file whose language is that of the passages.
-    queries = {
-        match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(unpacked_name(path)))
-    }
-    if queries or find("queries", folder, *QUERIES, needed=False):
-        queries = queries or {language: find("queries", folder, *QUERIES)[0]}
-        return RetrievalFiles(passages, queries, find(f"qrels of split {split!r}", folder, *QRELS)[0])
-    (with_passages, *_) = find(f"queries of split {split!r}", folder, *WITH_PASSAGES, "queries.xx.jsonl", *QUERIES)
-    return RetrievalFiles(passages, {language: with_passages}, None, with_passages)
+    names = {path: _BY_LANGUAGE.fullmatch(unpacked_name(path)) for path in sorted(folder.iterdir())}
+    queries = {match[1]: path for path, match in names.items() if match}
+    if not queries and (files := find(*QUERIES)):
+        queries = {language: files[0]}
+    if queries:
+        return RetrievalFiles(corpus, queries, find(*QRELS, what=f"qrels of split {split!r}")[0])
+    with_passages = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
+    return RetrievalFiles(corpus, {language: with_passages[0]}, None)
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -290,21 +284,18 @@ def _fault_of_query(identity: str, text: str, queries: Mapping[str, str]) -> tup
     return None
 
 
-def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip_bad_lines: bool = False) -> Qrels:
+def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
     """Read the relevant passages of each query.
 
     Args:
         path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
             (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps packed.
-        passages: Ids of the corpus, which the file may name; ``None``: any.
-        skip_bad_lines: Leave faulty lines out, with a warning that counts them, instead of raising.
+        skip_bad_lines: Skip faulty lines, with a warning that counts them, instead of raising.
     Returns:
-        Query id → passage id → grade, of the grades above 0 alone; a query that has grades and no relevant passage
-        is there with none.
+        Query id → passage id → grade, of the grades above 0 alone.
     Raises:
         FileNotFoundError: If there is no such file.
-        ParallelTextError: For all faulty lines together: wrong columns, two grades of one pair, and relevant passages
-            that are not in the corpus, which are counted and listed.
+        ParallelTextError: For all faulty lines together: wrong columns, and two grades of one pair.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
     relevant: Qrels = {}
@@ -316,13 +307,11 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
             faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
             continue
         query, name, grade = judgment
-        grades = relevant.setdefault(query, {})
-        if grade > 0 and passages is not None and name not in passages:
-            faults.add(path, number, "unknown passage", f"{name} is not in the corpus")
-        elif grades.get(name, grade) != grade:
-            faults.add(path, number, "two grades", f"query {query}, passage {name}: {grades[name]} and {grade}")
-        elif grade > 0:
-            grades[name] = grade
+        if grade <= 0:
+            continue
+        known = relevant.setdefault(query, {}).setdefault(name, grade)
+        if known != grade:
+            faults.add(path, number, "two grades", f"query {query}, passage {name}: {known} and {grade}")
     faults.finalize()
     return relevant
 
@@ -364,7 +353,7 @@ def load_hub_retrieval_set(
         Passages; query id → text; query id → passage id → grade above 0.
     Raises:
         ValueError: If the data set cannot be loaded, or has no such configuration or split.
-        ParallelTextError: For rows without id or text, and for judgments of unknown passages.
+        ParallelTextError: For rows without id or text.
     """
     import datasets
 
@@ -397,13 +386,11 @@ def load_hub_retrieval_set(
                 faults.add(f"{location}/{part}", number, "no id or text", "expected _id and text")
 
     passages, queries = Passages(records("corpus")), dict(records("queries"))
-    relevant: Qrels = {}
-    for number, row in enumerate(tables["qrels"], 1):
-        if (passage := str(row["corpus-id"])) not in passages.ids:
-            faults.add(f"{location}/qrels", number, "unknown passage", passage)
-        elif row["score"] > 0:
-            relevant.setdefault(str(row["query-id"]), {})[passage] = int(row["score"])
     faults.finalize()
+    relevant: Qrels = {}
+    for row in tables["qrels"]:
+        if row["score"] > 0:
+            relevant.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
     return passages, queries, relevant
 
 

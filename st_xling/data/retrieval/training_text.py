@@ -17,6 +17,7 @@ from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
     folder_options,
+    is_squad,
     parse_retrieval_spec,
     phrase_set,
     read_retrieval_set,
@@ -45,8 +46,8 @@ def load_query_passage_specs(
     Args:
         specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
             it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
-            :func:`read_retrieval_set` has it, with ``?split=…&corpus=…&queries=…``, and ``negatives=N`` for the first N
-            of Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
+            :func:`read_retrieval_set` has it, with ``?split=…&queries=…``, and ``negatives=N`` for the first N of
+            Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
             ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
@@ -63,7 +64,7 @@ def load_query_passage_specs(
             found = query_passages(phrase_set(parsed, language, split=split))
         else:
             is_folder = Path(place).is_dir()
-            known = _OF_FOLDERS if is_folder else () if _is_squad(place) else _OF_TABLES
+            known = _OF_FOLDERS if is_folder else () if is_squad(place) else _OF_TABLES
             if other := [name for name in options if name not in known]:
                 raise ValueError(f"{place} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
             if is_folder:
@@ -78,10 +79,6 @@ def load_query_passage_specs(
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs
-
-
-def _is_squad(place: str) -> bool:
-    return file_ending(unpacked_name(place)) == ".json"
 
 
 def query_passages(data: RetrievalSet) -> Dataset:
@@ -100,11 +97,11 @@ def _of_folder(
     folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: int = 0, **options: Any
 ) -> Dataset:
     file = plain_or_packed(Path(folder) / f"{split}.jsonl")
-    if not file.is_file() or options.get("corpus") is not None:
+    if not file.is_file():
         if negatives:
             raise ValueError(
                 f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
-                "next to the queries, or a corpus was named; omit it."
+                "next to the queries; omit it."
             )
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
@@ -147,7 +144,7 @@ def read_question_table(
         ValueError: A file of another kind, options that it does not take, faults.
     """
     path = home_path(place)
-    if _is_squad(place):
+    if is_squad(place):
         layout = Layout((0, 1), (language, language), width=2)
         part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
         return Source((part,), str(path), (path,)).read(skip_bad_lines)

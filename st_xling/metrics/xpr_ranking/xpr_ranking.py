@@ -30,13 +30,11 @@ class XprRanking(evaluate.Metric):
         predictions: For each query, a list of its candidates' scores; higher is better.
         references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
         ks: The k of acc@k.
-        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
         query_languages: One for each query; with passage_languages adds the matrix.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
     Returns:
         acc@1, acc@10 (as in ks), mrr, map, ndcg@10: fractions in [0, 1].
-        n_queries, n_without_relevant: counts.
+        n_queries, n_without_relevant: counts; queries without a relevant candidate are skipped in the means.
         matrix: query language -> passage language -> the same measures, with only that language's candidates ranked.
         signature: what the results depend on.
     Examples:
@@ -57,28 +55,14 @@ class XprRanking(evaluate.Metric):
             ),
         )
 
-    def _compute(
-        self,
-        predictions,
-        references,
-        *,
-        ks=(1, 10),
-        cutoff=None,
-        no_relevant="skip",
-        query_languages=None,
-        passage_languages=None,
-    ):
-        options = {"ks": ks, "cutoff": cutoff, "no_relevant": no_relevant}
-        results = ranking_scores(predictions, references, **options).as_dict()
+    def _compute(self, predictions, references, *, ks=(1, 10), query_languages=None, passage_languages=None):
+        results = ranking_scores(predictions, references, ks=ks).as_dict()
         if (query_languages is None) != (passage_languages is None):
             raise ValueError("query_languages and passage_languages go together: got one of them; pass both.")
         if query_languages is not None:
-            matrix = ranking_matrix(predictions, references, query_languages, passage_languages, **options)
+            matrix = ranking_matrix(predictions, references, query_languages, passage_languages, ks=ks)
             results["matrix"] = {
                 language: {other: cell.as_dict() for other, cell in row.items()} for language, row in matrix.items()
             }
-        cut = "none" if cutoff is None else cutoff
-        signature = sign(
-            "xpr_ranking", queries=len(predictions), cutoff=cut, ties="pessimistic", no_relevant=no_relevant
-        )
+        signature = sign("xpr_ranking", queries=len(predictions), cutoff="none", ties="pessimistic", no_relevant="skip")
         return {**results, "signature": signature}

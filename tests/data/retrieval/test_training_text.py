@@ -105,7 +105,6 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
     ("spec", "message"),
     [
         ("en={squad}?split=train", "takes no split"),
-        ("en={jsonl}?corpus=x", "takes no corpus"),
         ("en={folder}?columns=a,b", "takes no columns"),
         ("en={jsonl}?columns=query", "expected columns=0,2 or de,en, got 'columns=query'"),
         (
