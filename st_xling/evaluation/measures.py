@@ -365,12 +365,10 @@ def row_thresholds(
         return [pairs.best().threshold for pairs in train], "train"
     if threshold is None:
         return [float("-inf")] * len(evaluated), "none"
-    if isinstance(threshold, str):
-        if threshold != "tune":
-            raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
+    if isinstance(threshold, str) and threshold == "tune":
         return [pairs.best().threshold for pairs in evaluated], "tuned on this gold"
-    numbers = np.asarray(threshold, dtype=np.float64)
-    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(evaluated)
-    if len(each) != len(evaluated):
-        raise ValueError(f"expected one threshold, or one for each of {len(evaluated)} corpora: got {len(each)}.")
-    return each, "given"
+    try:
+        return np.broadcast_to(np.asarray(threshold, np.float64), len(evaluated)).tolist(), "given"
+    except ValueError as error:
+        expected = f"expected 'tune', one threshold, or one for each of {len(evaluated)} corpora"
+        raise ValueError(f"{expected}: got {threshold!r}.") from error

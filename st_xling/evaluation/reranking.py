@@ -59,26 +59,21 @@ class RerankingReport:
 
     def rows(self) -> tuple[list[Column], list[Row]]:
         """Return a column for each measure, and rows: all queries with intervals, then each pair of languages."""
-        names = self.names
-        columns = [
-            Column(
-                name if name.startswith("acc") else name.upper(),
-                name.replace("acc@", "accuracy_at_"),
-                picture=name == names[0],
-            )
-            for name in names
-        ]
-        own = [self.overall[name] for name in names]
+        columns = []
+        for name in self.names:
+            title = name if name.startswith("acc") else name.upper()
+            columns.append(Column(title, name.replace("acc@", "accuracy_at_"), picture=name == "acc@1"))
+        own = [self.overall[name] for name in self.names]
         ends = [[each["low"], each["high"]] for each in own]
         rows = [Row("all", [each["mean"] for each in own], average=True, intervals=ends)]
         for query, cells in self.matrix.items():
-            rows += [Row(f"{query} → {other}", [cell[name]["mean"] for name in names]) for other, cell in cells.items()]
+            for other, cell in cells.items():
+                rows.append(Row(f"{query} → {other}", [cell[name]["mean"] for name in self.names]))
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Return ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any, for JSON."""
-        examples = {"examples": self.examples} if self.examples else {}
-        return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
+        return {name: value for name, value in vars(self).items() if value or name != "examples"}
 
     def table(self) -> str:
         """Format the measures in percent with their intervals, then by pair of languages; examples."""
@@ -89,8 +84,7 @@ class RerankingReport:
             lines.append(f"{name:<{width}}  {mean:5.1f}  ({low:.1f} to {high:.1f})")
         lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
         columns, rows = self.rows()
-        if len(rows) > 1:
-            lines += ["", format_rows("query → passages", columns, rows[1:])]
+        lines += ["", format_rows("query → passages", columns, rows[1:])]
         return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
 
 

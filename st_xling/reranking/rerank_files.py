@@ -9,7 +9,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,12 +151,12 @@ class RerankReport:
     cut_passages: int
     signature: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The counts, without the signature."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts."""
+        return {name: getattr(self, name) for name in _COUNTS}
 
     def lines(self) -> list[str]:
-        """Lines for people: what was skipped and cut, if any."""
+        """Return lines for people: what was skipped and cut, if any."""
         counts = {
             "queries without candidates, skipped": self.without_candidates,
             "queries too long for the model, skipped": self.long_queries,
@@ -262,24 +262,20 @@ class TextRecords(IndexedLines[TextRecord]):
         if line is None:
             raise ValueError(f"expected UTF-8, got {fault}")
         if self.format == "jsonl":
-            record = _json_record(line)
+            value = json_object(line)
+            name, text = value.get("id", value.get("_id")), value.get("text")
+            title, language = str(value.get("title") or "").strip(), value.get("language")
+            if not is_id(name) or not isinstance(text, str):
+                raise ValueError('expected a string or whole number "id" and a string "text"')
+            text = f"{title} {text}" if title else text
         else:
             cells = line.split("\t")
             if not 2 <= len(cells) <= 3:
                 raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
-            record = TextRecord(cells[0], cells[1], (cells[2].strip() or None) if len(cells) == 3 else None)
-        if not record.id.strip() or not record.text.strip():
+            name, text, language = cells if len(cells) == 3 else (*cells, None)
+        if not str(name).strip() or not text.strip():
             raise ValueError("expected an id and a text that are not blank")
-        return record
-
-
-def _json_record(line: str) -> TextRecord:
-    value = json_object(line)
-    name, text = value.get("id", value.get("_id")), value.get("text")
-    title, language = value.get("title") or "", value.get("language")
-    if not is_id(name) or not isinstance(text, str):
-        raise ValueError('expected a string or whole number "id" and a string "text"')
-    return TextRecord(str(name), f"{title.strip()} {text}" if str(title).strip() else text, language or None)
+        return TextRecord(str(name), text, str(language or "").strip() or None)
 
 
 def read_candidates(

@@ -18,6 +18,7 @@ A run of one stage keeps its checkpoints in ``training/``, as an encoder's does.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -43,12 +44,12 @@ from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.recipe_files import check_keys, option_types, read_value
+from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
-from st_xling.utils.options import check_choice, is_checked, nearest_name
+from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -80,7 +81,7 @@ class RankingLoss:
 
     Attributes:
         name: One of :data:`LOSSES`.
-        options: Numbers, words and truth values that ST's class takes, and ``pos_weight`` as a number.
+        options: Options of ST's class, ``pos_weight`` as a number.
     """
 
     name: str = "binary_cross_entropy"
@@ -98,7 +99,7 @@ def read_ranking_loss(section: Any) -> RankingLoss:
     """Read a recipe's key ``loss``: a name, or a mapping of one name to its options.
 
     Raises:
-        ValueError: A loss or option that is not known (the nearest is named), or a value of another type.
+        ValueError: A loss or option that is not known; the nearest is named.
     """
     if section is None:
         return RankingLoss()
@@ -109,15 +110,10 @@ def read_ranking_loss(section: Any) -> RankingLoss:
     [(name, options)] = section.items()
     if name not in LOSSES:
         raise ValueError(f"loss {name!r} is not known{nearest_name(str(name), LOSSES)}")
-    known = option_types(getattr(st_losses, LOSSES[name]))
-    takes = {key: hint for key, hint in known.items() if is_checked(hint) and key != "show_progress_bar"}
-    if "pos_weight" in known:
-        takes["pos_weight"] = float
     options = options or {}
-    check_keys(options, takes, f"loss.{name}")
-    return RankingLoss(
-        name, {key: read_value(value, takes[key], f"loss.{name}.{key}") for key, value in options.items()}
-    )
+    known = inspect.signature(getattr(st_losses, LOSSES[name])).parameters.keys() - {"model", "show_progress_bar"}
+    check_keys(options, known, f"loss.{name}")
+    return RankingLoss(name, dict(options))
 
 
 @dataclass(frozen=True)

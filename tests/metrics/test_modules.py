@@ -130,7 +130,7 @@ ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]
     "changes, message",
     [
         ({"threshold": "best"}, "best"),
-        ({"threshold": [1.0, 2.0]}, "1 corpora: got 2"),
+        ({"threshold": [1.0, 2.0]}, r"1 corpora: got \[1.0, 2.0\]"),
         ({"language_pairs": ["de-en", "fr-en"]}, "language_pairs"),
         ({"references": [[]]}, "row 0: gold"),
         ({"predictions": [mined(("a", "b", float("nan")))]}, "row 0: .*nan"),

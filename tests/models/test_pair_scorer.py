@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from st_xling.models import pair_scorer
 from st_xling.models.pair_scorer import PairScorer, rerank
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
@@ -34,12 +33,11 @@ def host_scores(model: Any, pairs: list[tuple[str, str]], **options: Any) -> np.
     return np.array([model.predict([pair], processing_kwargs=cut, **options)[0] for pair in pairs])
 
 
-def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_scorer, "CHUNK_PAIRS", 10)
+def test_the_same_scores_as_predict(model: Any, pairs: list[tuple[str, str]]) -> None:
     expected = host_scores(model, pairs)
     assert np.ptp(expected) > 0.1, "scores that differ, or the test says nothing"
     for options in ({}, {"token_budget": 1}, {"token_budget": 100}):
-        found = PairScorer(model, **options).score(iter(pairs))
+        found = PairScorer(model, **options).score(pairs)
         assert found.dtype == np.float32 and found.shape == (len(pairs),)
         np.testing.assert_allclose(found, expected, atol=1e-5)
     short = [pair for pair in pairs if len(" ".join(pair)) < 60]

@@ -54,7 +54,6 @@ def test_the_paper_s_recipes() -> None:
         ({"training.batches": "one_pair"}, "training has no key 'batches'"),
         ({"loss": "lamda"}, "loss 'lamda' .*'lambda'"),
         ({"loss": {"list_net": {"mini_batch": 3}}}, "'mini_batch'.*'mini_batch_size'"),
-        ({"loss": {"lambda": {"sigma": "big"}}}, r"loss\.lambda\.sigma .*'big'"),
     ],
 )
 def test_options_that_cannot_be(overrides: dict[str, Any], message: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from st_xling.data.check import FaultLog
@@ -44,7 +44,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> A
         split: ``train``, ``dev`` or ``test``.
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: For faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
+        ValueError: For faulty lines or objects, labels that are not listed, a language that the folder lacks,
             and folders that differ in their questions' ground truths.
     Source:
         Feng et al. 2015 (InsuranceQA); Chen et al. 2020 (XPR), section V-A-2.
@@ -82,23 +82,19 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> A
 def _read_encoded(folder: Path, part: str) -> _Release:
     """Read v2, whose texts are indices of words."""
     faults = FaultLog(can_skip=False, what="InsuranceQA")
-
-    def rows(name: str, width: int, text_column: int) -> Iterator[list[str]]:
-        path = _required(folder, name)
-        for number, cells in fixed_columns(path, width, faults):
-            indices = cells[text_column].split()
-            if unknown := [index for index in indices if index not in vocabulary]:
-                faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary")
-            cells[text_column] = " ".join(vocabulary.get(index, "") for index in indices)
-            yield cells
-
-    vocabulary = dict(cells for _, cells in fixed_columns(_required(folder, "vocabulary"), 2, faults))
-    answers = dict(rows(_ANSWERS, 2, 1))
-    questions = [
-        (question, truths.split(), pool.split()) for _, question, truths, pool in rows(_POOLS.format(part=part), 4, 1)
-    ]
+    tables = (("vocabulary", 2), (_ANSWERS, 2), (_POOLS.format(part=part), 4))
+    words, answers, questions = (
+        [cells for _, cells in fixed_columns(_required(folder, name), width, faults)] for name, width in tables
+    )
     faults.finalize()
-    return answers, questions
+    vocabulary = dict(words)
+
+    def decoded(text: str) -> str:
+        return " ".join(vocabulary.get(index, index) for index in text.split())
+
+    return {label: decoded(text) for label, text in answers}, [
+        (decoded(question), truths.split(), pool.split()) for _, question, truths, pool in questions
+    ]
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Release:

@@ -317,17 +317,14 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     if len(lengths) > 1 or 0 in lengths:
         got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in read.items())
         raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
-    columns = {language: list(zip(*rows)) for language, rows in read.items()}
-    first, *others = columns
-    for language in others:
-        apart = np.flatnonzero(np.array(columns[first][2]) != np.array(columns[language][2])).tolist()
-        if apart:
+    for row, labels in enumerate(zip(*([label for _, _, label in rows] for rows in read.values()))):
+        if len(set(labels)) > 1:
             raise ValueError(
-                f"{paths[first]} and {paths[language]} differ in the labels of {len(apart)} rows, the first of them "
-                f"{apart[0]}, counted from 0: a pair and its translation have one label; are the rows aligned?"
+                f"{', '.join(map(str, paths.values()))} differ in the label of row {row}, counted from 0: a pair and "
+                "its translation have one label; are the rows aligned?"
             )
-    queries, passages = ({language: column[place] for language, column in columns.items()} for place in (0, 1))
-    return AlignedPairs(queries, passages, columns[first][2])
+    queries, passages = ({code: [row[side] for row in rows] for code, rows in read.items()} for side in (0, 1))
+    return AlignedPairs(queries, passages, [label for _, _, label in next(iter(read.values()))])
 
 
 def _labeled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
@@ -52,11 +52,6 @@ class Passages(Sequence[str]):
             start, stop, _ = place.indices(len(self))
             return self._texts.slice(start, max(0, stop - start)).to_pylist()
         return self._texts[range(len(self))[place]].as_py()
-
-    def records(self) -> Iterator[tuple[str, str]]:
-        """Yield ids and texts in order."""
-        for start in range(0, len(self), _CHUNK):
-            yield from zip(islice(self.ids, start, start + _CHUNK), self[start : start + _CHUNK])
 
 
 def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) -> Passages:
@@ -135,21 +130,9 @@ _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
 
-class RetrievalFiles(NamedTuple):
-    """Files of one retrieval set.
-
-    Attributes:
-        corpus: Passages, in one file or several.
-        queries: Language → queries.
-        qrels: Judgments; ``None`` where the queries have their passages with them, in Mr.TyDi's form.
-    """
-
-    corpus: list[Path]
-    queries: dict[str, Path]
-    qrels: Path | None
-
-
-def find_retrieval_files(folder: str | Path, *, language: str, split: str = "test") -> RetrievalFiles:
+def find_retrieval_files(
+    folder: str | Path, *, language: str, split: str = "test"
+) -> tuple[list[Path], dict[str, Path], Path | None]:
     """Find the files of a folder.
 
     Args:
@@ -159,6 +142,9 @@ def find_retrieval_files(folder: str | Path, *, language: str, split: str = "tes
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Language of the passages, and of queries whose file names none.
         split: Split of queries and qrels.
+    Returns:
+        Passages, in one file or several; language → queries; judgments, or ``None`` where the queries have their
+        passages with them, in Mr.TyDi's form.
     Raises:
         FileNotFoundError: If the folder, or one of the three, is missing.
     """
@@ -189,9 +175,9 @@ def find_retrieval_files(folder: str | Path, *, language: str, split: str = "tes
     if not queries and (files := find(*QUERIES)):
         queries = {language: files[0]}
     if queries:
-        return RetrievalFiles(corpus, queries, find(*QRELS, what=f"qrels of split {split!r}")[0])
+        return corpus, queries, find(*QRELS, what=f"qrels of split {split!r}")[0]
     with_passages = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
-    return RetrievalFiles(corpus, {language: with_passages[0]}, None)
+    return corpus, {language: with_passages[0]}, None
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -399,14 +385,14 @@ def _prefix(configs: Iterable[str], name: str | None, language: str, query_langu
     known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
     if name is None and not known:
         return ""
-    if name is None:
-        pairs = [one.split("-") for one in known if one.count("-") == 1]
-        wanted = [
-            "-".join(pair)
-            for pair in pairs
-            if match_language(query_language, pair[:1]) and match_language(language, pair[1:])
-        ]
-        name = match_language(language, known) or (wanted[0] if len(wanted) == 1 else None)
+    # One language is that of both; of two the queries' comes first.
+    ends = {one: (one.split("-")[:1], one.split("-")[-1:]) for one in known if one.count("-") < 2}
+    fitting = [
+        one
+        for one, (first, last) in ends.items()
+        if match_language(query_language, first) and match_language(language, last)
+    ]
+    name = name or (fitting[0] if len(fitting) == 1 else None)
     if name not in known:
         raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")
     return f"{name}-"

@@ -106,18 +106,18 @@ def read_retrieval_set(
             skip_bad_lines=skip_bad_lines,
         )
         return checked_set(language, passages, {query_language: texts}, relevant, **common)
-    files = find_retrieval_files(folder, language=language, split=split)
-    codes = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in codes if code not in files.queries]
+    corpus, asked, qrels = find_retrieval_files(folder, language=language, split=split)
+    codes = list(asked) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in asked]
     if absent:
-        raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
-    passages = read_passages(files.corpus, skip_bad_lines=skip_bad_lines)
-    if files.qrels is None:  # Mr.TyDi's form, which is its own qrels
-        texts, judged, _ = read_queries_with_passages(files.queries[language], skip_bad_lines=skip_bad_lines)
+        raise ValueError(f"{folder} has queries in {', '.join(asked)}: asked for {', '.join(absent)}.")
+    passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
+    if qrels is None:  # Mr.TyDi's form, which is its own qrels
+        texts, judged, _ = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
         relevant = {query: dict.fromkeys(own, 1) for query, own in judged.items()}
         return checked_set(language, passages, {language: texts}, relevant, **common)
-    queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
-    relevant = read_qrels(files.qrels, skip_bad_lines=skip_bad_lines)
+    queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}
+    relevant = read_qrels(qrels, skip_bad_lines=skip_bad_lines)
     return checked_set(language, passages, queries, relevant, **common)
 
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.check import FaultLog
-from st_xling.data.columns import QUERY_NAMES, Layout, Row
+from st_xling.data.columns import QUERY_NAMES
 from st_xling.data.formats import FORMATS
 from st_xling.data.pairs import pair_dataset, sample_rows
-from st_xling.data.read import HUB_ID, Part, Source, find_source
+from st_xling.data.read import HUB_ID, find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
@@ -82,11 +80,9 @@ def load_query_passage_specs(
 
 
 def query_passages(data: RetrievalSet) -> Dataset:
-    """Pair every query with each of its relevant passages, whose texts come from one pass over the corpus."""
-    relevant = {name for queries in data.queries.values() for query in queries for name in data.relevant[query]}
-    texts = {name: text for name, text in data.passages.records() if name in relevant}
+    """Pair every query with each of its relevant passages."""
     return pair_dataset(
-        (query, texts[name], code, data.language)
+        (query, data.passages[data.passages.ids[name]], code, data.language)
         for code, queries in data.queries.items()
         for identity, query in queries.items()
         for name in data.relevant[identity]
@@ -145,9 +141,9 @@ def read_question_table(
     """
     path = home_path(place)
     if is_squad(place):
-        layout = Layout((0, 1), (language, language), width=2)
-        part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
-        return Source((part,), str(path), (path,)).read(skip_bad_lines)
+        file = read_squad(path)
+        answered = (question for question in file.questions if question.fault != NO_ANSWER)
+        return pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
     if file_ending(unpacked_name(place)) not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
         raise ValueError(
             "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
@@ -155,11 +151,3 @@ def read_question_table(
         )
     options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
     return find_source(place, (language, language), **options).read(skip_bad_lines)
-
-
-def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
-    """Read the questions of a file in SQuAD's form that have an answer, and their paragraphs."""
-    file = read_squad(path)
-    for row, question in enumerate(file.questions, 1):
-        if question.fault != NO_ANSWER:
-            yield row, [question.text, file.paragraphs[question.paragraph]]
