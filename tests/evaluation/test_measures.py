@@ -113,12 +113,3 @@ def test_plain_loops() -> None:
             below = int(place)
             expected = column[below] + (place - below) * (column[below + 1] - column[below])
             assert end[measure] == pytest.approx(expected, rel=1e-9)
-
-
-def test_edges_of_intervals() -> None:
-    low, high = bootstrap_interval(np.empty((0, 2)))
-    assert low.tolist() == high.tolist() == [0.0, 0.0]
-    low, high = bootstrap_interval([[0.25]])
-    assert low.tolist() == high.tolist() == [0.25]
-    with pytest.raises(ValueError, match="samples of a bootstrap must be 1 or more: got 0"):
-        bootstrap_interval([[1.0]], samples=0)

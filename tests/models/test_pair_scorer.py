@@ -89,7 +89,7 @@ def test_a_prompt_goes_before_the_query(model: Any) -> None:
 
 
 def test_what_is_computed_is_sorted_by_tokens(model: Any, pairs: list[tuple[str, str]]) -> None:
-    """Each row once, longest first, as many as the budget holds; cut from the side where the tokenizer cuts."""
+    """Each row once, longest first, as many as the budget holds."""
     seen: list[tuple[int, int]] = []
     hook = model[0].register_forward_pre_hook(lambda _, given: seen.append(tuple(given[0]["input_ids"].shape)))
     try:
@@ -98,11 +98,6 @@ def test_what_is_computed_is_sorted_by_tokens(model: Any, pairs: list[tuple[str,
         hook.remove()
     assert sum(rows for rows, _ in seen) == len(pairs) and all(rows * width <= 100 for rows, width in seen)
     assert [width for _, width in seen] == sorted((width for _, width in seen), reverse=True)
-    model.tokenizer.truncation_side = "left"
-    try:
-        np.testing.assert_allclose(PairScorer(model).score(pairs), host_scores(model, pairs), atol=1e-5)
-    finally:
-        model.tokenizer.truncation_side = "right"
 
 
 def test_rerank(model: Any) -> None:
@@ -130,7 +125,5 @@ def test_clear_errors(model: Any) -> None:
     several.config.num_labels = 3
     with pytest.raises(ValueError, match="got 3"):
         PairScorer(several).score([("a", "b")])
-    with pytest.raises(ValueError, match="autocast .* got 'int8'"):
-        PairScorer(model, autocast="int8").score([("a", "b")])
     with pytest.raises(ValueError, match="top_k .* got 0"):
         rerank(model, "Who?", ["The dog."], top_k=0)

@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 
-from st_xling.data import LeakError
 from st_xling.data.reranking.pairs import labeled_dataset
 from st_xling.data.reranking.pools import CandidatePool
 from st_xling.data.reranking.strategies import merged
@@ -176,11 +175,6 @@ def pools() -> RerankingEvaluator:
 def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     recipe = load_cross_encoder_recipe("xpr-merged", tiny=True, overrides={"training.max_steps": 1})
     options: dict[str, Any] = {"evaluator": pools(), "evaluation": {"later": [ENGLISH[0]]}}
-    with pytest.raises(LeakError):
-        train_cross_encoder(
-            recipe, merged(aligned()), tmp_path / "run", model="tiny", tiny=TINY, on_leak="fail", **options
-        )
-    assert not (tmp_path / "run").exists()
     train_cross_encoder(recipe, merged(aligned()), tmp_path / "run", model="tiny", tiny=TINY, on_leak="drop", **options)
     leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
     sides = {name: side["text"] for name, side in leak["sets"].items()}

@@ -115,10 +115,7 @@ def test_questions_that_read_the_same_have_both_paragraphs(tmp_path: Path) -> No
     ("content", "facts"),
     [
         ("{", "faulty.json: expected JSON, got"),
-        ("[]", "1 faults:\n  data: expected a list, got nothing"),
-        ('{"data": [3]}', r"data\[0\]: expected an object, got int"),
         ('{"data": []}', "no question"),
-        ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: .*blank"),
         (
             '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
             r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers\[0\]: expected an object",

@@ -169,12 +169,6 @@ def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) ->
     assert numbers == sorted(numbers)
 
 
-def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
-    specs = [f"{code}={real_data}/xquad/xquad.{code}.json?size=20&seed=1" for code in ("en", "zh")]
-    pools = load_pool_specs(specs)
-    assert len(pools) == 20 and {len(pool.passages) for pool in pools} == {240}
-
-
 def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
     data = load_pair_specs(BOTH, dev_share=0.25, negatives_per_positive=2)
     assert len(data.train) == 15 * 3 and data.dev is not None and len(data.dev) == 5

@@ -19,7 +19,6 @@ from st_xling.data.retrieval import (
     read_xquad_r,
 )
 from st_xling.data.retrieval.files import read_passages
-from st_xling.data.retrieval.retrieval_set import parse_retrieval_spec
 from st_xling.evaluation.retrieval_search import mixed_pool
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
@@ -31,7 +30,7 @@ def test_passages_are_in_order(tmp_path: Path) -> None:
     passages = read_passages([first, json_lines(tmp_path / "docs-1.jsonl", rows[4:])])
     whole = [f"Title {row} body {row}" for row in range(10)]
     assert len(passages) == 10 and list(passages.ids) == [f"{row}#0" for row in range(10)]
-    assert passages[0:3] + passages[3:8] + passages[8:20] == whole and list(passages) == whole
+    assert passages[0:3] + passages[3:20] == list(passages) == whole
     assert passages[2:4] == whole[2:4] and passages[-1] == whole[9] and passages[5] == whole[5]
     same = Passages((f"{row}#0", text) for row, text in enumerate(whole))
     assert (same.ids, same.sha256, list(same)) == (passages.ids, passages.sha256, whole)
@@ -153,21 +152,14 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
     assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
     assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
-    for bad, fact in (
-        ([specs[0], specs[0]], "once a language"),
-        ([f"{specs[0]}?split=dev"], "no options but"),
-    ):
-        with pytest.raises(ValueError, match=fact):
-            load_retrieval_specs(bad)
-    with pytest.raises(ValueError, match="expected queries in en, which have a file: got de"):
-        load_retrieval_specs(specs[:1], query_languages=["de"])
+    with pytest.raises(ValueError, match="once a language"):
+        load_retrieval_specs([specs[0], specs[0]])
 
 
 @pytest.mark.parametrize(
     ("changes", "fact"),
     [
         ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got "),
-        ({"sentence_breaks": [[0, 15], [10, 20]]}, r"got \[10, 20\]"),
         ({"sentence_breaks": [[0, 1500]]}, r"got \[0, 1500\]"),
         ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in a sentence, got 4"),
     ],
@@ -195,14 +187,6 @@ def test_specs_of_the_phrasebook() -> None:
     assert list(sets[1].queries) == ["zh"] and sets[1].relevant["dev-2-1"] == {"dev-2-1": 1}
     (chosen,) = load_retrieval_specs(["de=phrasebook?size=2"], split="dev", query_languages=["fr", "en"])
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
-    (default,) = load_retrieval_specs(["vi=phrasebook"])
-    assert len(default.passages) == 300
-
-
-def test_a_set_is_of_one_language() -> None:
-    assert parse_retrieval_spec("zh_Hant=set?split=dev").languages == ("zh_Hant",)
-    for spec in ("zh-cn=set", "de-en=set", "set"):
-        with pytest.raises(
-            ValueError, match=f"expected xx=FOLDER.*got '{spec}', which names (zh and cn|de and en|no language)"
-        ):
-            parse_retrieval_spec(spec)
+    for spec in ("de-en=set", "set"):
+        with pytest.raises(ValueError, match=f"expected xx=FOLDER.*got '{spec}', which names (de and en|no language)"):
+            load_retrieval_specs([spec])
