@@ -104,7 +104,7 @@ def search(
         **embedding,
         **given(top_k=top_k, candidates=max_candidates, memory_mib=memory_mib),
     )
-    found = [{"query": each, "hits": [hit.as_dict() for hit in hits]} for each, hits in zip(query, results)]
+    found = [{"query": each, "hits": [hit._asdict() for hit in hits]} for each, hits in zip(query, results)]
     write_results(context, {"search": found})
     for each, hits in zip(query, results):
         print(each)

@@ -233,7 +233,7 @@ def train(
     xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
 
     Retrievers: --data queries=PATH is queries with passages (and hard negatives: columns negative_1, negative_2, …, or
-    ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
+    ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi or MIRACL, or
     queries=phrasebook?size=2000. --dev xx=DIR is such a folder, or xx=phrasebook, to choose the best checkpoint by
     (default: none, the last one is saved).
 

@@ -85,7 +85,6 @@ OPTIONS = {
     "name": SpecOption(str, "de-en, the configuration of a data set on the Hub"),
     "columns": SpecOption(_columns, "0,2 or de,en"),
     "queries": SpecOption(lambda value: value.split(","), "de,en, the languages of the queries"),
-    "negatives": SpecOption(integer_at_least(0), "4, the negative passages a query of Mr.TyDi"),
 }
 """Options of files, folders and data sets; each reader takes ``size``, ``seed`` and some of the others."""
 

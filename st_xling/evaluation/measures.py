@@ -58,12 +58,11 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
         [3]
     """
     values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
-    if values.ndim != 1 or values.shape != relevant.shape:
+    is_valid = values.ndim == 1 and values.shape == relevant.shape
+    if not is_valid or np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
         raise ValueError(
-            f"scores and labels must be two lists of one length: got shapes {values.shape} and {relevant.shape}."
+            f"scores must be numbers, and labels 0 or 1, as many: got {values.tolist()} and {relevant.tolist()}."
         )
-    if np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
-        raise ValueError(f"scores must be numbers and labels 0 or 1: got {values.tolist()} and {relevant.tolist()}.")
     relevant = relevant.astype(bool)
     # lexsort goes by its last key first: by score, then irrelevant before relevant.
     return np.flatnonzero(relevant[np.lexsort((relevant, -values))]) + 1

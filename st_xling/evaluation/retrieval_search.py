@@ -228,9 +228,7 @@ def _best(rows: np.ndarray, scores: np.ndarray, places: np.ndarray, k: int) -> t
     return rows[order], scores[order]
 
 
-def bm25_search(
-    pool: RetrievalPool, *, k: int = 100, k1: float = 0.9, b: float = 0.4, show_progress_bar: bool = False
-) -> Rankings:
+def bm25_search(pool: RetrievalPool, *, k: int = 100, show_progress_bar: bool = False) -> Rankings:
     """Find the best passages of each query that share a term with it, best first; equal scores in the order of ids.
 
     The terms of all passages are in memory, their texts are not.
@@ -238,8 +236,6 @@ def bm25_search(
     Args:
         pool: Queries and passages.
         k: Hits kept for each query.
-        k1: How soon more of a term adds nothing.
-        b: How much long passages are held back; with ``k1`` the defaults of Anserini, whose BM25 Mr.TyDi reports.
         show_progress_bar: Whether to show one.
     Raises:
         ValueError: If bm25s is not installed, or no passage holds a word.
@@ -251,7 +247,7 @@ def bm25_search(
     ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
     if not number:
         raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
-    index = bm25s.BM25(method="lucene", k1=k1, b=b)
+    index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)  # Anserini's, whose BM25 Mr.TyDi reports
     index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
     places, rankings = _places(pool), Rankings()
     for query in pool.queries:

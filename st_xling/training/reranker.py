@@ -260,9 +260,8 @@ def _check_pairs(pairs: Dataset) -> None:
     missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
     if missing:
         raise ValueError(f"labeled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
-    unknown = [label for label in pairs.unique("label") if label not in (0, 1)]
-    if unknown:
-        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(repr, unknown[:5]))}.")
+    if not set(pairs.unique("label")) <= {0, 1}:
+        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, pairs.unique('label')[:5]))}.")
     if len(pairs) < 2:
         raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
 

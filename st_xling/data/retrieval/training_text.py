@@ -32,7 +32,6 @@ FORM = (
     "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
-_OF_FOLDERS = (*OF_SETS, "negatives")
 _OF_TABLES = ("columns", "name", "split")
 
 
@@ -44,9 +43,8 @@ def load_query_passage_specs(
     Args:
         specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
             it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
-            :func:`read_retrieval_set` has it, with ``?split=…&queries=…``, and ``negatives=N`` for the first N of
-            Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
-            ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
+            :func:`read_retrieval_set` has it, with ``?split=…&queries=…``; each also with ``?size=…&seed=…``, a sample
+            of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Returns:
@@ -56,13 +54,13 @@ def load_query_passage_specs(
     """
     pairs: dict[str, Dataset] = {}
     for spec in specs:
-        parsed = parse_retrieval_spec(spec, options=(*_OF_FOLDERS, *_OF_TABLES), forms=FORM)
+        parsed = parse_retrieval_spec(spec, options=(*OF_SETS, "columns"), forms=FORM)
         (language,), place, options = parsed.languages, parsed.location, parsed.reader_options
         if parsed.is_phrasebook:
             found = query_passages(phrase_set(parsed, language, split=split))
         else:
             is_folder = Path(place).is_dir()
-            known = _OF_FOLDERS if is_folder else () if is_squad(place) else _OF_TABLES
+            known = OF_SETS if is_folder else () if is_squad(place) else _OF_TABLES
             if other := [name for name in options if name not in known]:
                 raise ValueError(f"{place} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
             if is_folder:
@@ -89,26 +87,16 @@ def query_passages(data: RetrievalSet) -> Dataset:
     )
 
 
-def _of_folder(
-    folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: int = 0, **options: Any
-) -> Dataset:
+def _of_folder(folder: str, language: str, *, split: str, skip_bad_lines: bool, **options: Any) -> Dataset:
     file = plain_or_packed(Path(folder) / f"{split}.jsonl")
     if not file.is_file():
-        if negatives:
-            raise ValueError(
-                f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
-                "next to the queries; omit it."
-            )
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
     # The passages are next to the queries: no corpus is needed.
-    queries, passages, hard = read_queries_with_passages(file, negatives=negatives, skip_bad_lines=skip_bad_lines)
-    rows = (
-        (query, text, language, language, *hard[name])
-        for name, query in queries.items()
-        for text in passages[name].values()
+    queries, passages = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
+    return pair_dataset(
+        (query, text, language, language) for name, query in queries.items() for text in passages[name].values()
     )
-    return pair_dataset(rows, negatives)
 
 
 def read_question_table(

@@ -52,17 +52,6 @@ def test_other_files_are_aligned_by_id(
     assert "2 x question that is not in every file" in caplog.text
 
 
-def test_files_without_ids_are_aligned_by_place(tmp_path: Path) -> None:
-    paths = {}
-    for code in ("en", "ar"):
-        qas = [{**question("", QUERIES[code][row], PASSAGES[code][row]), "id": None} for row in range(2)]
-        paths[code] = squad(
-            tmp_path / f"{code}.json", [("", [(PASSAGES[code][row], qas[row : row + 1])]) for row in range(2)]
-        )
-    data = read_question_answering(paths)
-    assert data.queries["ar"] == QUERIES["ar"][:2] and data.articles == [0, 1]
-
-
 def test_what_no_paragraph_answers_is_left_out_and_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def written(code: str, answers: list[str]) -> Path:
         qas = [question(f"id{row}", QUERIES[code][row], answer) for row, answer in enumerate(answers)]
@@ -135,7 +124,7 @@ def test_files_that_have_nothing_in_common_are_refused(tmp_path: Path) -> None:
 
     one = written("en", question("a", "q", "x"))
     for code, other, facts in (
-        ("de", [question("b", "q", "x"), question("c", "p", "x")], "which share no id"),
+        ("de", [question("b", "q", "x"), question("c", "p", "x")], "share question ids: .*en.json shares none"),
         ("fr", [question("a", "q", "x"), question("a", "p", "x")], "got 1 ids for 2 questions"),
         ("es", [question("a", "q", "y")], "no question is left of .*1 x es: answer not in its paragraph"),
     ):

@@ -34,16 +34,10 @@ CODES = ("en", "zh", "ar")
 def questions(folder: Path, articles: int = 10) -> list[str]:
     specs = []
     for code in CODES:
-        told = [
-            (
-                f"t{row}",
-                [
-                    (f"p{row}.{part} {code}", [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}")])
-                    for part in range(2)
-                ],
-            )
-            for row in range(articles)
-        ]
+        told = []
+        for row in range(articles):
+            asked = [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}") for part in range(2)]
+            told.append((f"t{row}", [(f"p{row}.{part} {code}", [each]) for part, each in enumerate(asked)]))
         specs.append(f"{code}={squad(folder / f'{code}.json', told)}")
     return specs
 
@@ -133,9 +127,6 @@ def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
         ValueError,
         match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: bad col",
     ):
-        load_pair_specs([f"en={path}"])
-    path.write_text("passage\tquestion\tlabel\nThe cat sat.\tWho sat?\t1\n")  # which is the query, nobody knows
-    with pytest.raises(ValueError, match=r":1: label outside \{0, 1\} \(got 'label'\)"):
         load_pair_specs([f"en={path}"])
     first, second = labeled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
     short = labeled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
@@ -245,13 +236,11 @@ def test_faults_of_v2(tmp_path: Path, old: str, new: str, facts: str) -> None:
     [
         ([], {}, "at least one data spec, got none; pass xx=QUESTIONS.json"),
         (["de-en=a.tsv"], {}, "got 'de-en=a.tsv', which names de and en"),
-        (["en=a.json", "en=b.json"], {}, "got the language a second time in 'en=b.json'"),
         (["en=phrasebook?size=5", "zh=phrasebook?size=6"], {}, "take the same .size, split and seed: got en=phrase"),
         (["en={two}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
         (["en={folder}/em.json"], {}, "the nearest name there is en.json"),
         (["en={two}"], {"dev_share": 0.5, "test_share": 0.5}, "got 0.5 and 0.5"),
         (["en={two}"], {"dev_share": 0.3, "test_share": 0.3}, "cannot cut 2 into 3 parts"),
-        (["de={zh}"], {}, "text in 'de'"),
         (["en={two}?split=dev"], {}, "split is for folders of InsuranceQA"),
         (["en={v2}", "zh={zh}"], {}, "zh has 4, of which 1 have other ground truths, next to 4"),
     ],

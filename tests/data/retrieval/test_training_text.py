@@ -71,26 +71,6 @@ def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:
     assert len(load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]) == 2
 
 
-def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
-    def passages(*texts: str) -> list[dict[str, str]]:
-        return [{"docid": text, "title": "", "text": text} for text in texts]
-
-    rows = [
-        {"query_id": "1", "query": "q1", "positive_passages": passages("a", "b"), "negative_passages": passages("x")},
-        {"query_id": "2", "query": "q2", "positive_passages": passages("c"), "negative_passages": passages("y", "z")},
-    ]
-    json_lines(tmp_path / "train.jsonl", rows)
-    pairs = load_query_passage_specs([f"fi={tmp_path}?negatives=1"])["fi"]
-    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"])) == [
-        ("q1", "a", "x"), ("q1", "b", "x"), ("q2", "c", "y")
-    ]  # fmt: skip
-    assert len(load_query_passage_specs([f"fi={tmp_path}"])["fi"].column_names) == 4
-    with pytest.raises(ValueError, match="query 1 has 1 negative_passages of 2"):
-        load_query_passage_specs([f"fi={tmp_path}?negatives=2"])
-    kept = load_query_passage_specs([f"fi={tmp_path}?negatives=2"], skip_bad_lines=True)["fi"]
-    assert (kept["source"][:], kept["negative_2"][:]) == (["q2"], ["z"])
-
-
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
@@ -100,7 +80,6 @@ def test_mr_tydis_negative_passages(tmp_path: Path) -> None:
             "en={jsonl}?columns=query,passage,wrong",
             "missing key .*'query' and 'passage' and 'wrong', got query, passage",
         ),
-        ("en={folder}?negatives=1", "{folder} has no train.jsonl"),
         ("en={folder}/q.docx", "expected a file that ends in"),
     ],
 )
