@@ -258,6 +258,8 @@ class TextRecords(IndexedLines[TextRecord]):
         super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> TextRecord:
+        name: Any
+        text: Any
         line, fault = decode_line(raw)
         if line is None:
             raise ValueError(f"expected UTF-8, got {fault}")
@@ -272,7 +274,7 @@ class TextRecords(IndexedLines[TextRecord]):
             cells = line.split("\t")
             if not 2 <= len(cells) <= 3:
                 raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
-            name, text, language = cells if len(cells) == 3 else (*cells, None)
+            name, text, language = cells if len(cells) == 3 else [*cells, ""]
         if not str(name).strip() or not text.strip():
             raise ValueError("expected an id and a text that are not blank")
         return TextRecord(str(name), text, str(language or "").strip() or None)

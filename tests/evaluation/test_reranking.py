@@ -72,7 +72,6 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     report = evaluator.report(model)
     cell = report.matrix["de"]["en"]
     assert cell["n_queries"] == 4 and cell["mrr"]["low"] <= cell["mrr"]["mean"] <= cell["mrr"]["high"]
-    assert report.as_dict() == evaluator.report(model).as_dict()
     lines = report.table().splitlines()
     mean, low, high = (100 * report.overall["mrr"][key] for key in ("mean", "low", "high"))
     assert lines[2] == f"mrr      {mean:5.1f}  ({low:.1f} to {high:.1f})"
@@ -122,8 +121,3 @@ def test_the_signature(pools: list[CandidatePool]) -> None:
     assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
     made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-sampled|seed:0"))
     assert made.signature.startswith("reranking|n:8|queries:de,vi-sampled|seed:0|cutoff:none|")
-
-
-def test_without_queries() -> None:
-    with pytest.raises(ValueError, match="at least one query"):
-        RerankingEvaluator([])

@@ -49,7 +49,6 @@ def test_the_paper_s_recipes() -> None:
     [
         ({"strateggy": "mixed"}, "'strateggy'.*'strategy'"),
         ({"strategy": "stirred"}, "strategy .*'stirred'"),
-        ({"head": "mean"}, "head .*'mean'"),
         ({"training.batches": "one_pair"}, "training has no key 'batches'"),
         ({"loss": "lamda"}, "loss 'lamda' .*'lambda'"),
         ({"loss": {"list_net": {"mini_batch": 3}}}, "'mini_batch'.*'mini_batch_size'"),

@@ -323,7 +323,8 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
                 f"{', '.join(map(str, paths.values()))} differ in the label of row {row}, counted from 0: a pair and "
                 "its translation have one label; are the rows aligned?"
             )
-    queries, passages = ({code: [row[side] for row in rows] for code, rows in read.items()} for side in (0, 1))
+    queries = {code: [query for query, _, _ in rows] for code, rows in read.items()}
+    passages = {code: [passage for _, passage, _ in rows] for code, rows in read.items()}
     return AlignedPairs(queries, passages, [label for _, _, label in next(iter(read.values()))])
 
 

@@ -171,12 +171,6 @@ def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> 
     ]
 
 
-def test_development_text_of_xpi_is_another_split() -> None:
-    dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
-    explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
-    assert dev is not None and explicit is not None and list(dev) == list(explicit)
-
-
 def test_insurance_qa_and_its_translation(tmp_path: Path) -> None:
     """The pools of one, the Chinese of the other: same numbers, same labels."""
     v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
