@@ -292,9 +292,7 @@ def retrieval(
     split: str | None = option("--split", "Split of queries and qrels (default: test)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),
-    skip_bad_lines: bool = flag(
-        "--skip-bad-lines", "Skip faulty lines and unknown passages, and list them in a warning."
-    ),
+    skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines and unknown passages, with a warning."),
     passage_prompt: str | None = model_opts.PASSAGE_PROMPT,
 ) -> None:
     """Passage retrieval by language: MRR@100, Recall@100, BM25, language bias.
@@ -331,9 +329,8 @@ def retrieval(
     )
     for part in sets:
         queries = ", ".join(f"{code} {len(texts):,}" for code, texts in part.queries.items())
-        left = sum(part.n_without_relevant.values())
+        left = part.n_without_relevant
         more = f"; {left:,} queries without a relevant passage skipped" if left else ""
-        more += f"; {part.n_absent:,} judged queries are in none of these languages" if part.n_absent else ""
         print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
     settings = given(name=phrasebook_name(data, split=split or "test"), pool=pool, measures=measures)
     settings |= given(batch_size=options.batch_size)

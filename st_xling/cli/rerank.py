@@ -29,8 +29,7 @@ def rerank(
     out: str = required("--out FILE", "File of the ranked passages, or - for stdout."),
     candidates: str | None = option(
         "--candidates FILE",
-        "Result of a first stage: TREC's run format, or JSON lines with query_id and passage_id or passage_ids "
-        "(default: every passage for every query).",
+        "Result of a first stage in TREC's run format (default: every passage for every query).",
     ),
     top_k: int | None = option("--top-k", "Passages written per query (default: all)."),
     overwrite: bool = opts.OVERWRITE,
@@ -105,7 +104,7 @@ def search(
         **embedding,
         **given(top_k=top_k, candidates=max_candidates, memory_mib=memory_mib),
     )
-    found = [{"query": each, "hits": [hit.as_dict() for hit in hits]} for each, hits in zip(query, results)]
+    found = [{"query": each, "hits": [hit._asdict() for hit in hits]} for each, hits in zip(query, results)]
     write_results(context, {"search": found})
     for each, hits in zip(query, results):
         print(each)

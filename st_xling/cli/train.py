@@ -200,7 +200,7 @@ def train(
     xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
 
     Retrievers: --data queries=PATH is queries with passages (and hard negatives: columns negative_1, negative_2, …, or
-    ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi (?negatives=1) or MIRACL, or
+    ?columns=query,answer,negative), a folder in the layout of BEIR, Mr.TyDi or MIRACL, or
     queries=phrasebook?size=2000. --dev xx=DIR is such a folder, or xx=phrasebook, to choose the best checkpoint by
     (default: none, the last one is saved).
 
@@ -393,7 +393,8 @@ def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -
 
 
 def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Context) -> Any:
-    from st_xling.data.reranking.specs import load_judging_texts, load_pair_specs, load_xpi_specs
+    from st_xling.data import load_evaluation_specs
+    from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
@@ -421,7 +422,7 @@ def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Contex
         stages = STRATEGIES[recipe.strategy](data.train, seed=recipe.training.seed)
         rows, pools = len(data.train), data.dev
     print(f"{recipe.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    evaluation = load_judging_texts(options.check_leak, skip_bad_lines=options.skip_bad_lines)
+    evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
     arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": evaluation})
     evaluator = RerankingEvaluator(pools, name="dev") if pools else None
     return train_cross_encoder(recipe, stages, evaluator=evaluator, evaluation=evaluation, **arguments)

@@ -84,9 +84,7 @@ OPTIONS = {
     "split": SpecOption(str, "train"),
     "name": SpecOption(str, "de-en, the configuration of a data set on the Hub"),
     "columns": SpecOption(_columns, "0,2 or de,en"),
-    "corpus": SpecOption(str, "corpus.jsonl, the passages of a retrieval set"),
     "queries": SpecOption(lambda value: value.split(","), "de,en, the languages of the queries"),
-    "negatives": SpecOption(integer_at_least(0), "4, the negative passages a query of Mr.TyDi"),
 }
 """Options of files, folders and data sets; each reader takes ``size``, ``seed`` and some of the others."""
 

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from st_xling.evaluation.measures import judge_pairs as judge_pairs
     from st_xling.evaluation.measures import ranking_matrix as ranking_matrix
     from st_xling.evaluation.measures import ranking_scores as ranking_scores
-    from st_xling.evaluation.measures import reciprocal_rank as reciprocal_rank
     from st_xling.evaluation.measures import relevant_ranks as relevant_ranks
     from st_xling.evaluation.postprocessing import postprocess as postprocess
     from st_xling.evaluation.postprocessing import postprocess_table as postprocess_table

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from st_xling.mining.thresholds import Threshold, best_threshold, precision_recall_f1
-from st_xling.utils.options import check_choice
 
 #: Draws held in memory at a time.
 AT_ONCE = 2**22
@@ -19,43 +18,27 @@ AT_ONCE = 2**22
 #: Ranks that count in nDCG.
 NDCG_AT = 10
 
-#: How queries without a relevant candidate count.
-NO_RELEVANT = ("skip", "zero")
-
 
 @dataclass(frozen=True)
 class RankingScores:
-    """Means over queries.
+    """Means over the queries that have a relevant candidate.
 
     Attributes:
-        accuracy_at: k → share of queries with a relevant candidate among the first k, in [0, 1].
-        mrr: Mean reciprocal rank of the first relevant candidate, in [0, 1].
-        map: Mean average precision, in [0, 1].
-        ndcg: Mean nDCG of the first :data:`NDCG_AT` ranks, in [0, 1].
+        means: ``acc@k`` for each k, ``mrr``, ``map`` and ``ndcg@10`` → mean in [0, 1].
         n_queries: Queries given.
-        n_without_relevant: Those of them without a relevant candidate: ignored in the means, or counted as 0.
-        per_query: What the means are of: a row for each query that counts, a column for each acc@k, then reciprocal
-            rank, average precision and nDCG. *Shape:* ``(queries, measures)``
+        n_without_relevant: Those of them without a relevant candidate, which are ignored in the means.
+        per_query: Values that the means are of, a row for each query that counts, a column for each of ``means``.
+            *Shape:* ``(queries, measures)``
     """
 
-    accuracy_at: dict[int, float]
-    mrr: float
-    map: float
-    ndcg: float
+    means: dict[str, float]
     n_queries: int
     n_without_relevant: int
     per_query: np.ndarray = field(default_factory=lambda: np.empty((0, 3)), repr=False, compare=False)
 
     def as_dict(self) -> dict[str, Any]:
-        """Flat: ``acc@1``, …, ``mrr``, ``map``, ``ndcg@10``, ``n_queries``, ``n_without_relevant``."""
-        return {
-            **{f"acc@{k}": value for k, value in self.accuracy_at.items()},
-            "mrr": self.mrr,
-            "map": self.map,
-            f"ndcg@{NDCG_AT}": self.ndcg,
-            "n_queries": self.n_queries,
-            "n_without_relevant": self.n_without_relevant,
-        }
+        """Flat: the means, ``n_queries`` and ``n_without_relevant``."""
+        return {**self.means, "n_queries": self.n_queries, "n_without_relevant": self.n_without_relevant}
 
 
 def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
@@ -75,85 +58,66 @@ def relevant_ranks(scores: ArrayLike, labels: ArrayLike) -> np.ndarray:
         [3]
     """
     values, relevant = np.asarray(scores, dtype=np.float64), np.asarray(labels)
-    if values.ndim != 1 or values.shape != relevant.shape:
+    is_valid = values.ndim == 1 and values.shape == relevant.shape
+    if not is_valid or np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
         raise ValueError(
-            f"scores and labels must be two lists of one length: got shapes {values.shape} and {relevant.shape}."
+            f"scores must be numbers, and labels 0 or 1, as many: got {values.tolist()} and {relevant.tolist()}."
         )
-    if np.isnan(values).any() or not np.isin(relevant, (0, 1)).all():
-        raise ValueError(f"scores must be numbers and labels 0 or 1: got {values.tolist()} and {relevant.tolist()}.")
     relevant = relevant.astype(bool)
     # lexsort goes by its last key first: by score, then irrelevant before relevant.
     return np.flatnonzero(relevant[np.lexsort((relevant, -values))]) + 1
 
 
-def reciprocal_rank(ranks: np.ndarray) -> float:
-    """One over the rank of the first relevant candidate; 0 without one. ``ranks``: of :func:`relevant_ranks`."""
-    return float(1 / ranks[0]) if len(ranks) else 0.0
-
-
-def average_precision(ranks: np.ndarray, *, cutoff: int | None = None) -> float:
-    """Mean, over all relevant candidates, of the precision at their ranks; those beyond ``cutoff`` add 0.
+def average_precision(ranks: np.ndarray) -> float:
+    """Return the mean, over all relevant candidates, of the precision at their ranks.
 
     Args:
-        ranks: Of :func:`relevant_ranks`. *Shape:* ``(relevant candidates,)``
-        cutoff: Length of the ranked list; all candidates by default.
+        ranks: Of :func:`relevant_ranks`, one or more. *Shape:* ``(relevant candidates,)``
     Example:
         >>> average_precision(np.array([1, 4]))
         0.75
     """
-    within = ranks if cutoff is None else ranks[ranks <= cutoff]
-    return float((np.arange(1, len(within) + 1) / within).sum() / len(ranks)) if len(ranks) else 0.0
+    return float((np.arange(1, len(ranks) + 1) / ranks).mean())
 
 
 def binary_ndcg(ranks: np.ndarray) -> float:
     """Return the discounted gain of the relevant candidates over that of the best order, in the first 10 ranks.
 
     Args:
-        ranks: Of :func:`relevant_ranks`. *Shape:* ``(relevant candidates,)``
+        ranks: Of :func:`relevant_ranks`, one or more. *Shape:* ``(relevant candidates,)``
     Source:
         Järvelin and Kekäläinen 2002, with the discount of trec_eval, ``1 / log2(rank + 1)``.
     Example:
         >>> binary_ndcg(np.array([1])), binary_ndcg(np.array([3])), binary_ndcg(np.array([11]))
         (1.0, 0.5, 0.0)
     """
-    if not len(ranks):
-        return 0.0
     best = np.arange(1, min(len(ranks), NDCG_AT) + 1)
     return float((1 / np.log2(ranks[ranks <= NDCG_AT] + 1)).sum() / (1 / np.log2(best + 1)).sum())
 
 
 def ranking_scores(
-    scores: Sequence[ArrayLike],
-    labels: Sequence[ArrayLike],
-    *,
-    ks: Sequence[int] = (1, 10),
-    cutoff: int | None = None,
-    no_relevant: str = "skip",
+    scores: Sequence[ArrayLike], labels: Sequence[ArrayLike], *, ks: Sequence[int] = (1, 10)
 ) -> RankingScores:
     r"""acc@k, MRR, MAP and nDCG@10 of queries that each have their own candidates.
 
-    .. math:: \mathrm{AP}(q) = \frac{\sum_{n=1}^{k} \mathrm{Precision@}n(q)\,\mathrm{Rel}(n)}
+    .. math:: \mathrm{AP}(q) = \frac{\sum_{n=1}^{m} \mathrm{Precision@}n(q)\,\mathrm{Rel}(n)}
         {\sum_{n=1}^{m} \mathrm{Rel}(n)}, \qquad \mathrm{RR}(q) = \frac{1}{\mathrm{rank}_q}
 
-    with :math:`m` all candidates of the query and :math:`k` the ``cutoff``.
+    with :math:`m` all candidates of the query. Queries without a relevant candidate are skipped and counted.
 
     Args:
         scores: One list a query; lengths may differ. Higher is better.
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         ks: The k of acc@k.
-        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them as
-            0; either way they are counted in ``n_without_relevant``.
     Returns:
         Means over queries. Where none is left to average over, 0.
     Raises:
-        ValueError: Without queries, on ``ks`` or ``cutoff`` below 1, or as :func:`relevant_ranks`, naming the query.
+        ValueError: Without queries, on ``ks`` below 1, or as :func:`relevant_ranks`, naming the query.
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    check_choice("no_relevant", no_relevant, NO_RELEVANT)
-    if not ks or min(*ks, cutoff if cutoff is not None else 1) < 1:
-        raise ValueError(f"ks and cutoff must be ranks from 1: got ks={list(ks)} and cutoff={cutoff}.")
+    if not ks or min(ks) < 1:
+        raise ValueError(f"ks must be ranks from 1: got {list(ks)}.")
     if not len(scores) or len(scores) != len(labels):
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
@@ -164,26 +128,18 @@ def ranking_scores(
             ranks.append(relevant_ranks(row_scores, row_labels))
         except ValueError as error:
             raise ValueError(f"query {query}: {error}") from error
-    counted = [row for row in ranks if len(row)] if no_relevant == "skip" else ranks
     measured = [
-        [
-            *(float(len(row) > 0 and row[0] <= k) for k in ks),
-            reciprocal_rank(row),
-            average_precision(row, cutoff=cutoff),
-            binary_ndcg(row),
-        ]
-        for row in counted
+        [*(float(row[0] <= k) for k in ks), float(1 / row[0]), average_precision(row), binary_ndcg(row)]
+        for row in ranks
+        if len(row)
     ]
-    means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * (len(ks) + 3)
-    *accuracies, mrr, mean_precision, ndcg = means
+    names = [*(f"acc@{k}" for k in ks), "mrr", "map", f"ndcg@{NDCG_AT}"]
+    means = [sum(column) / len(column) for column in zip(*measured)] or [0.0] * len(names)
     return RankingScores(
-        accuracy_at=dict(zip(ks, accuracies)),
-        mrr=mrr,
-        map=mean_precision,
-        ndcg=ndcg,
+        means=dict(zip(names, means)),
         n_queries=len(ranks),
-        n_without_relevant=sum(not len(row) for row in ranks),
-        per_query=np.array(measured).reshape(len(measured), len(ks) + 3),
+        n_without_relevant=len(ranks) - len(measured),
+        per_query=np.array(measured).reshape(len(measured), len(names)),
     )
 
 
@@ -192,20 +148,20 @@ def ranking_matrix(
     labels: Sequence[ArrayLike],
     query_languages: Sequence[str],
     passage_languages: Sequence[str | Sequence[str]],
-    **options: Any,
+    *,
+    ks: Sequence[int] = (1, 10),
 ) -> dict[str, dict[str, RankingScores]]:
     """Compute :func:`~st_xling.evaluation.ranking_scores` by query language and passage language.
 
     A cell ranks, for the queries of its row's language, only those candidates that are in its column's language. So a
-    query with candidates in two languages counts once in each, and may lack a relevant candidate in one of them:
-    ``no_relevant`` then decides its value.
+    query with candidates in two languages counts once in each, unless it lacks a relevant candidate there.
 
     Args:
         scores: One list a query.
         labels: 1 for relevant, 0 for not, aligned with ``scores``.
         query_languages: One for each query.
         passage_languages: For each query the language of all its candidates, or a list with one for each candidate.
-        options: Of :func:`~st_xling.evaluation.ranking_scores`.
+        ks: The k of acc@k.
     Returns:
         Query language → passage language → scores, both in alphabetical order; a cell without candidates is absent.
     Raises:
@@ -229,7 +185,7 @@ def ranking_matrix(
             cell[1].append(row_labels[there])
     matrix: dict[str, dict[str, RankingScores]] = {}
     for (language, passage_language), cell in sorted(cells.items()):
-        matrix.setdefault(language, {})[passage_language] = ranking_scores(*cell, **options)
+        matrix.setdefault(language, {})[passage_language] = ranking_scores(*cell, ks=ks)
     return matrix
 
 
@@ -398,12 +354,10 @@ def row_thresholds(
         return [pairs.best().threshold for pairs in train], "train"
     if threshold is None:
         return [float("-inf")] * len(evaluated), "none"
-    if isinstance(threshold, str):
-        if threshold != "tune":
-            raise ValueError(f"threshold must be a number, one a corpus, or 'tune': got {threshold!r}.")
+    if isinstance(threshold, str) and threshold == "tune":
         return [pairs.best().threshold for pairs in evaluated], "tuned on this gold"
-    numbers = np.asarray(threshold, dtype=np.float64)
-    each = numbers.tolist() if numbers.ndim else [float(numbers)] * len(evaluated)
-    if len(each) != len(evaluated):
-        raise ValueError(f"expected one threshold, or one for each of {len(evaluated)} corpora: got {len(each)}.")
-    return each, "given"
+    try:
+        return np.broadcast_to(np.asarray(threshold, np.float64), len(evaluated)).tolist(), "given"
+    except ValueError as error:
+        expected = f"expected 'tune', one threshold, or one for each of {len(evaluated)} corpora"
+        raise ValueError(f"{expected}: got {threshold!r}.") from error

@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.measures import (
-    RankingScores,
-    bootstrap_interval,
-    ranking_matrix,
-    ranking_scores,
-)
+from st_xling.evaluation.measures import RankingScores, bootstrap_interval, ranking_matrix, ranking_scores
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
 from st_xling.utils.options import Autocast
@@ -64,26 +59,21 @@ class RerankingReport:
 
     def rows(self) -> tuple[list[Column], list[Row]]:
         """Return a column for each measure, and rows: all queries with intervals, then each pair of languages."""
-        names = self.names
-        columns = [
-            Column(
-                name if name.startswith("acc") else name.upper(),
-                name.replace("acc@", "accuracy_at_"),
-                picture=name == names[0],
-            )
-            for name in names
-        ]
-        own = [self.overall[name] for name in names]
+        columns = []
+        for name in self.names:
+            title = name if name.startswith("acc") else name.upper()
+            columns.append(Column(title, name.replace("acc@", "accuracy_at_"), picture=name == "acc@1"))
+        own = [self.overall[name] for name in self.names]
         ends = [[each["low"], each["high"]] for each in own]
         rows = [Row("all", [each["mean"] for each in own], average=True, intervals=ends)]
         for query, cells in self.matrix.items():
-            rows += [Row(f"{query} → {other}", [cell[name]["mean"] for name in names]) for other, cell in cells.items()]
+            for other, cell in cells.items():
+                rows.append(Row(f"{query} → {other}", [cell[name]["mean"] for name in self.names]))
         return columns, rows
 
     def as_dict(self) -> dict[str, Any]:
         """Return ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any, for JSON."""
-        examples = {"examples": self.examples} if self.examples else {}
-        return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
+        return {name: value for name, value in vars(self).items() if value or name != "examples"}
 
     def table(self) -> str:
         """Format the measures in percent with their intervals, then by pair of languages; examples."""
@@ -94,18 +84,16 @@ class RerankingReport:
             lines.append(f"{name:<{width}}  {mean:5.1f}  ({low:.1f} to {high:.1f})")
         lines += [f"{count:,} {name[2:].replace('_', ' ')}" for name, count in self.counts.items() if count]
         columns, rows = self.rows()
-        if len(rows) > 1:
-            lines += ["", format_rows("query → passages", columns, rows[1:])]
+        lines += ["", format_rows("query → passages", columns, rows[1:])]
         return "\n".join([*lines, "", examples_text({"best": self.examples})] if self.examples else lines)
 
 
 def with_intervals(scores: RankingScores, *, samples: int = 1000, seed: int = 0) -> dict[str, Any]:
     """Return the measures, each with the ends of its bootstrap interval, and the counts, for JSON."""
     low, high = bootstrap_interval(scores.per_query, samples=samples, seed=seed)
-    content = scores.as_dict()
-    names = [name for name in content if not name.startswith("n_")]
-    ends = zip(names, low.tolist(), high.tolist())
-    return {**content, **{name: {"mean": content[name], "low": least, "high": most} for name, least, most in ends}}
+    ends = zip(scores.means.items(), low.tolist(), high.tolist())
+    intervals = {name: {"mean": mean, "low": least, "high": most} for (name, mean), least, most in ends}
+    return {**scores.as_dict(), **intervals}
 
 
 def examples_text(examples: Mapping[str, Mapping[str, Mapping[str, Any]]], *, width: int = 100) -> str:
@@ -138,9 +126,6 @@ class RerankingEvaluator(SignedEvaluator):
     Args:
         pools: Queries with candidates: :class:`~st_xling.data.reranking.pools.CandidatePool` each, such as
             :class:`~st_xling.data.reranking.pools.CandidatePools`.
-        ks: The k of acc@k; the first one's is the primary metric.
-        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        no_relevant: ``"skip"`` leaves queries without a relevant candidate out of the means, ``"zero"`` counts them 0.
         samples: Bootstrap samples for the intervals, see :func:`~st_xling.evaluation.bootstrap_interval`.
         seed: Seed of the draw.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
@@ -150,8 +135,8 @@ class RerankingEvaluator(SignedEvaluator):
         options: Such as ``show_progress_bar``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low``
-        and ``_high``; ``_n_queries``, ``_n_without_relevant``, ``_n_without_candidates``, ``_n_cut_passages`` (pairs)
-        and ``_n_long_queries``; and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
+        and ``_high``; ``_n_queries``, ``_n_without_relevant``, ``_n_cut_passages`` (pairs) and ``_n_long_queries``;
+        and the means of ``{name}_{query language}-{passage language}_acc@1``, ….
     Raises:
         ValueError: Without pools, or on options out of range; from a call as
             :class:`~st_xling.models.pair_scorer.PairScorer`.
@@ -159,7 +144,7 @@ class RerankingEvaluator(SignedEvaluator):
         Chen et al. 2020 (XPR), section V-A.
     Example:
         >>> from st_xling.data.reranking.pools import CandidatePool
-        >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0], "q1", ["p1", "p2"])
+        >>> pool = CandidatePool("Wer?", "de", ["He.", "There."], ["en", "en"], [1, 0])
         >>> RerankingEvaluator([pool], name="dev").primary_metric
         'dev_acc@1'
     """
@@ -170,9 +155,6 @@ class RerankingEvaluator(SignedEvaluator):
         self,
         pools: Sequence[CandidatePool],
         *,
-        ks: Sequence[int] = (1, 10),
-        cutoff: int | None = None,
-        no_relevant: str = "skip",
         samples: int = 1000,
         seed: int = 0,
         token_budget: int | None = None,
@@ -181,12 +163,11 @@ class RerankingEvaluator(SignedEvaluator):
         name: str = "",
         **options: Any,
     ) -> None:
-        self.ranking: dict[str, Any] = {"ks": tuple(ks), "cutoff": cutoff, "no_relevant": no_relevant}
-        self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
-        super().__init__(f"acc@{ks[0]}", name=name, **options)
+        super().__init__("acc@1", name=name, **options)
         self.pools, self.n_examples = pools, examples
+        self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
         self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
 
     @cached_property
@@ -205,9 +186,9 @@ class RerankingEvaluator(SignedEvaluator):
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
-            cutoff=self.ranking["cutoff"] or "none",
+            cutoff="none",
             ties="pessimistic",
-            no_relevant=self.ranking["no_relevant"],
+            no_relevant="skip",
             interval="95%,samples={samples},seed={seed}".format(**self.bootstrap),
             autocast=self.scoring["autocast"],
             data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
@@ -227,15 +208,13 @@ class RerankingEvaluator(SignedEvaluator):
         pairs = [(pool.query, passage) for pool in self.pools for passage in pool.passages]
         scores = np.split(scorer.score(pairs, raw=True), ends[:-1])
         labels = [pool.labels for pool in self.pools]
-        overall = ranking_scores(scores, labels, **self.ranking)
+        overall = ranking_scores(scores, labels)
         languages = [pool.query_language for pool in self.pools], [pool.passage_languages for pool in self.pools]
-        matrix = ranking_matrix(scores, labels, *languages, **self.ranking)
-        without_candidates = sum(not len(pool.passages) for pool in self.pools)
+        matrix = ranking_matrix(scores, labels, *languages)
         counts = {
             "n_queries": overall.n_queries,
             # Where pools leave such queries out, they still know how many.
             "n_without_relevant": max(overall.n_without_relevant, getattr(self.pools, "without_relevant", 0)),
-            "n_without_candidates": max(without_candidates, getattr(self.pools, "without_candidates", 0)),
             "n_cut_passages": scorer.cut_passages,
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }

@@ -33,46 +33,22 @@ MEASURES = ("MRR@100", "Recall@100")
 _PRINTED = {"RR": "MRR", "R": "Recall", "AP": "MAP", "P": "Precision"}
 
 
-class Measures:
-    """Measures by name.
+def parse_measures(names: Sequence[str]) -> dict[str, Any]:
+    """Return measures of ir_measures by the names that papers print.
 
     Args:
         names: As ir_measures types them (``nDCG@10``, ``R@20``), or as papers do (``MRR@100``, ``Recall@100``).
     Raises:
         ValueError: If ir_measures is not installed or knows no such measure, or one is named twice.
-
-    Attributes:
-        names: As papers print them.
-        cutoff: The deepest rank that a measure looks at; at least 100.
     """
-
-    def __init__(self, names: Sequence[str] = MEASURES) -> None:
-        self.library: Any = require("ir_measures", "evaluating retrieval")
-        try:
-            self.measures = [self.library.parse_measure(name) for name in names]
-        except (NameError, ValueError, SyntaxError) as error:
-            raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
-        self.names = [_printed(measure) for measure in self.measures]
-        if not self.names or len(set(self.names)) < len(self.names):
-            raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
-        self.cutoff = max([100, *(measure.params.get("cutoff", 100) for measure in self.measures)])
-
-    def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
-        """Compute measure → query id → value in [0, 1]; a query without hits has 0.
-
-        Args:
-            queries: Queries with their relevant passages.
-            rankings: Their rankings, whose order counts and not their scores, which ir_measures would sort again.
-        """
-        relevant = {query.id: query.relevant for query in queries}
-        ranked = {
-            query.id: {name: -float(rank) for rank, (name, _) in enumerate(rankings.get(query.id, ()))}
-            for query in queries
-        }
-        values: dict[str, dict[str, float]] = {name: {} for name in self.names}
-        for value in self.library.iter_calc(self.measures, relevant, ranked):
-            values[_printed(value.measure)][value.query_id] = float(value.value)
-        return values
+    library: Any = require("ir_measures", "evaluating retrieval")
+    try:
+        measures = {_printed(measure): measure for measure in map(library.parse_measure, names)}
+    except (NameError, ValueError, SyntaxError) as error:
+        raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
+    if not measures or len(measures) < len(names):
+        raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
+    return measures
 
 
 def _printed(measure: Any) -> str:
@@ -203,8 +179,9 @@ class RetrievalEvaluator(SignedEvaluator):
         **options: Any,
     ) -> None:
         check_choice("pool", pool, POOLS)
-        self.measures = Measures(measures)
-        super().__init__(f"mean_{self.measures.names[0]}", **options)
+        self.measures = parse_measures(measures)
+        self.cutoff = max([100, *(measure.params.get("cutoff", 100) for measure in self.measures.values())])
+        super().__init__(f"mean_{next(iter(self.measures))}", **options)
         self.pool = pool
         self.sets = tuple(sets)
         self.pools: list[RetrievalPool] = [mixed_pool(sets)] if pool == "mixed" else separate_pools(sets)
@@ -222,8 +199,8 @@ class RetrievalEvaluator(SignedEvaluator):
             "retrieval",
             passages=[part.language for part in self.sets],
             pool=self.pool,
-            measures=self.measures.names,
-            depth=self.measures.cutoff,
+            measures=list(self.measures),
+            depth=self.cutoff,
             ties="id",
             data=f"{self.data_name}@{digest}",
         )
@@ -231,12 +208,11 @@ class RetrievalEvaluator(SignedEvaluator):
     def report(self, model: SentenceTransformer) -> RetrievalReport:
         """Measures of an encoder."""
         self.joint_mean = False
-        return self._report(lambda pool: dense_search(pool, self, model, k=self.measures.cutoff))
+        return self._report(lambda pool: dense_search(pool, self, model, k=self.cutoff))
 
     def bm25_report(self) -> RetrievalReport:
         """Measures of BM25 over the same queries and passages."""
-        cutoff, bar = self.measures.cutoff, self.show_progress_bar
-        return self._report(lambda pool: bm25_search(pool, k=cutoff, show_progress_bar=bar))
+        return self._report(lambda pool: bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar))
 
     def measure(self, model: SentenceTransformer) -> Measured:
         """Embed, search and average."""
@@ -247,6 +223,24 @@ class RetrievalEvaluator(SignedEvaluator):
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
         return Measured(metrics, *retrieval_rows({self.name: report}))
 
+    def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
+        """Compute measure → query id → value in [0, 1]; a query without hits has 0.
+
+        Args:
+            queries: Queries with their relevant passages.
+            rankings: Their rankings, whose order counts and not their scores, which ir_measures would sort again.
+        """
+        relevant = {query.id: query.relevant for query in queries}
+        ranked = {
+            query.id: {name: -float(rank) for rank, (name, _) in enumerate(rankings.get(query.id, ()))}
+            for query in queries
+        }
+        values: dict[str, dict[str, float]] = {name: {} for name in self.measures}
+        library: Any = require("ir_measures", "evaluating retrieval")
+        for value in library.iter_calc(list(self.measures.values()), relevant, ranked):
+            values[_printed(value.measure)][value.query_id] = float(value.value)
+        return values
+
     def _report(self, search: Callable[[RetrievalPool], Rankings]) -> RetrievalReport:
         figures: dict[str, dict[str, float]] = {}
         counts: dict[str, int] = {}
@@ -254,7 +248,7 @@ class RetrievalEvaluator(SignedEvaluator):
         bias = None
         for pool in self.pools:
             ranked = rankings[pool.name] = search(pool)
-            values = self.measures.per_query(pool.queries, ranked)
+            values = self.per_query(pool.queries, ranked)
             for label in dict.fromkeys(query.label for query in pool.queries):
                 ids = [query.id for query in pool.queries if query.label == label]
                 figures[label] = {name: sum(row[each] for each in ids) / len(ids) for name, row in values.items()}

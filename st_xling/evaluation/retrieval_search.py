@@ -98,23 +98,7 @@ def separate_pools(sets: Sequence[RetrievalSet]) -> list[RetrievalPool]:
         ValueError: No set, or two of one language, whose measures would have the same label.
     """
     _check_languages(sets)
-    pools = []
-    for part in sets:
-        queries = tuple(
-            PoolQuery(
-                f"{code}:{name}",
-                text,
-                code,
-                code if code == part.language else f"{code}-{part.language}",
-                part.relevant[name],
-            )
-            for code, named in part.queries.items()
-            for name, text in named.items()
-        )
-        names = list(part.passages.ids)
-        languages = dict.fromkeys(names, part.language)
-        pools.append(RetrievalPool(part.language, queries, [part.passages], names, languages, part.sha256))
-    return pools
+    return [_pool([part], mixed=False) for part in sets]
 
 
 def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
@@ -127,29 +111,36 @@ def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
         ValueError: No set, or two of one language; a query id that two sets use for different texts of one language.
     """
     _check_languages(sets)
+    return _pool(sets, mixed=True)
+
+
+def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
     texts: dict[tuple[str, str], str] = {}
     relevant: dict[tuple[str, str], dict[str, int]] = {}
+    languages: dict[str, str] = {}
     unlike = []
     for part in sets:
+        prefix = f"{part.language}:" if mixed else ""
+        languages |= {f"{prefix}{name}": part.language for name in part.passages.ids}
         for code, named in part.queries.items():
             for name, text in named.items():
                 if texts.setdefault((code, name), text) != text:
                     unlike.append(f"{code} {name}")
-                grades = {f"{part.language}:{passage}": grade for passage, grade in part.relevant[name].items()}
+                grades = {f"{prefix}{passage}": grade for passage, grade in part.relevant[name].items()}
                 relevant.setdefault((code, name), {}).update(grades)
     if unlike:
         raise ValueError(
             f"an id must mean one query in all sets of a mixed pool: {len(unlike)} differ in their text, such as "
             f"{', '.join(unlike[:5])}; give them other ids, or keep the sets apart."
         )
-    ordered = sorted(texts, key=lambda key: key[0])
-    queries = tuple(
-        PoolQuery(f"{code}:{name}", texts[code, name], code, code, relevant[code, name]) for code, name in ordered
-    )
-    languages = {f"{part.language}:{name}": part.language for part in sets for name in part.passages.ids}
-    digest = hashlib.sha256("\n".join(part.sha256 for part in sets).encode()).hexdigest()
-    corpora = [part.passages for part in sets]
-    return RetrievalPool("+".join(part.language for part in sets), queries, corpora, [*languages], languages, digest)
+    queries = []
+    for code, name in sorted(texts, key=lambda key: key[0]) if mixed else texts:
+        label = code if mixed or code == sets[0].language else f"{code}-{sets[0].language}"
+        queries.append(PoolQuery(f"{code}:{name}", texts[code, name], code, label, relevant[code, name]))
+    digests = [part.sha256 for part in sets]
+    digest = hashlib.sha256("\n".join(digests).encode()).hexdigest() if mixed else digests[0]
+    name = "+".join(part.language for part in sets)
+    return RetrievalPool(name, tuple(queries), [part.passages for part in sets], [*languages], languages, digest)
 
 
 def _check_languages(sets: Sequence[RetrievalSet]) -> None:
@@ -237,9 +228,7 @@ def _best(rows: np.ndarray, scores: np.ndarray, places: np.ndarray, k: int) -> t
     return rows[order], scores[order]
 
 
-def bm25_search(
-    pool: RetrievalPool, *, k: int = 100, k1: float = 0.9, b: float = 0.4, show_progress_bar: bool = False
-) -> Rankings:
+def bm25_search(pool: RetrievalPool, *, k: int = 100, show_progress_bar: bool = False) -> Rankings:
     """Find the best passages of each query that share a term with it, best first; equal scores in the order of ids.
 
     The terms of all passages are in memory, their texts are not.
@@ -247,8 +236,6 @@ def bm25_search(
     Args:
         pool: Queries and passages.
         k: Hits kept for each query.
-        k1: How soon more of a term adds nothing.
-        b: How much long passages are held back; with ``k1`` the defaults of Anserini, whose BM25 Mr.TyDi reports.
         show_progress_bar: Whether to show one.
     Raises:
         ValueError: If bm25s is not installed, or no passage holds a word.
@@ -260,7 +247,7 @@ def bm25_search(
     ids = [[number.setdefault(term, len(number)) for term in words(text)] for text in passages]
     if not number:
         raise ValueError(f"BM25 needs passages with words: the {len(ids):,} passages of {pool.name} hold none.")
-    index = bm25s.BM25(method="lucene", k1=k1, b=b)
+    index = bm25s.BM25(method="lucene", k1=0.9, b=0.4)  # Anserini's, whose BM25 Mr.TyDi reports
     index.index(tokenization.Tokenized(ids=ids, vocab=dict(number)), show_progress=False)
     places, rankings = _places(pool), Rankings()
     for query in pool.queries:

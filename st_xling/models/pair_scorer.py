@@ -7,10 +7,9 @@ characters, and with passages alone cut.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -28,9 +27,6 @@ if TYPE_CHECKING:
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000
 
-# Pairs that are in memory at a time, and sorted by length together.
-CHUNK_PAIRS = 100_000
-
 # Texts whose tokens are counted at a time: ids take far more memory than their number.
 _TEXTS_AT_ONCE = 1024
 
@@ -41,8 +37,8 @@ ONLY_PASSAGES = {"truncation": "only_second"}
 class PairScorer:
     """Scores (query, passage) pairs with ``CrossEncoder.predict``, but never cuts a query.
 
-    Pairs are taken 100,000 at a time and sorted by tokens, which are counted once for each distinct text: a query has
-    hundreds of passages, and a passage as many queries. As many are computed together as ``token_budget`` allows.
+    Pairs are sorted by tokens, which are counted once for each distinct text: a query has hundreds of passages, and a
+    passage as many queries. As many are computed together as ``token_budget`` allows.
 
     Args:
         model: A cross-encoder with one label, on the device where it is to work.
@@ -87,68 +83,59 @@ class PairScorer:
         self.cut_passages = 0
         self._tokenizer, self._limit = _plain_tokenizer(model), _max_tokens(model)
 
-    def score(self, pairs: Iterable[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
-        """Score pairs, in their order, float32. *Shape:* ``(pairs,)``
+    def score(self, pairs: Sequence[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
+        """Score pairs of query and passage, in their order, float32. *Shape:* ``(pairs,)``
 
         Args:
-            pairs: Pairs of query and passage, or an iterator, so that they need not be in memory.
+            pairs: Queries and passages.
             raw: Skip the activation: the same order, and no two scores are rounded into one.
         Raises:
             ValueError: With ``long_queries="error"``, for a query that leaves no room for a passage.
         """
-        scores: list[np.ndarray] = []
-        source = iter(pairs)
-        total = len(pairs) if isinstance(pairs, Sized) else None
-        dtype = None if self.autocast is None else getattr(torch, self.autocast)
-        with (
-            nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
-            progress_bar(total=total, unit="pairs", desc="scoring", show=self.progress) as bar,
-        ):
-            while chunk := list(islice(source, CHUNK_PAIRS)):
-                scores.append(self._score(chunk, bar, raw))
-        return np.concatenate(scores) if scores else np.empty(0, dtype=np.float32)
-
-    def activate(self, logits: np.ndarray) -> np.ndarray:
-        """Apply the activation to raw scores, float32. *Shape:* that of ``logits``"""
-        with torch.inference_mode():
-            return self.activation(torch.from_numpy(logits)).float().numpy()
-
-    def _score(self, chunk: Sequence[tuple[str, str]], bar: Any, raw: bool) -> np.ndarray:
         prompt, limit = own_prompt(self.model), self._limit or sys.maxsize
         queries, passages = pair_sizes(
-            self._tokenizer, [prompt + query for query, _ in chunk], [passage for _, passage in chunk]
+            self._tokenizer, [prompt + query for query, _ in pairs], [passage for _, passage in pairs]
         )
         lengths, long = queries + passages, queries >= limit
         if long.any() and self.long_queries == "error":
-            found = list(dict.fromkeys(chunk[place][0] for place in np.flatnonzero(long).tolist()))
+            found = list(dict.fromkeys(pairs[place][0] for place in np.flatnonzero(long).tolist()))
             raise ValueError(
                 f"expected queries that leave room for a passage in the model's {limit} tokens: got "
                 f"{len(found)} that do not, the first of them {found[0][:60]!r}; a query is never cut: shorten it, "
                 "leave it out, or use a model that reads more."
             )
         self.cut_passages += int(((lengths > limit) & ~long).sum())
-        result = np.full(len(chunk), -np.inf, dtype=np.float32)
-        bar.update(int(long.sum()))
+        result = np.full(len(pairs), -np.inf, dtype=np.float32)
         lengths = np.minimum(lengths, limit)
         order = np.argsort(-lengths, kind="stable")
         order = order[~long[order]]
         cut = {"text": {**ONLY_PASSAGES, **({} if self._limit is None else {"max_length": limit})}}
+        dtype = None if self.autocast is None else getattr(torch, self.autocast)
         parts: list[Tensor] = []
-        for batch in batches(lengths[order], self.token_budget):
-            # Tensors stay on the device: waiting for each batch would leave it idle.
-            part = self.model.predict(
-                [chunk[place] for place in order[batch]],
-                batch_size=len(chunk),
-                activation_fn=torch.nn.Identity() if raw else self.activation,
-                convert_to_tensor=True,
-                show_progress_bar=False,
-                processing_kwargs=cut,
-            )
-            parts.append(part)
-            bar.update(len(part))
+        with (
+            nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
+            progress_bar(total=len(order), unit="pairs", desc="scoring", show=self.progress) as bar,
+        ):
+            for batch in batches(lengths[order], self.token_budget):
+                # Tensors stay on the device: waiting for each batch would leave it idle.
+                part = self.model.predict(
+                    [pairs[place] for place in order[batch]],
+                    batch_size=len(pairs),
+                    activation_fn=torch.nn.Identity() if raw else self.activation,
+                    convert_to_tensor=True,
+                    show_progress_bar=False,
+                    processing_kwargs=cut,
+                )
+                parts.append(part)
+                bar.update(len(part))
         if parts:
             result[order] = torch.cat(parts).float().cpu().numpy()
         return result
+
+    def activate(self, logits: np.ndarray) -> np.ndarray:
+        """Apply the activation to raw scores, float32. *Shape:* that of ``logits``"""
+        with torch.inference_mode():
+            return self.activation(torch.from_numpy(logits)).float().numpy()
 
 
 @dataclass(frozen=True)

@@ -18,15 +18,12 @@ from st_xling.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from st_xling.data.reranking.insurance_qa import read_insurance_qa as read_insurance_qa
     from st_xling.data.reranking.pairs import AlignedPairs as AlignedPairs
-    from st_xling.data.reranking.pairs import draw_negatives as draw_negatives
     from st_xling.data.reranking.pairs import with_negatives as with_negatives
+    from st_xling.data.reranking.pools import AlignedQuestions as AlignedQuestions
     from st_xling.data.reranking.pools import CandidatePool as CandidatePool
     from st_xling.data.reranking.pools import CandidatePools as CandidatePools
     from st_xling.data.reranking.pools import candidate_pools as candidate_pools
-    from st_xling.data.reranking.pools import pools_of_pairs as pools_of_pairs
-    from st_xling.data.reranking.pools import read_retrieval as read_retrieval
     from st_xling.data.reranking.question_answering import read_question_answering as read_question_answering
-    from st_xling.data.reranking.specs import PairData as PairData
     from st_xling.data.reranking.specs import load_pair_specs as load_pair_specs
     from st_xling.data.reranking.specs import load_pool_specs as load_pool_specs
     from st_xling.data.reranking.specs import load_xpi_specs as load_xpi_specs
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from st_xling.data.reranking.strategies import merged as merged
     from st_xling.data.reranking.strategies import mixed as mixed
     from st_xling.data.reranking.strategies import parallel_pools as parallel_pools
-    from st_xling.data.reranking.strategies import xpi_pairs as xpi_pairs
     from st_xling.data.reranking.strategies import xpi_pairs_from_parallel as xpi_pairs_from_parallel
     from st_xling.models.cross_encoder import cross_encoder as cross_encoder
     from st_xling.models.cross_encoder import tiny_cross_encoder as tiny_cross_encoder

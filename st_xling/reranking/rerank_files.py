@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,7 +32,7 @@ from st_xling.utils.text import decode_line, raw_lines
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
 
-_COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_passages")
+_COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_passages")  # of RerankReport
 _RANKED = "ranked.jsonl"
 
 
@@ -63,8 +63,8 @@ def rerank_texts(
         queries: File of :class:`TextRecords`.
         passages: The same; only ids are in memory.
         out: File, replaced if it exists; or a binary stream.
-        candidates: A first stage's result, see :class:`FirstStage`; by default
-            every passage is a candidate for every query.
+        candidates: A first stage's result in TREC's run format, see :func:`read_candidates`; by default every passage
+            is a candidate for every query.
         top_k: Passages of a query that are written at most; all by default.
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
@@ -85,7 +85,7 @@ def rerank_texts(
         texts = TextRecords(queries, "queries"), TextRecords(passages, "passages")
         for records in texts:
             stack.callback(records.close)
-        first_stage = FirstStage(candidates, *texts)
+        places, candidates_sha256 = read_candidates(candidates, *texts)
         encoder, name = load_reranker(model, device)
         scorer = PairScorer(encoder, token_budget=token_budget, autocast=autocast, long_queries="lowest")
         identity = model_identity(encoder, name)
@@ -94,7 +94,7 @@ def rerank_texts(
             "model": identity.fingerprint,
             "queries": texts[0].sha256,
             "passages": texts[1].sha256,
-            "candidates": first_stage.sha256,
+            "candidates": candidates_sha256,
             "top_k": top_k,
             "token budget": scorer.token_budget,
             "autocast": autocast,
@@ -107,10 +107,10 @@ def rerank_texts(
             progress_bar(total=len(texts[0]), unit="queries", desc="re-ranking", show=progress) as bar,
         ):
             # Each group of queries is a step of the folder, with its counts.
-            for group in first_stage.groups(_PAIRS):
+            for group in _groups([len(own) for own in places]):
                 step = f"queries-{group.start}"
                 if step not in finished:
-                    own, lines = _rank(scorer, *texts, first_stage, top_k, group)
+                    own, lines = _rank(scorer, *texts, places, top_k, group)
                     with folder.writing(step, f"{step}.jsonl", counts=own) as path:
                         path.write_bytes(lines)
                 own = folder.listed[step]["counts"]
@@ -125,7 +125,7 @@ def rerank_texts(
         "rerank",
         f"model:{identity}",
         *(f"{name}:{value}" for name, value in {**model_options(encoder), **files}.items()),
-        candidates="all" if candidates is None else f"{Path(candidates).name}@{first_stage.sha256[:8]}",
+        candidates="all" if candidates is None else f"{Path(candidates).name}@{candidates_sha256[:8]}",
         top_k=top_k or "all",
     )
     return RerankReport(**counts, signature=signature)
@@ -151,12 +151,12 @@ class RerankReport:
     cut_passages: int
     signature: str
 
-    def as_dict(self) -> dict[str, Any]:
-        """The counts, without the signature."""
-        return {name: value for name, value in asdict(self).items() if name != "signature"}
+    def as_dict(self) -> dict[str, int]:
+        """Return the counts."""
+        return {name: getattr(self, name) for name in _COUNTS}
 
     def lines(self) -> list[str]:
-        """Lines for people: what was skipped and cut, if any."""
+        """Return lines for people: what was skipped and cut, if any."""
         counts = {
             "queries without candidates, skipped": self.without_candidates,
             "queries too long for the model, skipped": self.long_queries,
@@ -169,12 +169,12 @@ def _rank(
     scorer: PairScorer,
     queries: TextRecords,
     passages: TextRecords,
-    first_stage: FirstStage,
+    candidates: Sequence[np.ndarray],
     top_k: int | None,
     group: range,
 ) -> tuple[dict[str, int], bytes]:
-    """Counts, and the ranked passages of a group of queries as lines."""
-    places = [first_stage.of(query) for query in group]
+    """Return counts, and the ranked passages of a group of queries as lines."""
+    places = candidates[group.start : group.stop]
     # A passage that several queries of the group share is read once.
     records = {place: passages[place] for place in np.unique(np.concatenate(places)).tolist()}
     texts = queries[group.start : group.stop]
@@ -258,99 +258,68 @@ class TextRecords(IndexedLines[TextRecord]):
         super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> TextRecord:
+        name: Any
+        text: Any
         line, fault = decode_line(raw)
         if line is None:
             raise ValueError(f"expected UTF-8, got {fault}")
         if self.format == "jsonl":
-            record = _json_record(line)
+            value = json_object(line)
+            name, text = value.get("id", value.get("_id")), value.get("text")
+            title, language = str(value.get("title") or "").strip(), value.get("language")
+            if not is_id(name) or not isinstance(text, str):
+                raise ValueError('expected a string or whole number "id" and a string "text"')
+            text = f"{title} {text}" if title else text
         else:
             cells = line.split("\t")
             if not 2 <= len(cells) <= 3:
                 raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
-            record = TextRecord(cells[0], cells[1], (cells[2].strip() or None) if len(cells) == 3 else None)
-        if not record.id.strip() or not record.text.strip():
+            name, text, language = cells if len(cells) == 3 else [*cells, ""]
+        if not str(name).strip() or not text.strip():
             raise ValueError("expected an id and a text that are not blank")
-        return record
-
-    def place_of(self, name: str) -> int:
-        """The place of an id, from 0; raises ``ValueError`` for one that no record has."""
-        if name not in self.rows:
-            raise ValueError(f"unknown id {name!r}: it is none of the {len(self):,} {self.what} of {self.path}")
-        return self.rows[name]
+        return TextRecord(str(name), text, str(language or "").strip() or None)
 
 
-def _json_record(line: str) -> TextRecord:
-    value = json_object(line)
-    name, text = value.get("id", value.get("_id")), value.get("text")
-    title, language = value.get("title") or "", value.get("language")
-    if not is_id(name) or not isinstance(text, str):
-        raise ValueError('expected a string or whole number "id" and a string "text"')
-    return TextRecord(str(name), f"{title.strip()} {text}" if str(title).strip() else text, language or None)
-
-
-class FirstStage:
-    """Passages of each query, in a first stage's order; without a first stage, every passage for every query.
-
-    A line is one of: TREC's run format, ``query Q0 passage rank score tag``, taken in the order of the lines; or JSON,
-    ``{"query_id": …, "passage_id": …}``, as ``st-xling rerank`` writes. A query may come again later; a passage twice
-    for a query counts once.
+def read_candidates(
+    path: str | Path | None, queries: TextRecords, passages: TextRecords
+) -> tuple[list[np.ndarray], str]:
+    """Read the passages of each query that a first stage found.
 
     Args:
-        path: UTF-8, plain or packed; ``None`` for every passage.
-        queries: Those that it may name.
+        path: Lines of TREC's run format, ``query Q0 passage rank score tag``, plain or packed. Their order counts, and
+            a passage twice for a query counts once. ``None``: every passage for every query.
+        queries: Those that the file may name.
         passages: Likewise.
+    Returns:
+        For each query the places of its passages; the hash of the file's lines, or ``"all"``.
     Raises:
         FileNotFoundError: If there is no such file.
-        ParallelTextError: For faulty lines, together: bad JSON, wrong columns, an id that is unknown.
-
-    Attributes:
-        sha256: Hash of the file's lines; ``"all"`` without one.
+        ParallelTextError: For faulty lines, together: wrong columns, an id that is unknown.
     """
-
-    def __init__(self, path: str | Path | None, queries: TextRecords, passages: TextRecords) -> None:
-        self._queries = len(queries)
-        self._places: dict[int, np.ndarray] = {}
-        self._others, self.sha256 = np.arange(len(passages)), "all"  # of a query that is not named
-        if path is None:
-            return
-        faults, digest = FaultLog(can_skip=False, what="a first stage's result"), hashlib.sha256()
-        places: dict[int, list[int]] = {}
-        for number, raw in enumerate(raw_lines(path), 1):
-            digest.update(raw + b"\n")
-            try:
-                query, passage = _candidate(raw.decode("utf-8"))
-                places.setdefault(queries.place_of(query), []).append(passages.place_of(passage))
-            except ValueError as error:
-                faults.add(path, number, "bad line", str(error))
-        faults.finalize()
-        # A passage that a query has twice keeps its first place.
-        self._places = {query: np.array(list(dict.fromkeys(own)), dtype=np.int64) for query, own in places.items()}
-        self._others, self.sha256 = np.empty(0, dtype=np.int64), digest.hexdigest()
-
-    def of(self, query: int) -> np.ndarray:
-        """Places of the passages of the query at a place; empty if it has none."""
-        return self._places.get(query, self._others)
-
-    def groups(self, pairs: int) -> Iterator[range]:
-        """Consecutive queries with about so many pairs together, each group as every other run would make it."""
-        start = count = 0
-        for query in range(self._queries):
-            count += len(self.of(query))
-            if count >= pairs:
-                yield range(start, query + 1)
-                start, count = query + 1, 0
-        if start < self._queries:
-            yield range(start, self._queries)
-
-
-def _candidate(line: str) -> tuple[str, str]:
-    """Return the ids of a query and of a passage."""
-    if not line.lstrip().startswith("{"):
-        cells = line.split()
+    if path is None:
+        return [np.arange(len(passages))] * len(queries), "all"
+    faults, digest = FaultLog(can_skip=False, what="a first stage's result"), hashlib.sha256()
+    places: list[dict[int, None]] = [{} for _ in range(len(queries))]
+    for number, raw in enumerate(raw_lines(path), 1):
+        digest.update(raw + b"\n")
+        cells = raw.decode("utf-8", "replace").split()
         if len(cells) != 6:
-            raise ValueError(f"expected JSON or the six columns of a TREC run, got {len(cells)} columns")
-        return cells[0], cells[2]
-    value = json_object(line)
-    if not all(map(is_id, ids := (value.get("query_id"), value.get("passage_id")))):
-        raise ValueError('expected a "query_id" and a "passage_id"')
-    return str(ids[0]), str(ids[1])
+            faults.add(path, number, "bad line", f"expected the six columns of a TREC run, got {len(cells)} columns")
+        elif unknown := [cell for cell, known in ((cells[0], queries), (cells[2], passages)) if cell not in known.rows]:
+            faults.add(path, number, "unknown id", f"expected ids of the queries and passages, got {unknown[0]!r}")
+        else:
+            places[queries.rows[cells[0]]][passages.rows[cells[2]]] = None
+    faults.finalize()
+    return [np.array(list(own), dtype=np.int64) for own in places], digest.hexdigest()
+
+
+def _groups(sizes: Sequence[int]) -> Iterator[range]:
+    """Yield consecutive queries with about 2,000 pairs together, each group as every other run would make it."""
+    start = count = 0
+    for query, size in enumerate(sizes):
+        count += size
+        if count >= _PAIRS:
+            yield range(start, query + 1)
+            start, count = query + 1, 0
+    if start < len(sizes):
+        yield range(start, len(sizes))

@@ -1,5 +1,8 @@
 """Cross-encoders for re-ranking, trained on labeled pairs, in one stage or several (languages in turn).
 
+The losses are ST's, by name. ``binary_cross_entropy`` and ``mse`` read a pair a row: ``query``, ``passage`` and
+``label``, 0 or 1. The others read a query a row: ``query``, ``passages`` (a list, relevant ones first) and ``labels``.
+
 Besides what :mod:`st_xling.training.run_folder` names, the folder of a run of two stages or more has
 
 ================================  ====================================================================
@@ -15,7 +18,7 @@ A run of one stage keeps its checkpoints in ``training/``, as an encoder's does.
 from __future__ import annotations
 
 import dataclasses
-import itertools
+import inspect
 import logging
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,9 +27,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+import torch
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder import losses as st_losses
+from torch import nn
 
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
@@ -38,13 +44,13 @@ from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.arguments import training_arguments
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import TrainingOptions
-from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
-from st_xling.utils.options import check_choice
+from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -54,6 +60,61 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 XPI = "xpi"
+
+LOSSES = {
+    "binary_cross_entropy": "BinaryCrossEntropyLoss",
+    "mse": "MSELoss",
+    "lambda": "LambdaLoss",
+    "list_net": "ListNetLoss",
+    "list_mle": "ListMLELoss",
+    "plist_mle": "PListMLELoss",
+    "rank_net": "RankNetLoss",
+    "adr_mse": "ADRMSELoss",
+}
+"""Name in recipes → class of ST."""
+
+_READ_PAIRS = ("binary_cross_entropy", "mse")
+
+
+@dataclass(frozen=True)
+class RankingLoss:
+    """A loss that a recipe names.
+
+    Attributes:
+        name: One of :data:`LOSSES`.
+        options: Options of ST's class, ``pos_weight`` as a number.
+    """
+
+    name: str = "binary_cross_entropy"
+    options: dict[str, Any] = field(default_factory=dict)
+
+    def build(self, model: CrossEncoder) -> nn.Module:
+        """Build ST's loss over ``model``."""
+        options = dict(self.options)
+        if "pos_weight" in options:
+            options["pos_weight"] = torch.tensor(options["pos_weight"], device=model.device)
+        return getattr(st_losses, LOSSES[self.name])(model, **options)
+
+
+def read_ranking_loss(section: Any) -> RankingLoss:
+    """Read a recipe's key ``loss``: a name, or a mapping of one name to its options.
+
+    Raises:
+        ValueError: A loss or option that is not known; the nearest is named.
+    """
+    if section is None:
+        return RankingLoss()
+    if isinstance(section, str):
+        section = {section: None}
+    if not isinstance(section, dict) or len(section) != 1:
+        raise ValueError(f"loss names one loss, as in {{list_net: {{mini_batch_size: 16}}}}: got {section!r}.")
+    [(name, options)] = section.items()
+    if name not in LOSSES:
+        raise ValueError(f"loss {name!r} is not known{nearest_name(str(name), LOSSES)}")
+    options = options or {}
+    known = inspect.signature(getattr(st_losses, LOSSES[name])).parameters.keys() - {"model", "show_progress_bar"}
+    check_keys(options, known, f"loss.{name}")
+    return RankingLoss(name, dict(options))
 
 
 @dataclass(frozen=True)
@@ -121,66 +182,8 @@ def load_cross_encoder_recipe(
     return load_kind(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
 
 
-def _shares(total: int, rows: Sequence[int]) -> list[int]:
-    """Divide ``total`` steps by rows, at least one for each."""
-    if total <= 0:
-        return [total] * len(rows)
-    if total < len(rows):
-        raise ValueError(f"training.max_steps is shared by {len(rows)} stages: got {total}; give one step to each.")
-    # Rounded bounds rather than rounded shares: they add up to the total.
-    bounds = [round(total * sum(rows[:place]) / max(1, sum(rows))) for place in range(len(rows) + 1)]
-    shares = [max(1, end - start) for start, end in itertools.pairwise(bounds)]
-    shares[shares.index(max(shares))] += total - sum(shares)
-    return shares
-
-
-def fitting_pairs(tokenizer: Any, pairs: Dataset, *, max_length: int | None) -> tuple[Dataset, dict[str, int], int]:
-    """The pairs that can be trained on, what a stage reports of them, and the tokens of the longest.
-
-    A pair whose query leaves no room for a token of the passage is skipped; of a longer one the passage is cut.
-
-    Args:
-        tokenizer: The model's; a text of several pairs is tokenized once.
-        pairs: Labeled pairs.
-        max_length: Tokens that a pair is cut to, its passage alone, special tokens included; ``None``: never.
-
-    Raises:
-        ValueError: No query leaves room for a passage.
-    """
-    sides = pairs["query"][:], pairs["passage"][:]
-    queries, passages = pair_sizes(tokenizer, *sides)
-    limit = sys.maxsize if max_length is None else max_length
-    fits = queries < limit
-    if not fits.any():
-        raise ValueError(
-            f"a query is never cut, and none of {len(set(sides[0])):,} leaves room for a passage in {max_length} tokens"
-            f": the shortest takes {int(queries.min(initial=0))} with its special tokens; raise model.max_length."
-        )
-    lengths = (queries + passages)[fits]
-    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_skipped": int((~fits).sum())}
-    return (pairs if fits.all() else pairs.select(np.flatnonzero(fits))), counts, int(lengths.max())
-
-
 class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
-    """``CrossEncoderTrainer`` with what :class:`GuardedTrainer` adds.
-
-    Args:
-        *args, **options: Of ``CrossEncoderTrainer``.
-        keys: Of the training rows' texts; like equal texts, those of equal keys are kept out of each other's batches,
-            by samplers that keep duplicates apart. *Shape:* ``(rows, columns)``, uint64
-    """
-
-    def __init__(self, *args: Any, keys: np.ndarray | None = None, **options: Any) -> None:
-        self.row_keys = keys
-        super().__init__(*args, **options)
-
-    def get_batch_sampler(self, dataset: Any, *args: Any, **options: Any) -> Any:
-        """Return the sampler of the training rows; evaluators make their own batches."""
-        sampler: Any = super().get_batch_sampler(dataset, *args, **options)
-        known = getattr(sampler, "keys", None)
-        if self.row_keys is not None and known is not None and len(known) == len(self.row_keys):
-            sampler.keys = np.concatenate([known, self.row_keys], axis=1)
-        return sampler
+    """``CrossEncoderTrainer`` with what :class:`GuardedTrainer` adds."""
 
 
 def train_cross_encoder(
@@ -205,7 +208,7 @@ def train_cross_encoder(
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
     run = start_run(train_cross_encoder, recipe, out, options, stages=len(stages))
     for part in stages:
-        check_pairs(part)
+        _check_pairs(part)
     with run.opened("cross-encoders"):
         parts = _without_leaks(dict(zip(names, stages)), run)
         text = [name for name in PAIR_COLUMNS if name != "label"]
@@ -248,47 +251,98 @@ def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
     return load_sentence_transformer(CrossEncoder, str(checkpoint))
 
 
+def _check_pairs(pairs: Dataset) -> None:
+    """Raise ``ValueError`` unless ``pairs`` can be trained on."""
+    missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
+    if missing:
+        raise ValueError(f"labeled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
+    if not set(pairs.unique("label")) <= {0, 1}:
+        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, pairs.unique('label')[:5]))}.")
+    if len(pairs) < 2:
+        raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
+
+
 @dataclass(frozen=True)
 class Stage:
     """Training data of one stage.
 
     Attributes:
         name: Name in the log and in the results.
-        size: Number of labeled pairs, the skipped ones included.
         rows: Rows that the loss reads.
         counts: Numbers of pairs that are trained on, cut and skipped.
-        keys: See :class:`RankingTrainer`.
     """
 
     name: str
-    size: int
     rows: Dataset
     counts: dict[str, int]
-    keys: np.ndarray | None
 
 
 def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> Stage:
     """Make the rows that the loss reads, and log what is cut or skipped.
 
+    A pair whose query leaves no room for a token of the passage is skipped; of a longer one the passage is cut.
+
     Raises:
         ValueError: Nothing that can be trained on; a loss that does not fit the model.
     """
     max_length = model.max_seq_length
-    fitting, counts, longest = fitting_pairs(model.tokenizer, pairs, max_length=max_length)
-    rows, unusable = loss_rows(fitting, loss.form)
-    loss.build(model)
-    sizes = counts["pairs_cut"], counts["pairs"], longest
+    limit = sys.maxsize if max_length is None else max_length
+    queries, passages = pair_sizes(model.tokenizer, pairs["query"][:], pairs["passage"][:])
+    fits = queries < limit
+    if not fits.any():
+        raise ValueError(
+            f"a query is never cut, and none leaves room for a passage in {max_length} tokens: the shortest takes "
+            f"{int(queries.min(initial=0))} with its special tokens; raise model.max_length."
+        )
+    lengths, skipped = (queries + passages)[fits], int((~fits).sum())
+    counts = {"pairs": len(lengths), "pairs_cut": int((lengths > limit).sum()), "pairs_skipped": skipped}
+    rows, unusable = loss_rows(pairs.select(np.flatnonzero(fits)) if skipped else pairs, loss)
+    loss.build(model)  # or an error, before any stage is trained
+    sizes = counts["pairs_cut"], counts["pairs"], int(lengths.max())
     log_truncation(*sizes, max_length=max_length, what=f"pairs of {name}", effect="and their passages are cut")
-    if counts["pairs_skipped"]:
+    if skipped:
         logger.warning(
-            f"{name}: {counts['pairs_skipped']:,} pairs are skipped: their queries, which are never cut, leave no "
-            f"room for a passage in {max_length} tokens. Raise model.max_length to keep them."
+            f"{name}: {skipped:,} pairs are skipped: their queries, which are never cut, leave no room for a passage "
+            f"in {max_length} tokens. Raise model.max_length to keep them."
         )
     if unusable:
         logger.warning(
             f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
         )
-    return Stage(name, len(pairs), rows, counts, meaning_keys(pairs, rows) if loss.compares_within_batch else None)
+    return Stage(name, rows, counts)
+
+
+def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
+    """Return the rows that a loss reads, and how many queries were skipped, whose passages all have the same label.
+
+    Args:
+        pairs: Labeled pairs; rows of the same query text and language belong together.
+        loss: One that reads queries with their passages skips queries; one that reads pairs none.
+
+    Raises:
+        ValueError: No query that can be ranked.
+    """
+    from datasets import Dataset
+
+    if loss.name in _READ_PAIRS:
+        return pairs.select_columns(["query", "passage", "label"]), 0
+    # Passages of each query and language, relevant ones and others, in the order in which they first come.
+    entries: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}
+    for row in pairs.select_columns(list(PAIR_COLUMNS)):
+        relevant, others = entries.setdefault((row["query"], row["query_language"]), ({}, {}))
+        (relevant if row["label"] else others)[row["passage"]] = None
+    usable = [(query, *both) for (query, _), both in entries.items() if all(both)]
+    if not usable:
+        raise ValueError(
+            f"a loss that compares passages needs a query with a relevant and another one: got {len(entries):,} "
+            "queries with one kind alone; draw negatives, or take binary_cross_entropy."
+        )
+    columns = {  # ListMLE reads the order of the passages as their rank
+        "query": [query for query, _, _ in usable],
+        "passages": [[*relevant, *others] for _, relevant, others in usable],
+        "labels": [[1.0] * len(relevant) + [0.0] * len(others) for _, relevant, others in usable],
+    }
+    return Dataset.from_dict(columns), len(entries) - len(usable)
 
 
 def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkpoint: Path | None) -> TrainingResult:
@@ -304,10 +358,14 @@ def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkp
     first = folder.finished_stages() if checkpoint is not None else 0
     reports = [read_json_object(folder.stage(number) / "report.json", missing_ok=False) for number in range(first)]
     # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
-    steps = _shares(run.recipe.training.max_steps, [stage.size for stage in stages])
+    total, count = run.recipe.training.max_steps, len(stages)
+    if 0 < total < count:
+        raise ValueError(f"training.max_steps is shared by {count} stages: got {total}; give one step to each.")
+    bounds = [round(total * place / count) for place in range(count + 1)]
     for number in range(first, len(stages)):
         resumed = newest_checkpoint(folder.stage(number)) if checkpoint is not None else None
-        model, report = _train_stage(run, number, stages[number], steps[number], model, resumed)
+        steps = total if total <= 0 else bounds[number + 1] - bounds[number]
+        model, report = _train_stage(run, number, stages[number], steps, model, resumed)
         reports.append(report)
         if number < len(stages) - 1:  # without room for it, the stage's last checkpoint remains
             write_json(folder.stage(number) / "report.json", report)
@@ -339,9 +397,7 @@ def _train_stage(
             save_folder(model, base)
         add_lora(model, lora, base=base, seed=recipe.training.seed)
         logger.info("LoRA trains %s", trained_share(model))
-    options = dataclasses.replace(
-        recipe.training, max_steps=max_steps, keep_duplicates_apart=loss.compares_within_batch
-    )
+    options = dataclasses.replace(recipe.training, max_steps=max_steps, keep_duplicates_apart=False)
     trainer = RankingTrainer(
         model=model,
         args=training_arguments(
@@ -353,7 +409,6 @@ def _train_stage(
         ),
         train_dataset=stage.rows,
         loss=loss.build(model),
-        keys=stage.keys,
         evaluator=run.evaluator,
         callbacks=run.all_callbacks(),
     )

@@ -1,8 +1,7 @@
 """Dense retrievers: English questions, parallel text, and text of other languages → an encoder, or two.
 
 Recipes have a section ``retrieval``; their losses are the IR loss with semaCL and langCL. Data of different sizes are
-joined into one stream, in which each is cycled; every term encodes its own columns, and the gradients of all terms add
-up in one step.
+joined into one stream, in which each is cycled; every term encodes its own columns.
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
@@ -220,49 +218,17 @@ def _has_routes(encoder: SentenceTransformer) -> bool:
 class TermByTermLoss(CombinedLoss):
     """A :class:`CombinedLoss` with an encoder pass for each term, over the term's columns.
 
-    Long passages are then not the length to which parallel sentences are padded, and a term can be computed while the
-    others' activations do not exist. Value and gradient are those of the single pass, but for dropout's draws.
-
-    Attributes:
-        only: Name of the term to compute; ``None``: all.
+    Long passages are then not the length to which parallel sentences are padded. Value and gradient are those of the
+    single pass, but for dropout's draws.
     """
-
-    only: str | None = None
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> dict[str, Tensor]:
         columns = self.columns_read(list(sentence_features))
         components: dict[str, Tensor] = {}
         for name, term in zip(self.names, self.term_list()):
-            if self.only in (None, name):
-                seen = columns if term.columns is None else [columns[column] for column in term.columns]
-                components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
+            seen = columns if term.columns is None else [columns[column] for column in term.columns]
+            components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
         return components
-
-
-class RetrievalTrainer(CrossLingualTrainer):
-    """:class:`CrossLingualTrainer` with a backward pass for each term of a :class:`TermByTermLoss`.
-
-    Gradients add up in the parameters until the optimizer's step, so the step is that of one backward pass through the
-    sum, in the memory of the largest term.
-    """
-
-    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
-        loss: Any = self.loss
-        values = []
-        try:
-            for name in loss.names:
-                loss.only = name
-                values.append(super().training_step(model, dict(inputs), *args, **kwargs))
-        finally:
-            loss.only = None
-        return torch.stack(values).sum()
-
-    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
-        super().track_loss_components(loss)
-        own: Any = self.loss
-        if own.only not in (None, own.names[0]):
-            # ST divides by its calls, and a step has one for each term.
-            self.accum_loss_components["train" if self.model.training else "eval"]["steps"] -= 1
 
 
 def train_retrieval(
@@ -308,7 +274,7 @@ def train_retrieval(
         return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, name=recipe.name))
 
 
-def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> RetrievalTrainer:
+def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> CrossLingualTrainer:
     """Build model, losses and the trainer."""
     recipe: RetrievalRecipe = run.recipe
     encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
@@ -337,7 +303,7 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Retr
     )
     if _has_routes(encoder):
         arguments.router_mapping = routes
-    return RetrievalTrainer(
+    return CrossLingualTrainer(
         model=encoder,
         args=arguments,
         train_dataset=join_sources(sources, recipe),

@@ -51,7 +51,7 @@ ERRORS = {
     "evaluate bucc encoder --data tatoeba": "files xx-yy.test.xx, .yy and .gold: tatoeba has none.",
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
     "evaluate retrieval bm25 --data de=xquad-r": "https://github.com/google-research-datasets/lareqa",
-    "evaluate retrieval bm25 --data xx=beir": "unknown passage (p98 is not in the corpus)",
+    "evaluate retrieval bm25 --data xx=beir": "not in the corpus, such as p98",
     "evaluate retrieval bm25 --data xx=absent --keep": "bm25 has none; remove --keep",
     # Mining
     "MINE --filter-limit lenght_ratio=2": "got lenght_ratio",

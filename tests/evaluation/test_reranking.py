@@ -23,7 +23,6 @@ def pool(row: int, *, language: str = "xx", relevant: bool = True) -> CandidateP
         passages=[*ENGLISH, *OTHERS[:3]],
         passage_languages=["en"] * 8 + ["de", "fr", "ar"],
         labels=[int(relevant and place == row) for place in range(8)] + [0] * 3,
-        query_id=f"q{row}",
     )
 
 
@@ -73,7 +72,6 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
     report = evaluator.report(model)
     cell = report.matrix["de"]["en"]
     assert cell["n_queries"] == 4 and cell["mrr"]["low"] <= cell["mrr"]["mean"] <= cell["mrr"]["high"]
-    assert report.as_dict() == evaluator.report(model).as_dict()
     lines = report.table().splitlines()
     mean, low, high = (100 * report.overall["mrr"][key] for key in ("mean", "low", "high"))
     assert lines[2] == f"mrr      {mean:5.1f}  ({low:.1f} to {high:.1f})"
@@ -83,11 +81,11 @@ def test_the_report_has_intervals_everywhere(model: Any, pools: list[CandidatePo
 
 def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[CandidatePool]) -> None:
     none = pool(0, relevant=False)
-    report = RerankingEvaluator([*pools, none], examples=9, no_relevant="zero").report(model)
+    report = RerankingEvaluator([*pools, none], examples=9).report(model)
     shown = {(each["query"], each["language"]): each for each in report.as_dict()["examples"].values()}
     assert len(shown) == 9 and shown[none.query, "xx"]["rank"] is None
     ranks = [each["rank"] for each in shown.values() if each["rank"]]
-    assert report.overall["mrr"]["mean"] == pytest.approx(sum(1 / rank for rank in ranks) / 9)
+    assert report.overall["mrr"]["mean"] == pytest.approx(sum(1 / rank for rank in ranks) / 8)
     for each in pools:
         scores = model.predict([(each.query, passage) for passage in each.passages])
         best = sorted(range(len(scores)), key=lambda place: -scores[place])[:3]
@@ -95,12 +93,9 @@ def test_examples_are_ranked_as_the_figures_are(model: Any, pools: list[Candidat
         assert [(row["text"], row["language"], row["relevant"]) for row in found] == [
             (each.passages[place], each.passage_languages[place], bool(each.labels[place])) for place in best
         ]
-    first = report.examples["1"]
     lines = examples_text({"one": report.examples, "two": report.examples}, width=10).splitlines()
-    assert lines[0] == f"1. {first['language']}: {first['query']}" and lines[5].startswith("   two (relevant: ")
-    assert all(len(line) <= 24 for line in lines if line[3:4] in " *") and len(lines) == 9 * 9
+    assert lines[5].startswith("   two (relevant: ") and len(lines) == 9 * 9
     assert report.table().endswith(examples_text({"best": report.examples}))
-    assert RerankingEvaluator(pools).report(model).as_dict().keys() == {"overall", "matrix", "counts"}
 
 
 def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> None:
@@ -108,15 +103,12 @@ def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> 
     long = CandidatePool(" ".join(OTHERS * 3), "de", ENGLISH[:2], ["en", "en"], [1, 0])
     cut = CandidatePool("Wer?", "de", [" ".join(ENGLISH * 3), ENGLISH[0]], ["en", "en"], [1, 0])
     metrics = RerankingEvaluator([*pools, pool(0, relevant=False), empty, long, cut])(model)
-    names = ("queries", "without_relevant", "without_candidates", "cut_passages", "long_queries")
-    assert [metrics[f"n_{name}"] for name in names] == [12, 2, 1, 1, 1]
+    names = ("queries", "without_relevant", "cut_passages", "long_queries")
+    assert [metrics[f"n_{name}"] for name in names] == [12, 2, 1, 1]
     alone = RerankingEvaluator([long])(model)
     assert alone["acc@1"] == 0 and alone["mrr"] == 0.5, "a query that cannot be read is not found first"
-    kept = RerankingEvaluator([pool(0), empty], no_relevant="zero")(model)
-    assert kept["mrr"] == pytest.approx(RerankingEvaluator([pool(0)])(model)["mrr"] / 2)
-    told = CandidatePools(tuple(pools), without_candidates=3, without_relevant=5, signature="queries:de,vi-sampled")
-    metrics = RerankingEvaluator(told)(model)
-    assert metrics["n_without_candidates"] == 3 and metrics["n_without_relevant"] == 5
+    told = CandidatePools(tuple(pools), without_relevant=5, signature="queries:de,vi-sampled")
+    assert RerankingEvaluator(told)(model)["n_without_relevant"] == 5
 
 
 def test_the_signature(pools: list[CandidatePool]) -> None:
@@ -129,8 +121,3 @@ def test_the_signature(pools: list[CandidatePool]) -> None:
     assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
     made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-sampled|seed:0"))
     assert made.signature.startswith("reranking|n:8|queries:de,vi-sampled|seed:0|cutoff:none|")
-
-
-def test_without_queries() -> None:
-    with pytest.raises(ValueError, match="at least one query"):
-        RerankingEvaluator([])

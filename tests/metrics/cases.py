@@ -51,11 +51,10 @@ CASES: dict[str, list[dict[str, Any]]] = {
             "references": [[1, 0, 0, 1]],
             "result": {"mrr": 1.0, "map": 0.75},
         },
-        {  # nothing relevant counts as nothing found
+        {  # a query without anything relevant is skipped
             "predictions": [[0.5, 0.1], [0.5, 0.1]],
             "references": [[0, 0], [1, 0]],
-            "options": {"no_relevant": "zero"},
-            "result": {"acc@1": 0.5, "mrr": 0.5, "n_without_relevant": 1},
+            "result": {"acc@1": 1.0, "mrr": 1.0, "n_without_relevant": 1},
         },
     ],
 }

@@ -60,20 +60,6 @@ def test_only_the_passage_is_cut_after_loading_too(head: str, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("head", ["cls", "pooler"])
-def test_a_new_head_over_the_same_encoder(head: str) -> None:
-    model = tiny(head)
-    before, state = base_weights(model), torch.get_rng_state()
-    heads = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
-    assert replace_head(model, seed=5) is model
-    again = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
-    assert all(torch.equal(tensor, before[name]) for name, tensor in base_weights(model).items())
-    weights = [(old, new) for old, new in zip(heads, again) if old.ndim == 2]
-    assert weights and not any(torch.equal(old, new) for old, new in weights)
-    assert all(not new.any() for new in again if new.ndim == 1)
-    assert torch.equal(state, torch.get_rng_state())
-
-
-@pytest.mark.parametrize("head", ["cls", "pooler"])
 def test_from_encoders_and_cross_encoders(head: Any, make_model: Any, tmp_path: Path) -> None:
     encoder = make_model()
     encoder.save_pretrained(str(tmp_path / "encoder"))

@@ -14,11 +14,11 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.evaluation import SequentialEvaluator
 from sentence_transformers.sentence_transformer.modules import Router
 
-from st_xling.data.retrieval import load_retrieval_specs, read_retrieval_set
+from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
 from st_xling.training import TrainingResult
-from st_xling.training.recipe_files import recipe_kind, recipe_names
+from st_xling.training.recipe_files import recipe_names
 from st_xling.training.retriever import (
     RetrievalSources,
     TermByTermLoss,
@@ -27,8 +27,8 @@ from st_xling.training.retriever import (
     separate_encoders,
     train_retrieval,
 )
-from tests.retrieval_files import ENGLISH, beir, translated
-from tests.training.phrases import phrase_sources, phrases, small_encoder
+from tests.retrieval_files import ENGLISH, translated
+from tests.training.phrases import phrase_sources, small_encoder
 
 NAMES = ["ir", "ir-langcl", "ir-semacl", "ir-semacl-langcl"]
 
@@ -45,21 +45,10 @@ def test_the_papers_weights() -> None:
         assert recipe.retrieval.encoders == "separate"
 
 
-def test_options_and_overrides(tmp_path: Path) -> None:
-    changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
-    recipe = load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
-    assert recipe.training.per_device_train_batch_size == 64 and list(recipe.losses) == ["in_batch_ranking"]
-    assert recipe.as_dict()["retrieval"] == {"encoders": "shared"}
-    own = tmp_path / "own.yaml"
-    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
-    assert recipe_kind(str(own)) == "retriever" and load_retrieval_recipe(str(own)).name == "own"
-
-
 @pytest.mark.parametrize(
     ("overrides", "message"),
     [
         ({"retrieval.encoders": "two"}, "retrieval.encoders .*'two'"),
-        ({"losses.in_batch_ranking.weight": 0}, "in_batch_ranking"),
         ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
         ({"training.lora.rank": 4}, "training.lora"),
     ],
@@ -69,7 +58,6 @@ def test_recipes_that_are_refused(overrides: dict[str, object], message: str) ->
         load_retrieval_recipe("ir-semacl", overrides=overrides)
 
 
-IR = load_retrieval_recipe("ir", overrides={"training.per_device_train_batch_size": 8})
 RECIPE = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
 
 
@@ -109,10 +97,7 @@ def test_sources_that_do_not_fit_the_recipe() -> None:
         (phrase_sources(parallel=0, others=0), "ir-semacl", "learns from parallel text too"),
         (phrase_sources(others=0), "ir", "has no use for parallel text"),
         (everything, "ir-semacl", "has no use for other text"),
-        (RetrievalSources({}), "ir", "at least one data set"),
         (RetrievalSources({"en": one, "fi": two}), "ir", "got en 1, fi 2"),
-        (RetrievalSources({"en": everything.queries["en"].select([])}), "ir", "'en' is empty"),
-        (RetrievalSources({"en": everything.queries["en"].select_columns(["source"])}), "ir", "lacks target"),
     ):
         with pytest.raises(ValueError, match=message):
             sources.check(load_retrieval_recipe(name))
@@ -128,17 +113,6 @@ def test_hard_negatives_stay_with_their_query() -> None:
     for row in itertools.islice(stream, 16 * 10):
         assert (row["negative_1"], row["negative_2"]) == (f"1: {row['passage']}", f"2: {row['passage']}")
     assert sources.manifest()["queries:en"]["sha8"] != phrase_sources().manifest()["queries:en"]["sha8"]
-
-
-def test_a_negative_is_no_other_rows_passage() -> None:
-    """In a batch it would count as wrong what is right."""
-    asked = phrase_sources(queries=48).queries["en"]
-    texts = asked["target"][:]
-    asked = asked.add_column("negative_1", [*texts[1:], texts[0]])
-    rows = list(itertools.islice(join_sources(RetrievalSources({"en": asked}), IR), 8 * 12))
-    for start in range(0, len(rows), 8):
-        batch = rows[start : start + 8]
-        assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
 
 
 STEPS = {
@@ -190,20 +164,14 @@ def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]
     whole = losses(model)(features(model, rows))
     sum(whole.values()).backward()
     expected = gradients(model)
-    for one_by_one in (False, True):
-        model.zero_grad()
-        own = losses(model, TermByTermLoss)
-        values: dict[str, torch.Tensor] = {}
-        for name in own.names if one_by_one else [None]:
-            own.only = name
-            found = own(features(model, rows))
-            sum(found.values()).backward()
-            values |= found
-        assert list(values) == list(whole)
-        for name, value in values.items():
-            assert value.item() == pytest.approx(whole[name].item(), rel=1e-9)
-        for name, gradient in gradients(model).items():
-            torch.testing.assert_close(gradient, expected[name], rtol=1e-9, atol=1e-12)
+    model.zero_grad()
+    values = losses(model, TermByTermLoss)(features(model, rows))
+    sum(values.values()).backward()
+    assert list(values) == list(whole)
+    for name, value in values.items():
+        assert value.item() == pytest.approx(whole[name].item(), rel=1e-9)
+    for name, gradient in gradients(model).items():
+        torch.testing.assert_close(gradient, expected[name], rtol=1e-9, atol=1e-12)
 
 
 def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, str]]) -> None:
@@ -212,8 +180,7 @@ def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, 
     for name, taught in (("in_batch_ranking", {"query", "document"}), ("semantic_contrastive", {"document"}),
                          ("language_contrastive", {"document"})):  # fmt: skip
         model.zero_grad()
-        own.only = name
-        sum(own(features(model, rows, routed=True)).values()).backward()
+        own(features(model, rows, routed=True))[name].backward()
         moved = {key.split(".")[2] for key, gradient in gradients(model).items() if gradient.abs().sum() > 0}
         assert moved == taught
 
@@ -232,20 +199,6 @@ def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> Non
     assert abs(loaded.encode_query(text) - loaded.encode_document(text)).max() > 1e-6
 
 
-def test_the_best_checkpoint_by_retrieval(tmp_path: Path) -> None:
-    held = phrases("de", 40, split="dev")
-    passages = {f"p{row}": text for row, text in enumerate(held["source"][:])}
-    asked = {f"q{row}": text for row, text in enumerate(held["target"][:])}
-    folder = beir(tmp_path / "dev", passages, {"en": asked}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
-    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="de")], name="dev")
-    sources = phrase_sources(parallel=0, others=0)
-    before = evaluator(small_encoder(sources))["dev_mean_MRR@100"]
-    recipe = load_retrieval_recipe("ir", tiny=True, overrides={**STEPS, "training.eval_steps": 15})
-    result = train_retrieval(recipe, sources, tmp_path / "run", model=small_encoder(sources), evaluator=evaluator)
-    assert result.best is not None and result.best > before
-    assert evaluator(result.model)["dev_mean_MRR@100"] == pytest.approx(result.best)
-
-
 @pytest.fixture
 def evaluator(tmp_path: Path) -> RetrievalEvaluator:
     translated(tmp_path / "set", texts=ENGLISH)
@@ -253,25 +206,18 @@ def evaluator(tmp_path: Path) -> RetrievalEvaluator:
 
 
 def test_queries_that_evaluate_the_run_are_looked_for(evaluator: RetrievalEvaluator, tmp_path: Path) -> None:
-    """The first rows of the queries, and one of the others, are what the evaluator asks."""
     queries = list(evaluator.sets[0].queries["en"].values())[:2]
-    sources = phrase_sources(queries=20, parallel=20, others=10)
-
-    def put(part: Any, texts: list[str]) -> Any:
-        return part.map(lambda row, at: {"source": texts[at].upper()} if at < len(texts) else {}, with_indices=True)
-
-    leaking = RetrievalSources(
-        {name: put(part, queries) for name, part in sources.queries.items()},
-        sources.parallel,
-        {name: put(part, queries[:1]) for name, part in sources.others.items()},
+    sources = phrase_sources(queries=20, parallel=0, others=0)
+    leaking = sources.queries["en"].map(
+        lambda row, at: {"source": queries[at].upper()} if at < 2 else {}, with_indices=True
     )
-    changes = {"training.per_device_train_batch_size": 4, "training.max_steps": 1}
-    recipe = load_retrieval_recipe("ir-semacl-langcl", tiny=True, overrides=changes)
+    recipe = load_retrieval_recipe(
+        "ir", tiny=True, overrides={**STEPS, "training.max_steps": 1, "training.per_device_train_batch_size": 4}
+    )
     options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
-    train_retrieval(recipe, leaking, tmp_path / "run", **options, on_leak="drop")
+    sources = RetrievalSources({"en": leaking})
+    train_retrieval(recipe, sources, tmp_path / "run", **options, on_leak="drop")
     leak = json.loads((tmp_path / "run" / "results.json").read_text("utf-8"))["leak"]
     assert leak["dropped"] and leak["sets"]["dev en, queries en"]["text"]["leaked"] == 2
     manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text("utf-8"))
-    assert {name: part["rows"] for name, part in manifest["data"].items()} == {
-        "queries:en": 18, "parallel:de-en": 20, "parallel:zh-en": 10, "others:fr": 9
-    }  # fmt: skip
+    assert manifest["data"]["queries:en"]["rows"] == 18

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from st_xling.data.check import FaultLog
 from st_xling.data.formats import fixed_columns
-from st_xling.data.reranking.pairs import AlignedPairs, pick
-from st_xling.data.reranking.pools import CandidatePools, candidate_pools
+from st_xling.data.reranking.pools import AlignedQuestions
 from st_xling.data.squad_form import read_json
 from st_xling.utils.text import plain_or_packed
 
@@ -23,73 +18,6 @@ _ANSWERS = "InsuranceQA.label2answer.token.encoded"
 _JSON_ANSWERS = ("pool/answers.json", "answers.json")
 _POOLS = "InsuranceQA.question.anslabel.token.500.pool.solr.{part}.encoded"  # pools of 500 answers, as in the paper
 
-
-@dataclass(frozen=True)
-class PooledQuestions:
-    """Questions that each have a pool of candidates of their own; row ``i`` has the same meaning in every language.
-
-    Attributes:
-        queries: Language → questions. *Shape:* ``(questions,)`` each
-        passages: The same languages → answers. *Shape:* ``(answers,)`` each
-        relevant: Numbers of each question's ground truths, in its pool or not. *Shape:* ``(questions,)``
-        candidates: Numbers of the answers in its pool. *Shape:* ``(questions,)``
-        query_ids: *Shape:* ``(questions,)``
-        passage_ids: *Shape:* ``(answers,)``
-    """
-
-    queries: Mapping[str, Sequence[str]]
-    passages: Mapping[str, Sequence[str]]
-    relevant: Sequence[Sequence[int]]
-    candidates: Sequence[Sequence[int]]
-    query_ids: Sequence[str]
-    passage_ids: Sequence[str]
-
-    def __len__(self) -> int:
-        return len(self.query_ids)
-
-    def select(self, rows: Iterable[int]) -> PooledQuestions:
-        """Return the questions of these numbers, in this order, with their pools."""
-        chosen = [int(row) for row in rows]
-        return replace(
-            self,
-            queries=pick(self.queries, chosen),
-            relevant=[self.relevant[row] for row in chosen],
-            candidates=[self.candidates[row] for row in chosen],
-            query_ids=[self.query_ids[row] for row in chosen],
-        )
-
-    def aligned_pairs(self, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
-        """Make pairs to train on: each question with the relevant answers of its pool, label 1, and with others of it.
-
-        Questions whose pool has no ground truth are skipped, as the paper does.
-
-        Args:
-            negatives_per_positive: Drawn from the question's own pool for each relevant answer, as far as it reaches.
-            seed: Seed of the draw.
-        """
-        rng = np.random.default_rng(seed)
-        rows: list[tuple[int, int, int]] = []
-        for row, (truths, pool) in enumerate(zip(self.relevant, self.candidates)):
-            right = [number for number in pool if number in set(truths)]
-            others = [number for number in pool if number not in set(truths)]
-            drawn = rng.permutation(len(others))[: negatives_per_positive * len(right)]
-            rows += [(row, number, 1) for number in right] + [(row, others[place], 0) for place in drawn.tolist()]
-        questions, answers, labels = map(list, zip(*rows))
-        return AlignedPairs(pick(self.queries, questions), pick(self.passages, answers), labels)
-
-    def pools(self, **options: Any) -> CandidatePools:
-        """Make pools to test on; options as of :meth:`QuestionAnswering.pools`."""
-        return candidate_pools(
-            self.queries,
-            self.passages,
-            self.relevant,
-            candidates=self.candidates,
-            query_ids=self.query_ids,
-            passage_ids=self.passage_ids,
-            **options,
-        )
-
-
 _Release = tuple[Mapping[str, str], list[tuple[str, list[str], list[str]]]]
 """Content of one folder in one language: label → answer; each question with the labels of its truths and its pool."""
 
@@ -99,7 +27,7 @@ def is_insurance_qa(folder: Path) -> bool:
     return folder.is_dir() and _find(folder, _ANSWERS, *_JSON_ANSWERS) is not None
 
 
-def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> PooledQuestions:
+def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> AlignedQuestions:
     """Read the questions of one split, each with its pool of 500 answers.
 
     Two layouts are known by their files. InsuranceQA v2 (English): ``vocabulary``,
@@ -116,7 +44,7 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> P
         split: ``train``, ``dev`` or ``test``.
     Raises:
         FileNotFoundError: If a file is missing.
-        ValueError: For faulty lines or objects, labels and words that are not listed, a language that the folder lacks,
+        ValueError: For faulty lines or objects, labels that are not listed, a language that the folder lacks,
             and folders that differ in their questions' ground truths.
     Source:
         Feng et al. 2015 (InsuranceQA); Chen et al. 2020 (XPR), section V-A-2.
@@ -143,41 +71,30 @@ def read_insurance_qa(folders: Mapping[str, Path], *, split: str = "train") -> P
         if lacking := [label for label in labels if label not in answers]:
             raise ValueError(f"{folders[code]} has no answer for {len(lacking):,} labels, such as {lacking[0]}.")
     truths, pools = ([[numbers[label] for label in dict.fromkeys(row[place])] for row in first] for place in (1, 2))
-    return PooledQuestions(
+    return AlignedQuestions(
         {code: [text for text, _, _ in questions] for code, (_, questions) in read.items()},
         {code: [answers[label] for label in labels] for code, (answers, _) in read.items()},
         truths,
         pools,
-        [f"{split}/{row}" for row in range(len(first))],
-        list(labels),
     )
 
 
 def _read_encoded(folder: Path, part: str) -> _Release:
+    """Read v2, whose texts are indices of words."""
     faults = FaultLog(can_skip=False, what="InsuranceQA")
-    vocabulary: dict[str, str] = {index: word for _, _, (index, word) in _cells(folder, "vocabulary", 2, faults)}
-
-    def decoded(path: Path, number: int, text: str) -> str:
-        words = text.split()
-        if unknown := [word for word in words if word not in vocabulary]:
-            faults.add(path, number, "unknown word", f"{unknown[0]} is not in vocabulary")
-        return " ".join(vocabulary.get(word, "") for word in words)
-
-    answers = {
-        label: decoded(path, number, text) for number, path, (label, text) in _cells(folder, _ANSWERS, 2, faults)
-    }
-    questions = [
-        (decoded(path, number, question), truths.split(), listed.split())
-        for number, path, (_, question, truths, listed) in _cells(folder, _POOLS.format(part=part), 4, faults)
-    ]
+    tables = (("vocabulary", 2), (_ANSWERS, 2), (_POOLS.format(part=part), 4))
+    words, answers, questions = (
+        [cells for _, cells in fixed_columns(_required(folder, name), width, faults)] for name, width in tables
+    )
     faults.finalize()
-    return answers, questions
+    vocabulary = dict(words)
 
+    def decoded(text: str) -> str:
+        return " ".join(vocabulary.get(index, index) for index in text.split())
 
-def _cells(folder: Path, name: str, width: int, faults: FaultLog) -> Any:
-    path = _required(folder, name)
-    for number, cells in fixed_columns(path, width, faults):
-        yield number, path, cells
+    return {label: decoded(text) for label, text in answers}, [
+        (decoded(question), truths.split(), pool.split()) for _, question, truths, pool in questions
+    ]
 
 
 def _read_translated(folder: Path, part: str, language: str) -> _Release:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,10 +16,6 @@ if TYPE_CHECKING:
 PAIR_COLUMNS = ("query", "passage", "label", "query_language", "passage_language")
 """The columns of every labeled dataset: strings, but for ``label``, a float of 0 or 1."""
 
-KEY_COLUMNS = ("query_key", "passage_key")
-"""Further columns where pairs are aligned: 64 bits that texts of one meaning share, in any language."""
-
-_SHOWN = 5  # faulty rows that an error message lists; the rest are only counted
 _ROUNDS = 50  # of draws, before the rows that still lack items are filled one by one
 
 
@@ -38,7 +33,7 @@ class AlignedPairs:
         labels: 1 where the passage is relevant to the query, else 0. *Shape:* ``(pairs,)``
     Raises:
         ValueError: For queries and passages in different languages, columns that are not as long as the labels, and
-            labels outside {0, 1} (names the rows, counted from 0).
+            labels outside {0, 1}.
     Source:
         IEEE Access 2020, "Cross-Lingual Passage Re-Ranking With Alignment Augmented Multilingual BERT", IV-B-2, IV-C-2.
     Example:
@@ -54,39 +49,28 @@ class AlignedPairs:
     def __post_init__(self) -> None:
         # Lists, since the texts are picked one by one, which a column of a data set is slow at.
         for name in ("queries", "passages"):
-            texts = {language: _as_list(column) for language, column in getattr(self, name).items()}
+            texts = {language: list(column) for language, column in getattr(self, name).items()}
             object.__setattr__(self, name, texts)
-        labels = _as_list(self.labels)
-        if bad := [row for row, label in enumerate(labels) if label not in (0, 1)]:
-            got = ", ".join(dict.fromkeys(repr(labels[row]) for row in bad[:_SHOWN]))
-            raise ValueError(
-                f"labels must be 0 or 1: got {got} in rows {listed_rows(bad)}; make graded labels binary first "
-                "(relevant or not)."
-            )
-        object.__setattr__(self, "labels", np.asarray(labels, np.int64).tolist())
+        if other := set(self.labels) - {0, 1}:
+            raise ValueError(f"labels must be 0 or 1: got {other.pop()!r}; make graded labels binary first.")
+        object.__setattr__(self, "labels", [int(label) for label in self.labels])
         if not self.queries or self.queries.keys() != self.passages.keys():
             raise ValueError("queries and passages must be in the same languages, one or more.")
         for code, column in [*self.queries.items(), *self.passages.items()]:
-            if len(column) != len(labels):
-                raise ValueError(f"{code} has {len(column)} texts for {len(labels)} labels; align them row by row.")
+            if len(column) != len(self):
+                raise ValueError(f"{code} has {len(column)} texts for {len(self)} labels; align them row by row.")
 
     @property
     def languages(self) -> tuple[str, ...]:
         """Codes, in the order of ``queries``."""
         return tuple(self.queries)
 
-    @cached_property
-    def keys(self) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of queries and of passages, equal for those of the same meaning. *Shape:* ``(pairs,)`` each"""
-        queries, passages = (_class_keys(list(columns.values())) for columns in (self.queries, self.passages))
-        return queries, passages
-
     def __len__(self) -> int:
         return len(self.labels)
 
     def select(self, rows: Iterable[int]) -> AlignedPairs:
         """Return the rows of these numbers, in this order."""
-        numbers = [int(row) for row in rows]
+        numbers = list(rows)
         labels = [self.labels[row] for row in numbers]
         return AlignedPairs(pick(self.queries, numbers), pick(self.passages, numbers), labels)
 
@@ -108,7 +92,6 @@ class AlignedPairs:
             np.asarray(self.labels)[rows],
             of_queries,
             of_passages,
-            keys=[keys[rows] for keys in self.keys],
         )
 
 
@@ -123,39 +106,15 @@ def labeled_dataset(
     labels: Sequence[int] | np.ndarray,
     query_languages: Sequence[str],
     passage_languages: Sequence[str],
-    *,
-    keys: Sequence[np.ndarray] = (),
 ) -> Dataset:
-    """Make a data set of one row a pair, in the order given; all arguments are row-aligned.
-
-    Args:
-        queries, passages, labels, query_languages, passage_languages: Columns. *Shape:* ``(pairs,)`` each
-        keys: Keys of queries and of passages, see :attr:`AlignedPairs.keys`. *Shape:* ``(pairs,)`` each
-    """
+    """Make a data set of one row a pair, in the order given, from its columns. *Shape:* ``(pairs,)`` each"""
     import pyarrow as pa
     from datasets import Dataset
 
     numbers = np.asarray(labels, np.float32)  # ST's binary cross-entropy takes floats
     columns = dict(zip(PAIR_COLUMNS, [queries, passages, numbers, query_languages, passage_languages]))
-    kinds = {name: pa.float32() if name == "label" else pa.string() for name in PAIR_COLUMNS}
-    if keys:
-        columns |= dict(zip(KEY_COLUMNS, keys))
-        kinds |= dict.fromkeys(KEY_COLUMNS, pa.uint64())
-    return Dataset(pa.table(columns, schema=pa.schema(list(kinds.items()))))
-
-
-def known_languages(requested: Iterable[str], known: Sequence[str]) -> tuple[str, ...]:
-    """Return ``requested`` without repetitions; raise ``ValueError`` if one is not among those known, or for none."""
-    languages = tuple(dict.fromkeys(requested))
-    unknown = [language for language in languages if language not in known]
-    if unknown or not languages:
-        raise ValueError(f"expected languages out of {', '.join(known)}: got {', '.join(unknown) or 'none'}.")
-    return languages
-
-
-def listed_rows(rows: Sequence[int]) -> str:
-    """Return the first few numbers, and how many more there are."""
-    return ", ".join(map(str, rows[:_SHOWN])) + (f" and {len(rows) - _SHOWN} more" if len(rows) > _SHOWN else "")
+    kinds = [(name, pa.float32() if name == "label" else pa.string()) for name in PAIR_COLUMNS]
+    return Dataset(pa.table(columns, schema=pa.schema(kinds)))
 
 
 def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:
@@ -193,28 +152,8 @@ def joined_classes(columns: Sequence[np.ndarray]) -> np.ndarray:
     return np.unique(first_rows[components], return_inverse=True)[1].reshape(rows)
 
 
-def _class_keys(columns: Sequence[Sequence[str]]) -> np.ndarray:
-    """Return a key for each class of rows, which other data with the same texts have too. *Shape:* ``(rows,)``, uint64
-
-    It is the hash of the leak key of the class's first text in the first language.
-    """
-    hashes = []
-    for column in columns:
-        known = dict(zip(distinct := dict.fromkeys(column), text_hashes(distinct).tolist()))  # negatives repeat texts
-        hashes.append(np.fromiter((known[text] for text in column), np.uint64, len(column)))
-    classes = joined_classes(hashes)
-    first = np.unique(classes, return_index=True)[1]
-    return hashes[0][first][classes]
-
-
-def _as_list(column: Any) -> list[Any]:
-    return column if isinstance(column, list) else list(column[:])
-
-
-def draw_negatives(
-    pairs: AlignedPairs, *, negatives_per_positive: int = 1, symmetric: bool = False, seed: int = 0
-) -> np.ndarray:
-    """Draw, for each positive pair, rows whose passages are not relevant to its query.
+def with_negatives(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int = 0) -> AlignedPairs:
+    """Return the pairs, then passages of other rows as negatives of each positive in turn, with label 0.
 
     A row never serves whose passage is, under the leak key and in *any* language, the positive's own, another relevant
     one of the same query (the same in any language), or the query itself. The negatives of a positive differ from each
@@ -223,68 +162,33 @@ def draw_negatives(
     Args:
         pairs: Pairs in any number of languages, labeled negatives among them or not.
         negatives_per_positive: Drawn for each row of label 1.
-        symmetric: Query and passage are of one kind, as in paraphrase identification: whoever is a paraphrase of a
-            paraphrase, as query or as passage, counts as the same.
-        seed: Of the draw.
-    Returns:
-        Row numbers, in the order of the rows of label 1. *Shape:* ``(positives, negatives_per_positive)``
+        seed: Seed of the draw.
     Raises:
         ValueError: If some positive has too few other passages.
     """
     positives = np.flatnonzero(np.asarray(pairs.labels, bool))
-    queries, passages, forbidden = _classes(pairs, positives, symmetric)
-    items, first_rows = np.unique(passages, return_index=True)
-    places, known = find_sorted(items, forbidden[:, 1])
-    met = np.stack([forbidden[known, 0], places[known]], axis=1)
-    return first_rows[draw_apart(queries[positives], met, len(items), each=negatives_per_positive, seed=seed)]
-
-
-def with_negatives(
-    pairs: AlignedPairs, *, negatives_per_positive: int = 1, symmetric: bool = False, seed: int = 0
-) -> AlignedPairs:
-    """Return the pairs, then the negatives that :func:`draw_negatives` finds, positive by positive, with label 0.
-
-    Args, Raises: as :func:`draw_negatives`.
-    """
-    drawn = draw_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=symmetric, seed=seed)
-    positives = np.flatnonzero(np.asarray(pairs.labels, bool))
-    rows = range(len(pairs))
-    return AlignedPairs(
-        pick(pairs.queries, [*rows, *np.repeat(positives, drawn.shape[1]).tolist()]),
-        pick(pairs.passages, [*rows, *drawn.ravel().tolist()]),
-        [*pairs.labels, *[0] * drawn.size],
-    )
-
-
-def _classes(pairs: AlignedPairs, positives: np.ndarray, symmetric: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return a class for each query and each passage, and which query must not meet which passage, in classes."""
-    hashed: dict[int, np.ndarray] = {}  # by identity: queries and passages of parallel text are the same lists
-    for column in (*pairs.queries.values(), *pairs.passages.values()):
-        if id(column) not in hashed:
-            hashed[id(column)] = text_hashes(column)
-    hashes = [(hashed[id(pairs.queries[code])], hashed[id(pairs.passages[code])]) for code in pairs.languages]
-    rows = len(pairs)
-    if symmetric:
-        # Queries above passages, and one more column that joins the two of each positive.
-        partner = np.arange(2 * rows, dtype=np.uint64)
-        partner[rows + positives] = positives
-        both = joined_classes([*(np.concatenate(columns) for columns in hashes), partner])
-        queries, passages = both[:rows], both[rows:]
-        return queries, passages, np.stack([queries, queries], axis=1)
+    hashes = [(text_hashes(pairs.queries[code]), text_hashes(pairs.passages[code])) for code in pairs.languages]
     queries = joined_classes([query for query, _ in hashes])
     passages = joined_classes([passage for _, passage in hashes])
+    # Classes of queries and of passages that must not meet: relevant ones, and those that repeat the query.
     forbidden = [np.stack([queries[positives], passages[positives]], axis=1)]
-    for query, passage in hashes:  # passages that repeat the query
+    for query, passage in hashes:
         texts, first = np.unique(passage, return_index=True)
         places, known = find_sorted(texts, query)
         forbidden.append(np.stack([queries[known], passages[first[places[known]]]], axis=1))
-    return queries, passages, np.concatenate(forbidden)
+    first_rows = np.unique(passages, return_index=True)[1]
+    met = np.concatenate(forbidden)
+    items = draw_apart(queries[positives], met, len(first_rows), each=negatives_per_positive, seed=seed)
+    rows = range(len(pairs))
+    return AlignedPairs(
+        pick(pairs.queries, [*rows, *np.repeat(positives, negatives_per_positive).tolist()]),
+        pick(pairs.passages, [*rows, *first_rows[items.ravel()].tolist()]),
+        [*pairs.labels, *[0] * items.size],
+    )
 
 
 def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, each: int, seed: int = 0) -> np.ndarray:
     """Draw ``each`` different items for every row, uniformly among those that its asker does not forbid.
-
-    Work and memory grow with rows x each: faulty draws alone are drawn again.
 
     Args:
         askers: Who asks in each row, a number from 0. *Shape:* ``(rows,)``
@@ -297,39 +201,30 @@ def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, each: i
     Raises:
         ValueError: If some row has fewer than ``each`` items left.
     """
-    rng = np.random.default_rng(seed)
-    # An asker and an item as one number; sorted, so that pairs can be looked up.
-    met = np.unique(forbidden[:, 0] * items + forbidden[:, 1])
-    allowed = items - np.bincount(met // items if items else met, minlength=int(askers.max(initial=-1)) + 1)[askers]
-    short = np.flatnonzero(allowed < each)
-    if len(short):
+    rng, asking = np.random.default_rng(seed), askers.tolist()
+    met: dict[int, set[int]] = {asker: set() for asker in asking}
+    for asker, item in forbidden.tolist():
+        if asker in met:
+            met[asker].add(item)
+    allowed = [items - len(met[asker]) for asker in asking]
+    if short := sum(count < each for count in allowed):
         raise ValueError(
-            f"cannot draw {each} negatives for each positive: {len(short)} of {len(askers)} have fewer passages that "
-            f"are neither relevant nor a translation or duplicate of a relevant one, the fewest {allowed.min()}; "
-            "lower negatives_per_positive, or add pairs."
+            f"cannot draw {each} negatives for each positive: {short} of {len(allowed)} have fewer passages that are "
+            f"neither relevant nor a translation or duplicate of a relevant one, the fewest {min(allowed)}; lower "
+            "negatives_per_positive, or add pairs."
         )
-    drawn = np.full((len(askers), each), -1, np.int64)
-    rows = np.arange(len(askers) if each else 0)
+    drawn = [[-1] * each for _ in asking]
+    rows = list(range(len(asking) if each else 0))
     for _ in range(_ROUNDS):
-        if not len(rows):
-            return drawn
-        blank = drawn[rows] < 0
-        tried = np.where(blank, rng.integers(items, size=blank.shape), drawn[rows])
-        refused = blank & (find_sorted(met, askers[rows, None] * items + tried)[1] | _repeated(tried, blank))
-        drawn[rows] = np.where(refused, -1, tried)
-        rows = rows[refused.any(1)]
+        # All rows at once, of which those that met a faulty draw try again.
+        for row, tried in zip(rows, rng.integers(items, size=(len(rows), each)).tolist() if rows else ()):
+            for place, item in enumerate(tried):
+                if drawn[row][place] < 0 and item not in met[asking[row]] and item not in drawn[row]:
+                    drawn[row][place] = item
+        rows = [row for row in rows if -1 in drawn[row]]
     # Rows that forbid nearly everything: what is left is listed.
-    for row in rows.tolist():
-        free = ~find_sorted(met, askers[row] * items + np.arange(items))[1] & ~np.isin(np.arange(items), drawn[row])
-        blanks = drawn[row] < 0
-        drawn[row, blanks] = rng.permutation(np.flatnonzero(free))[: blanks.sum()]
-    return drawn
-
-
-def _repeated(values: np.ndarray, blank: np.ndarray) -> np.ndarray:
-    """Return true where a new value is one that the row has already, or has twice now. *Shape:* ``(rows, each)``"""
-    order = np.argsort(values * 2 + blank, axis=1, kind="stable")  # what was drawn before comes before what is new
-    ordered = np.take_along_axis(values, order, 1)
-    again = np.zeros(values.shape, bool)
-    np.put_along_axis(again, order[:, 1:], ordered[:, 1:] == ordered[:, :-1], 1)
-    return again
+    for row in rows:
+        free = [item for item in range(items) if item not in met[asking[row]] and item not in drawn[row]]
+        left = iter(rng.permutation(free).tolist())
+        drawn[row] = [next(left) if item < 0 else item for item in drawn[row]]
+    return np.array(drawn, np.int64).reshape(len(asking), each)

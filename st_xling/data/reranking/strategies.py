@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
-from st_xling.data.reranking.pools import CandidatePool, CandidatePools, candidate_pools
+from st_xling.data.pairs import COLUMNS
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, same_text_classes
+from st_xling.data.reranking.pools import AlignedQuestions, CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.text_columns import column_texts
 from st_xling.utils.languages import UNKNOWN
 
@@ -22,13 +22,11 @@ def merged(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
 
     Args:
         pairs: M aligned pairs in L >= 2 languages, negatives included.
-        seed: Of the order.
+        seed: Seed of the order.
     Raises:
         ValueError: Fewer than two languages, or no pairs.
     """
-    require_languages(pairs, "merged training")
-    codes = np.repeat(np.arange(len(pairs.languages)), len(pairs))
-    rows = np.tile(np.arange(len(pairs)), len(pairs.languages))
+    codes, rows = _all_languages(pairs)
     order = np.random.default_rng(seed).permutation(len(rows))
     return [pairs.in_languages(rows[order], codes[order], codes[order])]
 
@@ -42,13 +40,9 @@ def cascade(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     Raises:
         ValueError: If there are fewer than two languages, or no pairs.
     """
-    require_languages(pairs, "cascade training")
+    codes, _ = _all_languages(pairs)
     rng = np.random.default_rng(seed)
-    stages = []
-    for place in range(len(pairs.languages)):
-        code = np.full(len(pairs), place)
-        stages.append(pairs.in_languages(rng.permutation(len(pairs)), code, code))
-    return stages
+    return [pairs.in_languages(rng.permutation(len(pairs)), own, own) for own in np.split(codes, len(pairs.languages))]
 
 
 def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
@@ -62,34 +56,31 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
 
     Args:
         pairs: M aligned pairs in L >= 2 languages, negatives included.
-        seed: Of the passage languages and the order.
+        seed: Seed of the passage languages and the order.
     Raises:
         ValueError: Fewer than two languages, or no pairs.
     """
-    require_languages(pairs, "mixed training")
+    codes, rows = _all_languages(pairs)
     rng = np.random.default_rng(seed)
-    count = len(pairs.languages)
     # One passage language for all samples of a pair, in even shares.
-    shown = spread(even_counts(len(pairs), count), np.asarray(pairs.labels), rng)
-    rows = np.tile(np.arange(len(pairs)), count)
-    query_codes = np.repeat(np.arange(count), len(pairs))
+    shown = spread(even_counts(len(pairs), len(pairs.languages)), np.asarray(pairs.labels), rng)
     order = rng.permutation(len(rows))
-    return [pairs.in_languages(rows[order], query_codes[order], shown[rows[order]])]
+    return [pairs.in_languages(rows[order], codes[order], shown[rows[order]])]
 
 
 STRATEGIES: dict[str, Callable[..., list[Dataset]]] = {"merged": merged, "cascade": cascade, "mixed": mixed}
 """By the names that recipes use; all three give L x M rows over their stages."""
 
 
-def require_languages(pairs: AlignedPairs, what: str) -> None:
-    """Raise ``ValueError`` for pairs in fewer languages than ``what`` mixes, or without rows."""
-    if len(pairs.languages) < 2:
+def _all_languages(pairs: AlignedPairs) -> tuple[np.ndarray, np.ndarray]:
+    """Return language and row of every pair in every language; raise ``ValueError`` if there is nothing to mix."""
+    count = len(pairs.languages)
+    if count < 2 or not len(pairs):
         raise ValueError(
-            f"{what} needs aligned pairs in at least 2 languages: got {len(pairs.languages)} "
-            f"({', '.join(pairs.languages)}); add a translation of the same pairs."
+            f"expected aligned pairs in at least 2 languages: got {len(pairs)} in {', '.join(pairs.languages)}; add a "
+            "translation of the same pairs."
         )
-    if not len(pairs):
-        raise ValueError(f"{what} needs aligned pairs: got none; check the files.")
+    return np.repeat(np.arange(count), len(pairs)), np.tile(np.arange(len(pairs)), count)
 
 
 def even_counts(total: int, parts: int) -> list[int]:
@@ -115,7 +106,6 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
     Returns:
         Numbers of forms. *Shape:* ``(rows,)``
     """
-    assert sum(counts) == len(labels), (counts, len(labels))
     forms = np.repeat(np.arange(len(counts)), counts)
     due = np.concatenate([np.zeros(0), *((np.arange(count) + 0.5) / count for count in counts if count)])
     # Relevant rows first, in a random order within the label; they meet forms that recur at even distances.
@@ -126,47 +116,20 @@ def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) 
     return chosen
 
 
-def xpi_pairs(pairs: AlignedPairs, *, negatives_per_positive: int = 1, seed: int = 0) -> Dataset:
-    r"""Make the set :math:`S^{mix}` of the paper, from :math:`S^{en}, S^{zh}` or more languages.
-
-    Negatives are drawn first; of the N pairs that there are then, each comes once: for two languages N/4 en-en, N/4
-    zh-zh and N/2 with one text in each language, a coin deciding for each pair which. For L languages N/2 are
-    mono-language, shared evenly by the L languages, and N/2 mix-language, shared evenly by the L(L-1)/2 pairs of
-    languages. Where N or a share does not divide, the mix-language pairs take the odd one, then the first languages or
-    language pairs, in the order of ``pairs``, the remainder. The shares hold for either label, within a pair or two.
-
-    Args:
-        pairs: Pairs of sentences in L >= 2 languages: 1 where they mean the same. Labeled negatives are kept.
-        negatives_per_positive: Other rows' sentences, in the place of ``y``, for each pair of label 1; never one that
-            is known to mean the same, see :func:`~st_xling.data.reranking.pairs.draw_negatives`, ``symmetric``.
-        seed: Of negatives, forms, tosses and order.
-    Returns:
-        Rows of ``query``, ``passage``, ``label``, ``query_language``, ``passage_language``, shuffled.
-    Raises:
-        ValueError: Fewer than two languages; no pair; too few other sentences for the negatives.
-    Source:
-        Section IV-B-2 and table 1. The paper does not say how its negatives come about, nor how many there are.
-    """
-    require_languages(pairs, "cross-lingual paraphrase identification")
-    full = with_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=True, seed=seed)
-    # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
-    rng = np.random.default_rng([seed, 1])
-    first, second = _forms(full, rng)
-    order = rng.permutation(len(full))
-    return full.in_languages(order, first[order], second[order])
-
-
 def xpi_pairs_from_parallel(
     data: Mapping[str, Dataset], *, size: int | None = None, negatives_per_positive: int = 1, seed: int = 0
 ) -> Dataset:
-    """Make the same from parallel text, as the paper makes it from 100,000 rows of the UN corpus.
+    r"""Make the set :math:`S^{mix}` of the paper from parallel text, of which the paper takes 100,000 rows.
 
-    A row of parallel text gives one pair that means the same, in two languages; each pair of languages gets the
-    proportions of :func:`xpi_pairs` for itself. So a quarter of the pairs of de-en is German-German: of its positives
-    the paper leaves open where the second German sentence comes from, since a row has only one. By its construction
-    (both texts of a pair are translated, or one of them) it is the sentence itself, and so it is here; it keeps labels
-    and forms balanced, but teaches little. Real paraphrases in several languages are better: pass them to
-    :func:`xpi_pairs`.
+    A row of parallel text gives one pair that means the same, in two languages. Negatives are drawn first: sentences of
+    other rows, never of one that shares a text with the row in either language. Each of the N pairs that there are then
+    comes once: N/4 in the one language, N/4 in the other, and N/2 with one text in each, a coin deciding for each pair
+    which. Where N does not divide, the mix-language pairs take the odd one, then the first language. The shares hold
+    for either label, within a pair or two. Several pairs of languages have these proportions each for itself.
+
+    So a quarter of the pairs of de-en is German-German: of its positives the paper leaves open where the second German
+    sentence comes from, since a row has only one. By its construction (both texts of a pair are translated, or one of
+    them) it is the sentence itself, and so it is here; it keeps labels and forms balanced, but teaches little.
 
     Args:
         data: Name → parallel text with ``source``, ``target`` and their languages, of any number of language pairs.
@@ -174,32 +137,42 @@ def xpi_pairs_from_parallel(
         negatives_per_positive: Drawn among the rows of the same pair of languages.
         seed: Seed of all draws.
     Returns:
-        As :func:`xpi_pairs`; ``(1 + negatives_per_positive) x size`` rows.
+        ``(1 + negatives_per_positive) x size`` rows of ``query``, ``passage``, ``label``, ``query_language`` and
+        ``passage_language``, shuffled.
     Raises:
         ValueError: If a row's two languages are the same or unknown, ``size`` is beyond the rows that there are, or a
             language pair has too few rows for the negatives.
+    Source:
+        Section IV-B-2 and table 1. The paper does not say how its negatives come about, nor how many there are.
     """
     import datasets
 
     parts = []
     for number, (codes, columns) in enumerate(by_language_pair(data, size=size, seed=seed).items()):
-        texts = dict(zip(codes, columns))
-        pairs = AlignedPairs(texts, texts, [1] * len(columns[0]))
-        full = with_negatives(pairs, negatives_per_positive=negatives_per_positive, symmetric=True, seed=seed + number)
-        first, second = _forms(full, np.random.default_rng([seed, number, 2]))
-        parts.append(full.in_languages(np.arange(len(full)), first, second))
+        count, each = len(columns[0]), negatives_per_positive
+        classes = same_text_classes(columns)
+        first_rows = np.unique(classes, return_index=True)[1]
+        own = np.stack([classes, classes], axis=1)
+        drawn = draw_apart(classes, own, len(first_rows), each=each, seed=seed + number)
+        queries = np.concatenate([np.arange(count), np.repeat(np.arange(count), each)])
+        passages = np.concatenate([np.arange(count), first_rows[drawn.ravel()]])
+        pairs = AlignedPairs(
+            {code: [column[row] for row in queries.tolist()] for code, column in zip(codes, columns)},
+            {code: [column[row] for row in passages.tolist()] for code, column in zip(codes, columns)},
+            [1] * count + [0] * count * each,
+        )
+        # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
+        first, second = _forms(pairs, np.random.default_rng([seed, number, 2]))
+        parts.append(pairs.in_languages(np.arange(len(pairs)), first, second))
     joined = datasets.concatenate_datasets(parts)
     return joined.select(np.random.default_rng([seed, 3]).permutation(len(joined)))
 
 
 def _forms(pairs: AlignedPairs, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Choose the languages of queries and passages, as places in ``pairs.languages``. *Shape:* ``(pairs,)`` each"""
-    languages = len(pairs.languages)
-    crossed = list(combinations(range(languages), 2))
     mono = len(pairs) // 2
-    counts = even_counts(mono, languages) + even_counts(len(pairs) - mono, len(crossed))
-    form = spread(counts, np.asarray(pairs.labels), rng)
-    codes = np.array([*((code, code) for code in range(languages)), *crossed])[form]
+    counts = [*even_counts(mono, 2), len(pairs) - mono]
+    codes = np.array([(0, 0), (1, 1), (0, 1)])[spread(counts, np.asarray(pairs.labels), rng)]
     heads = rng.random(len(pairs)) < 0.5
     return np.where(heads, codes[:, 0], codes[:, 1]), np.where(heads, codes[:, 1], codes[:, 0])
 
@@ -217,7 +190,7 @@ def parallel_pools(
         data: Name → parallel text, as :func:`by_language_pair` takes it.
         queries: At most so many, in even shares for each pair of languages.
         candidates: Sentences to choose from, at most; drawn for each query, with the translation.
-        seed: Of all draws.
+        seed: Seed of all draws.
     Raises:
         ValueError: As :func:`by_language_pair`.
     """
@@ -230,19 +203,12 @@ def parallel_pools(
         heads = rng.random(len(chosen)) < 0.5
         texts = {code: [column[row] for row in rows.tolist()] for code, column in zip(codes, columns)}
         for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
-            pools += candidate_pools(
-                {source: [texts[source][row] for row in queried.tolist()]},
-                {target: texts[target]},
-                [[row] for row in queried.tolist()],
-                query_ids=[f"{source}-{target}/{row}" for row in rows[queried].tolist()],
-                passage_ids=list(map(str, rows.tolist())),
-                max_candidates=candidates,
-                seed=seed,
-            )
+            asked = {source: [texts[source][row] for row in queried.tolist()]}
+            questions = AlignedQuestions(asked, {target: texts[target]}, [[row] for row in queried.tolist()])
+            pools += candidate_pools(questions, max_candidates=candidates, seed=seed)
     names = ",".join("-".join(codes) for codes in groups)
-    return CandidatePools(
-        tuple(pools), signature=f"translations:{names}|queries:{len(pools)}|candidates:{candidates}|seed:{seed}"
-    )
+    signature = f"translations:{names}|queries:{len(pools)}|candidates:{candidates}|seed:{seed}"
+    return CandidatePools(tuple(pools), signature=signature)
 
 
 def by_language_pair(
@@ -260,30 +226,26 @@ def by_language_pair(
         ValueError: If a row has the same language twice, or an unknown one, or ``size`` is beyond the rows that there
             are.
     """
-    rows = sum(map(len, data.values()))
-    if size is not None and size > rows:
-        raise ValueError(
-            f"expected parallel text of size={size:,} rows or more: got {rows:,}; lower size, or add text."
-        )
-    chosen = np.arange(rows)
+    import datasets
+
+    text = datasets.concatenate_datasets([part.select_columns(list(COLUMNS)) for part in data.values()])
     if size is not None:
-        chosen = np.sort(np.random.default_rng([seed, 4]).choice(rows, size=size, replace=False))
+        if size > len(text):
+            raise ValueError(
+                f"expected parallel text of size={size:,} rows or more: got {len(text):,}; lower size, or add text."
+            )
+        text = text.select(np.sort(np.random.default_rng([seed, 4]).choice(len(text), size=size, replace=False)))
     by_pair: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
-    start = 0
-    for name, dataset in data.items():
-        here = chosen[(chosen >= start) & (chosen < start + len(dataset))] - start
-        start += len(dataset)
-        part = dataset if len(here) == len(dataset) else dataset.select(here)
-        columns = [column_texts(part, name) for name in ("source_language", "target_language", "source", "target")]
-        for first, second, source, target in zip(*columns):
-            if (second, first) in by_pair:
-                first, second, source, target = second, first, target, source
-            elif first == second or UNKNOWN in (first, second):
-                raise ValueError(
-                    f"{name}: expected parallel text of two known languages, got {first} and {second}; "
-                    "say which they are: xx-yy=PATH."
-                )
-            sources, targets = by_pair.setdefault((first, second), ([], []))
-            sources.append(source)
-            targets.append(target)
+    columns = [column_texts(text, name) for name in ("source_language", "target_language", "source", "target")]
+    for first, second, source, target in zip(*columns):
+        if (second, first) in by_pair:
+            first, second, source, target = second, first, target, source
+        elif first == second or UNKNOWN in (first, second):
+            raise ValueError(
+                f"expected parallel text of two known languages, got {first} and {second}; say which they are: "
+                "xx-yy=PATH."
+            )
+        sources, targets = by_pair.setdefault((first, second), ([], []))
+        sources.append(source)
+        targets.append(target)
     return by_pair

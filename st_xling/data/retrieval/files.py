@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from st_xling.data.check import FaultLog, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
@@ -53,11 +53,6 @@ class Passages(Sequence[str]):
             return self._texts.slice(start, max(0, stop - start)).to_pylist()
         return self._texts[range(len(self))[place]].as_py()
 
-    def records(self) -> Iterator[tuple[str, str]]:
-        """Yield ids and texts in order."""
-        for start in range(0, len(self), _CHUNK):
-            yield from zip(islice(self.ids, start, start + _CHUNK), self[start : start + _CHUNK])
-
 
 def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) -> Passages:
     """Read a corpus of JSON lines: an id (``_id``, ``docid`` or ``id``) and a text (``text``, or ``contents`` as in
@@ -92,8 +87,10 @@ def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) 
     return passages
 
 
-def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Id and text, title included, of one object; ``None`` where either is missing or blank."""
+def parse_passage(row: Any) -> tuple[str, str] | None:
+    """Return id and text, title included, of one object; ``None`` where either is missing or blank."""
+    if not isinstance(row, Mapping):
+        return None
     identity = next((row[key] for key in _IDS if row.get(key) not in (None, "")), None)
     text = titled_text(row)
     if text is None or isinstance(identity, bool) or not isinstance(identity, (str, int)):
@@ -104,7 +101,8 @@ def parse_passage(row: Mapping[str, Any]) -> tuple[str, str] | None:
 Qrels = dict[str, dict[str, int]]
 """Query id → passage id → grade above 0."""
 
-#: What is looked for, first come first served; ``{split}`` and ``{language}`` are filled in. Each may be packed.
+#: Patterns of files, of which the first that has any is read; ``{split}`` and ``{language}`` are filled in. Each may be
+#: packed.
 CORPORA = (
     "corpus.jsonl",
     "collection/docs*.jsonl",
@@ -126,7 +124,6 @@ QRELS = (
     "qrels/qrels.*-{language}-{split}.tsv",
     "miracl-v*-{language}/qrels/qrels.*-{language}-{split}.tsv",
 )
-WITH_PASSAGES = ("{split}.jsonl",)
 
 _BY_LANGUAGE = re.compile(r"queries\.([A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?)\.jsonl")
 _NUMBERS = re.compile(r"(\d+)")
@@ -135,25 +132,9 @@ _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
 
-class RetrievalFiles(NamedTuple):
-    """Files of one retrieval set.
-
-    Attributes:
-        corpus: Passages, in one file or several.
-        queries: Language → queries.
-        qrels: Judgments; ``None`` where ``with_passages`` has them.
-        with_passages: Queries with their passages, in Mr.TyDi's form.
-    """
-
-    corpus: list[Path]
-    queries: dict[str, Path]
-    qrels: Path | None
-    with_passages: Path | None = None
-
-
 def find_retrieval_files(
-    folder: str | Path, *, language: str, split: str = "test", corpus: str | Path | None = None
-) -> RetrievalFiles:
+    folder: str | Path, *, language: str, split: str = "test"
+) -> tuple[list[Path], dict[str, Path], Path | None]:
     """Find the files of a folder.
 
     Args:
@@ -163,7 +144,9 @@ def find_retrieval_files(
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Language of the passages, and of queries whose file names none.
         split: Split of queries and qrels.
-        corpus: Another folder, or the file itself, that holds the passages.
+    Returns:
+        Passages, in one file or several; language → queries; judgments, or ``None`` where the queries have their
+        passages with them, in Mr.TyDi's form.
     Raises:
         FileNotFoundError: If the folder, or one of the three, is missing.
     """
@@ -172,32 +155,31 @@ def find_retrieval_files(
         raise FileNotFoundError(
             f"expected a folder with passages, queries and qrels: {folder} is none.{where_to_get(folder.name)}"
         )
-    place = folder if corpus is None else Path(corpus)
 
-    def find(what: str, place: Path, *patterns: str, needed: bool = True) -> list[Path]:
+    def find(*patterns: str, what: str | None = None) -> list[Path]:
         """Return the files of the first pattern that has any, in the order of the numbers in their names."""
         names = [pattern.format(split=split, language=language) for pattern in patterns]
         for name in names:
             for packing in ("", *PACKED):
-                if paths := sorted(place.glob(name + packing), key=_in_order):
+                if paths := sorted(folder.glob(name + packing), key=_in_order):
                     return paths
-        if needed:
-            raise FileNotFoundError(
-                f"expected {what} in {place}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) "
-                "and found none."
-            )
-        return []
+        if what is None:
+            return []
+        raise FileNotFoundError(
+            f"expected {what} in {folder}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) and "
+            "found none."
+        )
 
-    passages = [place] if place.is_file() else find("passages", place, *CORPORA)
+    corpus = find(*CORPORA, what="passages")
     # Files of one language each come before a file whose language is that of the passages.
-    queries = {
-        match[1]: path for path in sorted(folder.iterdir()) if (match := _BY_LANGUAGE.fullmatch(unpacked_name(path)))
-    }
-    if queries or find("queries", folder, *QUERIES, needed=False):
-        queries = queries or {language: find("queries", folder, *QUERIES)[0]}
-        return RetrievalFiles(passages, queries, find(f"qrels of split {split!r}", folder, *QRELS)[0])
-    (with_passages, *_) = find(f"queries of split {split!r}", folder, *WITH_PASSAGES, "queries.xx.jsonl", *QUERIES)
-    return RetrievalFiles(passages, {language: with_passages}, None, with_passages)
+    names = {path: _BY_LANGUAGE.fullmatch(unpacked_name(path)) for path in sorted(folder.iterdir())}
+    queries = {match[1]: path for path, match in names.items() if match}
+    if not queries and (files := find(*QUERIES)):
+        queries = {language: files[0]}
+    if queries:
+        return corpus, queries, find(*QRELS, what=f"qrels of split {split!r}")[0]
+    with_passages = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
+    return corpus, {language: with_passages[0]}, None
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -229,51 +211,35 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
 
 
 def read_queries_with_passages(
-    path: str | Path, *, negatives: int = 0, skip_bad_lines: bool = False
-) -> tuple[dict[str, str], dict[str, dict[str, str]], dict[str, list[str]]]:
+    path: str | Path, *, skip_bad_lines: bool = False
+) -> tuple[dict[str, str], dict[str, dict[str, str]]]:
     """Read queries with their passages: Mr.TyDi's form for training.
 
     A line is ``{"query_id": …, "query": …, "positive_passages": [{"docid": …, "title": …, "text": …}], …}``.
 
     Args:
         path: JSON lines, plain or packed.
-        negatives: How many of the ``negative_passages`` to read; each query must have so many.
         skip_bad_lines: As :func:`read_queries`.
     Returns:
-        Queries by id; by query id, its positive passages (id → text), and the texts of the negative ones.
+        Queries by id; by query id, its positive passages (id → text).
     Raises:
         FileNotFoundError, ParallelTextError: As :func:`read_queries`.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
     passages: dict[str, dict[str, str]] = {}
-    hard: dict[str, list[str]] = {}
     for number, row in json_objects(path, faults):
         identity, text = _query(row)
-        positive = _listed_passages(row, "positive_passages")
-        negative = _listed_passages(row, "negative_passages") if negatives else []
-        if positive is None or negative is None:
-            faults.add(path, number, "no passages", "expected lists of passages, each with a docid and a text")
+        listed = row.get("positive_passages")
+        parsed = [parse_passage(each) for each in listed] if isinstance(listed, list) else [None]
+        if None in parsed:
+            faults.add(path, number, "no passages", "expected a list of passages, each with a docid and a text")
         elif fault := _fault_of_query(identity, text, queries):
             faults.add(path, number, *fault)
-        elif len(negative) < negatives:
-            fact = f"query {identity} has {len(negative)} negative_passages of {negatives}"
-            faults.add(path, number, "too few negatives", fact)
         else:
-            queries[identity], passages[identity] = text, dict(positive)
-            hard[identity] = [passage for _, passage in negative[:negatives]]
+            queries[identity], passages[identity] = text, dict(filter(None, parsed))
     faults.finalize()
-    return queries, passages, hard
-
-
-def _listed_passages(row: Mapping[str, Any], key: str) -> list[tuple[str, str]] | None:
-    """Return ids and texts of the passages under a key; ``None`` if they are not there or faulty."""
-    listed = row.get(key)
-    if not isinstance(listed, list):
-        return None
-    parsed = [parse_passage(each) for each in listed if isinstance(each, dict)]
-    found = [each for each in parsed if each is not None]
-    return found if len(found) == len(listed) else None
+    return queries, passages
 
 
 def _query(row: Mapping[str, Any]) -> tuple[str, str]:
@@ -290,21 +256,18 @@ def _fault_of_query(identity: str, text: str, queries: Mapping[str, str]) -> tup
     return None
 
 
-def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip_bad_lines: bool = False) -> Qrels:
+def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
     """Read the relevant passages of each query.
 
     Args:
         path: Four columns as TREC has them (query, iteration, passage, grade), divided by spaces or tabs; or three
             (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps packed.
-        passages: Ids of the corpus, which the file may name; ``None``: any.
-        skip_bad_lines: Leave faulty lines out, with a warning that counts them, instead of raising.
+        skip_bad_lines: Skip faulty lines, with a warning that counts them, instead of raising.
     Returns:
-        Query id → passage id → grade, of the grades above 0 alone; a query that has grades and no relevant passage
-        is there with none.
+        Query id → passage id → grade, of the grades above 0 alone.
     Raises:
         FileNotFoundError: If there is no such file.
-        ParallelTextError: For all faulty lines together: wrong columns, two grades of one pair, and relevant passages
-            that are not in the corpus, which are counted and listed.
+        ParallelTextError: For all faulty lines together: wrong columns, and two grades of one pair.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
     relevant: Qrels = {}
@@ -316,13 +279,11 @@ def read_qrels(path: str | Path, *, passages: Container[str] | None = None, skip
             faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
             continue
         query, name, grade = judgment
-        grades = relevant.setdefault(query, {})
-        if grade > 0 and passages is not None and name not in passages:
-            faults.add(path, number, "unknown passage", f"{name} is not in the corpus")
-        elif grades.get(name, grade) != grade:
-            faults.add(path, number, "two grades", f"query {query}, passage {name}: {grades[name]} and {grade}")
-        elif grade > 0:
-            grades[name] = grade
+        if grade <= 0:
+            continue
+        known = relevant.setdefault(query, {}).setdefault(name, grade)
+        if known != grade:
+            faults.add(path, number, "two grades", f"query {query}, passage {name}: {known} and {grade}")
     faults.finalize()
     return relevant
 
@@ -364,7 +325,7 @@ def load_hub_retrieval_set(
         Passages; query id → text; query id → passage id → grade above 0.
     Raises:
         ValueError: If the data set cannot be loaded, or has no such configuration or split.
-        ParallelTextError: For rows without id or text, and for judgments of unknown passages.
+        ParallelTextError: For rows without id or text.
     """
     import datasets
 
@@ -397,13 +358,11 @@ def load_hub_retrieval_set(
                 faults.add(f"{location}/{part}", number, "no id or text", "expected _id and text")
 
     passages, queries = Passages(records("corpus")), dict(records("queries"))
-    relevant: Qrels = {}
-    for number, row in enumerate(tables["qrels"], 1):
-        if (passage := str(row["corpus-id"])) not in passages.ids:
-            faults.add(f"{location}/qrels", number, "unknown passage", passage)
-        elif row["score"] > 0:
-            relevant.setdefault(str(row["query-id"]), {})[passage] = int(row["score"])
     faults.finalize()
+    relevant: Qrels = {}
+    for row in tables["qrels"]:
+        if row["score"] > 0:
+            relevant.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
     return passages, queries, relevant
 
 
@@ -412,14 +371,14 @@ def _prefix(configs: Iterable[str], name: str | None, language: str, query_langu
     known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
     if name is None and not known:
         return ""
-    if name is None:
-        pairs = [one.split("-") for one in known if one.count("-") == 1]
-        wanted = [
-            "-".join(pair)
-            for pair in pairs
-            if match_language(query_language, pair[:1]) and match_language(language, pair[1:])
-        ]
-        name = match_language(language, known) or (wanted[0] if len(wanted) == 1 else None)
+    # One language is that of both; of two the queries' comes first.
+    ends = {one: (one.split("-")[:1], one.split("-")[-1:]) for one in known if one.count("-") < 2}
+    fitting = [
+        one
+        for one, (first, last) in ends.items()
+        if match_language(query_language, first) and match_language(language, last)
+    ]
+    name = name or (fitting[0] if len(fitting) == 1 else None)
     if name not in known:
         raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")
     return f"{name}-"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.check import FaultLog
+from st_xling.data.check import ParallelTextError
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import phrase_passages
 from st_xling.data.read import HUB_ID
@@ -27,12 +28,14 @@ from st_xling.data.squad_form import read_squad
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
 from st_xling.utils.text import file_ending, home_path, unpacked_name
 
+logger = logging.getLogger(__name__)
+
 FORM = (
-    "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&corpus=PATH&queries=en,de&size=500&seed=0, "
+    "xx=FOLDER, xx the language of the passages, perhaps with ?split=dev&queries=en,de&size=500&seed=0, "
     "xx=FILE.json of XQuAD-R, xx=HUB_ID?name=CONFIGURATION, or xx=phrasebook?split=test&size=300&queries=en,de"
 )
 
-OF_SETS = ("split", "corpus", "queries", "name")
+OF_SETS = ("split", "queries", "name")
 """Options of a folder or a data set of the Hub, besides ``size`` and ``seed``."""
 
 
@@ -45,16 +48,14 @@ class RetrievalSet:
         passages: The corpus.
         queries: Language → query id → text, of queries with a relevant passage alone.
         relevant: Query id → passage id → grade above 0; an id means the same query in every language.
-        n_without_relevant: Language → queries that were skipped, as no passage is relevant to them.
-        n_absent: Queries with relevant passages that are in none of the languages read.
+        n_without_relevant: Queries that were skipped, as no passage is relevant to them.
     """
 
     language: str
     passages: Passages
     queries: dict[str, dict[str, str]]
     relevant: Qrels = field(repr=False)
-    n_without_relevant: dict[str, int] = field(default_factory=dict)
-    n_absent: int = 0
+    n_without_relevant: int = 0
 
     @property
     def sha256(self) -> str:
@@ -71,35 +72,31 @@ def read_retrieval_set(
     *,
     language: str,
     split: str = "test",
-    corpus: str | Path | None = None,
     query_languages: Iterable[str] | None = None,
     name: str | None = None,
     skip_bad_lines: bool = False,
-    keep_unanswered: bool = False,
 ) -> RetrievalSet:
     """Read a folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
 
     Args:
         folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub.
         language: Language of the passages, which the files do not name.
-        split: Of queries and qrels.
-        corpus: Another folder or file with the passages.
+        split: Split of queries and qrels.
         query_languages: To read, where queries are there in several languages; by default all of them. On the Hub the
             one language of the queries, by default that of the passages.
         name: Beginning of the configurations on the Hub.
-        skip_bad_lines: Leave faulty lines out, with a warning; qrels of passages that are not in the corpus too.
-        keep_unanswered: Keep queries without a relevant passage, which ``relevant`` then lacks.
+        skip_bad_lines: Skip faulty lines, with a warning; relevant passages that are not in the corpus too.
     Raises:
         FileNotFoundError: A file is missing.
-        ParallelTextError: Faulty lines, a file's together; qrels that name unknown passages are counted and listed.
+        ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
-    where = f"{folder}, split {split!r}"
+    common: dict[str, Any] = {"where": f"{folder}, split {split!r}", "skip_bad_lines": skip_bad_lines}
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
     if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
         query_language, *more = [language] if query_languages is None else query_languages
-        if more or corpus is not None:
-            raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries, and no corpus=.")
+        if more:
+            raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
         passages, texts, relevant = load_hub_retrieval_set(
             str(folder),
             language=language,
@@ -108,29 +105,20 @@ def read_retrieval_set(
             split=split,
             skip_bad_lines=skip_bad_lines,
         )
-        queries = {query_language: texts}
-        return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
-    files = find_retrieval_files(folder, language=language, split=split, corpus=corpus)
-    codes = list(files.queries) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in codes if code not in files.queries]
+        return checked_set(language, passages, {query_language: texts}, relevant, **common)
+    corpus, asked, qrels = find_retrieval_files(folder, language=language, split=split)
+    codes = list(asked) if query_languages is None else list(dict.fromkeys(query_languages))
+    absent = [code for code in codes if code not in asked]
     if absent:
-        raise ValueError(f"{folder} has queries in {', '.join(files.queries)}: asked for {', '.join(absent)}.")
-    passages = read_passages(files.corpus, skip_bad_lines=skip_bad_lines)
-    if files.with_passages is not None:  # Mr.TyDi's form, which is its own qrels
-        texts, judged, _ = read_queries_with_passages(files.with_passages, skip_bad_lines=skip_bad_lines)
-        queries, relevant = {language: texts}, {}
-        faults = FaultLog(skip_bad_lines=skip_bad_lines, what="qrels")
-        for number, (query, passages_of) in enumerate(judged.items(), 1):
-            relevant[query] = {name: 1 for name in passages_of if name in passages.ids}
-            for name in passages_of.keys() - passages.ids.keys():
-                fact = f"{name}, of query {query}, is not in the corpus"
-                faults.add(files.with_passages, number, "unknown passage", fact)
-        faults.finalize()
-    else:
-        assert files.qrels is not None
-        queries = {code: read_queries(files.queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
-        relevant = read_qrels(files.qrels, passages=passages.ids, skip_bad_lines=skip_bad_lines)
-    return checked_set(language, passages, queries, relevant, where=where, keep_unanswered=keep_unanswered)
+        raise ValueError(f"{folder} has queries in {', '.join(asked)}: asked for {', '.join(absent)}.")
+    passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
+    if qrels is None:  # Mr.TyDi's form, which is its own qrels
+        texts, judged = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
+        relevant = {query: dict.fromkeys(own, 1) for query, own in judged.items()}
+        return checked_set(language, passages, {language: texts}, relevant, **common)
+    queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}
+    relevant = read_qrels(qrels, skip_bad_lines=skip_bad_lines)
+    return checked_set(language, passages, queries, relevant, **common)
 
 
 def checked_set(
@@ -140,31 +128,34 @@ def checked_set(
     relevant: Qrels,
     *,
     where: str,
-    keep_unanswered: bool = False,
+    skip_bad_lines: bool = False,
 ) -> RetrievalSet:
-    """Make a set of its parts, queries without a relevant passage skipped and counted unless ``keep_unanswered``.
+    """Make a set of its parts, without the queries that have no relevant passage, which are counted.
 
     Raises:
+        ParallelTextError: If relevant passages are not in the corpus, unless ``skip_bad_lines``.
         ValueError: If the queries of a language have no relevant passage at all.
     """
-    answered = {name for name, grades in relevant.items() if grades}
-    chosen = queries
-    if not keep_unanswered:
-        chosen = {code: {name: texts[name] for name in texts if name in answered} for code, texts in queries.items()}
+    unknown = {name for grades in relevant.values() for name in grades if name not in passages.ids}
+    if unknown:
+        fact = f"{where}: {len(unknown):,} relevant passages are not in the corpus, such as {min(unknown)}"
+        if not skip_bad_lines:
+            raise ParallelTextError(f"{fact}; complete the corpus, or pass --skip-bad-lines to skip them.")
+        logger.warning("%s: skipped", fact)
+    known = {
+        query: {name: grade for name, grade in grades.items() if name not in unknown}
+        for query, grades in relevant.items()
+    }
+    relevant = {query: grades for query, grades in known.items() if grades}
+    chosen = {code: {name: text for name, text in texts.items() if name in relevant} for code, texts in queries.items()}
     empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
             "and qrels agree and that the split is right, or leave these languages out."
         )
-    return RetrievalSet(
-        language=language,
-        passages=passages,
-        queries=chosen,
-        relevant={name: grades for name, grades in relevant.items() if grades},
-        n_without_relevant={code: len(queries[code]) - len(texts) for code, texts in chosen.items()},
-        n_absent=len(answered.difference(*queries.values())),
-    )
+    skipped = sum(len(queries[code]) - len(texts) for code, texts in chosen.items())
+    return RetrievalSet(language, passages, chosen, relevant, skipped)
 
 
 def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
@@ -254,7 +245,6 @@ def phrase_set(
         passages=Passages(zip(found.ids, found.passages[language])),
         queries={code: dict(zip(found.ids, found.questions[code])) for code in codes},
         relevant={name: {name: 1} for name in found.ids},
-        n_without_relevant=dict.fromkeys(codes, 0),
     )
 
 
@@ -268,10 +258,10 @@ def load_retrieval_specs(
     """Load the sets that specs name; all are parsed before the first is read.
 
     Args:
-        specs: ``xx=FOLDER``, with ``?split=``, ``corpus=`` and ``queries=`` behind it where a set needs its own, and
-            ``size=`` and ``seed=`` for a sample of its queries; ``xx=FILE.json``, sentences of XQuAD-R, whose questions
-            are read from all such files together (see :func:`read_xquad_r`); or
-            ``xx=phrasebook``, with ``?split=``, ``size=``, ``seed=`` and ``queries=``.
+        specs: ``xx=FOLDER``, with ``?split=`` and ``queries=`` behind it where a set needs its own, and ``size=`` and
+            ``seed=`` for a sample of its queries; ``xx=FILE.json``, sentences of XQuAD-R, whose questions are read from
+            all such files together (see :func:`read_xquad_r`); or ``xx=phrasebook``, with ``?split=``, ``size=``,
+            ``seed=`` and ``queries=``.
         split: Of sets that name none.
         query_languages: Likewise; by default all that a folder has, and the phrasebook's in the language of the
             passages.
@@ -285,7 +275,7 @@ def load_retrieval_specs(
     # Files of XQuAD-R are read together, since each holds the questions of one language alone.
     files: dict[str, str] = {}
     for spec in parsed:
-        if _is_xquad_r(spec):
+        if is_squad(spec.location):
             (code,) = spec.languages
             if code in files or spec.reader_options:
                 raise ValueError(
@@ -299,7 +289,7 @@ def load_retrieval_specs(
         if spec.is_phrasebook:
             sets.append(phrase_set(spec, code, **common))
             continue
-        if _is_xquad_r(spec):
+        if is_squad(spec.location):
             data = sentences[code]
         else:
             options = {**common, "skip_bad_lines": skip_bad_lines, **folder_options(spec)}
@@ -308,8 +298,9 @@ def load_retrieval_specs(
     return sets
 
 
-def _is_xquad_r(spec: DataSpec) -> bool:
-    return file_ending(unpacked_name(spec.location)) == ".json"
+def is_squad(place: str) -> bool:
+    """Return whether a place names a file in SQuAD's form, perhaps packed."""
+    return file_ending(unpacked_name(place)) == ".json"
 
 
 def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: str = FORM) -> DataSpec:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.check import FaultLog
-from st_xling.data.columns import QUERY_NAMES, Layout, Row
+from st_xling.data.columns import QUERY_NAMES
 from st_xling.data.formats import FORMATS
 from st_xling.data.pairs import pair_dataset, sample_rows
-from st_xling.data.read import HUB_ID, Part, Source, find_source
+from st_xling.data.read import HUB_ID, find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
     folder_options,
+    is_squad,
     parse_retrieval_spec,
     phrase_set,
     read_retrieval_set,
@@ -33,7 +32,6 @@ FORM = (
     "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
-_OF_FOLDERS = (*OF_SETS, "negatives")
 _OF_TABLES = ("columns", "name", "split")
 
 
@@ -45,9 +43,8 @@ def load_query_passage_specs(
     Args:
         specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
             it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
-            :func:`read_retrieval_set` has it, with ``?split=…&corpus=…&queries=…``, and ``negatives=N`` for the first N
-            of Mr.TyDi's ``negative_passages``; each also with ``?size=…&seed=…``, a sample of its pairs; or
-            ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
+            :func:`read_retrieval_set` has it, with ``?split=…&queries=…``; each also with ``?size=…&seed=…``, a sample
+            of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
         skip_bad_lines: Leave faulty lines out, with a warning.
     Returns:
@@ -57,13 +54,13 @@ def load_query_passage_specs(
     """
     pairs: dict[str, Dataset] = {}
     for spec in specs:
-        parsed = parse_retrieval_spec(spec, options=(*_OF_FOLDERS, *_OF_TABLES), forms=FORM)
+        parsed = parse_retrieval_spec(spec, options=(*OF_SETS, "columns"), forms=FORM)
         (language,), place, options = parsed.languages, parsed.location, parsed.reader_options
         if parsed.is_phrasebook:
             found = query_passages(phrase_set(parsed, language, split=split))
         else:
             is_folder = Path(place).is_dir()
-            known = _OF_FOLDERS if is_folder else () if _is_squad(place) else _OF_TABLES
+            known = OF_SETS if is_folder else () if is_squad(place) else _OF_TABLES
             if other := [name for name in options if name not in known]:
                 raise ValueError(f"{place} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
             if is_folder:
@@ -80,42 +77,26 @@ def load_query_passage_specs(
     return pairs
 
 
-def _is_squad(place: str) -> bool:
-    return file_ending(unpacked_name(place)) == ".json"
-
-
 def query_passages(data: RetrievalSet) -> Dataset:
-    """Pair every query with each of its relevant passages, whose texts come from one pass over the corpus."""
-    relevant = {name for queries in data.queries.values() for query in queries for name in data.relevant[query]}
-    texts = {name: text for name, text in data.passages.records() if name in relevant}
+    """Pair every query with each of its relevant passages."""
     return pair_dataset(
-        (query, texts[name], code, data.language)
+        (query, data.passages[data.passages.ids[name]], code, data.language)
         for code, queries in data.queries.items()
         for identity, query in queries.items()
         for name in data.relevant[identity]
     )
 
 
-def _of_folder(
-    folder: str, language: str, *, split: str, skip_bad_lines: bool, negatives: int = 0, **options: Any
-) -> Dataset:
+def _of_folder(folder: str, language: str, *, split: str, skip_bad_lines: bool, **options: Any) -> Dataset:
     file = plain_or_packed(Path(folder) / f"{split}.jsonl")
-    if not file.is_file() or options.get("corpus") is not None:
-        if negatives:
-            raise ValueError(
-                f"negatives={negatives} reads Mr.TyDi's negative_passages: {folder} has no {split}.jsonl with passages "
-                "next to the queries, or a corpus was named; omit it."
-            )
+    if not file.is_file():
         data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
         return query_passages(data)
     # The passages are next to the queries: no corpus is needed.
-    queries, passages, hard = read_queries_with_passages(file, negatives=negatives, skip_bad_lines=skip_bad_lines)
-    rows = (
-        (query, text, language, language, *hard[name])
-        for name, query in queries.items()
-        for text in passages[name].values()
+    queries, passages = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
+    return pair_dataset(
+        (query, text, language, language) for name, query in queries.items() for text in passages[name].values()
     )
-    return pair_dataset(rows, negatives)
 
 
 def read_question_table(
@@ -147,10 +128,10 @@ def read_question_table(
         ValueError: A file of another kind, options that it does not take, faults.
     """
     path = home_path(place)
-    if _is_squad(place):
-        layout = Layout((0, 1), (language, language), width=2)
-        part = Part(partial(_answered_questions, path), layout, (str(path), str(path)))
-        return Source((part,), str(path), (path,)).read(skip_bad_lines)
+    if is_squad(place):
+        file = read_squad(path)
+        answered = (question for question in file.questions if question.fault != NO_ANSWER)
+        return pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
     if file_ending(unpacked_name(place)) not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
         raise ValueError(
             "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
@@ -158,11 +139,3 @@ def read_question_table(
         )
     options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
     return find_source(place, (language, language), **options).read(skip_bad_lines)
-
-
-def _answered_questions(path: Path, faults: FaultLog) -> Iterator[Row]:
-    """Read the questions of a file in SQuAD's form that have an answer, and their paragraphs."""
-    file = read_squad(path)
-    for row, question in enumerate(file.questions, 1):
-        if question.fault != NO_ANSWER:
-            yield row, [question.text, file.paragraphs[question.paragraph]]

@@ -163,7 +163,7 @@ def _pool(session: Session) -> Cells:
     )
     (pool,) = evaluator.pools
     rankings = evaluator.report(session.model).rankings[pool.name]
-    precisions = evaluator.measures.per_query(pool.queries, rankings)["MAP"]
+    precisions = evaluator.per_query(pool.queries, rankings)["MAP"]
     cells: Cells = {}
     for language in dict.fromkeys(query.language for query in pool.queries):
         queries = [query for query in pool.queries if query.language == language]

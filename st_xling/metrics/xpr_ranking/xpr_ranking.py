@@ -30,11 +30,9 @@ class XprRanking(evaluate.Metric):
         predictions: For each query, a list of its candidates' scores; higher is better.
         references: For each query, a list of labels, 1 for relevant and 0 for not, in the same order.
         ks: The k of acc@k.
-        cutoff: Ranks beyond this add nothing to MAP; the whole list by default.
-        no_relevant: "skip" leaves queries without a relevant candidate out of the means, "zero" counts them as 0.
     Returns:
         acc@1, acc@10 (as in ks), mrr, map, ndcg@10: fractions in [0, 1].
-        n_queries, n_without_relevant: counts.
+        n_queries, n_without_relevant: counts; queries without a relevant candidate are skipped in the means.
         signature: what the results depend on.
     Examples:
         >>> xpr_ranking = evaluate.load("xpr_ranking")
@@ -54,10 +52,7 @@ class XprRanking(evaluate.Metric):
             ),
         )
 
-    def _compute(self, predictions, references, *, ks=(1, 10), cutoff=None, no_relevant="skip"):
-        results = ranking_scores(predictions, references, ks=ks, cutoff=cutoff, no_relevant=no_relevant).as_dict()
-        cut = "none" if cutoff is None else cutoff
-        signature = sign(
-            "xpr_ranking", queries=len(predictions), cutoff=cut, ties="pessimistic", no_relevant=no_relevant
-        )
+    def _compute(self, predictions, references, *, ks=(1, 10)):
+        results = ranking_scores(predictions, references, ks=ks).as_dict()
+        signature = sign("xpr_ranking", queries=len(predictions), cutoff="none", ties="pessimistic", no_relevant="skip")
         return {**results, "signature": signature}

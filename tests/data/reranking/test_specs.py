@@ -11,13 +11,7 @@ import pytest
 
 from st_xling.data.phrasebook import phrase_passages
 from st_xling.data.reranking.insurance_qa import read_insurance_qa
-from st_xling.data.reranking.specs import (
-    is_pair_spec,
-    load_judging_texts,
-    load_pair_specs,
-    load_pool_specs,
-    load_xpi_specs,
-)
+from st_xling.data.reranking.specs import load_pair_specs, load_pool_specs, load_xpi_specs
 from tests.data.reranking.aligned_sentences import (
     ANSWERS,
     CHINESE,
@@ -31,6 +25,7 @@ from tests.data.reranking.aligned_sentences import (
     write_translation,
     write_v2,
 )
+from tests.retrieval_files import beir
 
 BOTH = ["en=phrasebook?size=20", "zh=phrasebook?size=20"]
 CODES = ("en", "zh", "ar")
@@ -39,16 +34,10 @@ CODES = ("en", "zh", "ar")
 def questions(folder: Path, articles: int = 10) -> list[str]:
     specs = []
     for code in CODES:
-        told = [
-            (
-                f"t{row}",
-                [
-                    (f"p{row}.{part} {code}", [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}")])
-                    for part in range(2)
-                ],
-            )
-            for row in range(articles)
-        ]
+        told = []
+        for row in range(articles):
+            asked = [question(f"i{row}.{part}", f"q{row}.{part} {code}", f"p{row}") for part in range(2)]
+            told.append((f"t{row}", [(f"p{row}.{part} {code}", [each]) for part, each in enumerate(asked)]))
         specs.append(f"{code}={squad(folder / f'{code}.json', told)}")
     return specs
 
@@ -67,24 +56,18 @@ def labeled(folder: Path, ending: str, labels: list[int], *, codes: tuple[str, .
     return specs
 
 
-def test_a_pair_spec_names_one_language() -> None:
-    assert all(map(is_pair_spec, ["en=x.json", "zh-CN=x.tsv", "sr-Latn=x", "swa=a=b"]))
-    assert not any(map(is_pair_spec, ["de-en=x.tsv", "x.tsv", "phrasebook:de", "English=x"]))
-
-
 def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     specs = questions(tmp_path)
-    data = load_pair_specs(specs, dev_share=0.2, test_share=0.3, negatives_per_positive=2, seed=5)
-    assert data.train.languages == CODES and len(data.train) == 5 * 2 * 3
-    assert data.dev is not None and len(data.dev) == 4 and len(data.dev[0].passages) == 4
-    test = load_pool_specs(specs, split="test", dev_share=0.2, test_share=0.3, seed=5)
-    again = load_pool_specs(specs, split="dev", dev_share=0.2, test_share=0.3, seed=5)
-    assert again == data.dev and len(test) == 6
+    data = load_pair_specs(specs, test_share=0.2, negatives_per_positive=2, seed=5)
+    assert data.train.languages == CODES and len(data.train) == 7 * 2 * 3
+    assert data.dev is not None and len(data.dev) == 2 and len(data.dev[0].passages) == 2
+    test, again = (load_pool_specs(specs, split=split, seed=5) for split in ("test", "dev"))
+    assert again == data.dev and len(test) == 4
     trained = {text.split(".")[0] for text in data.train.passages["en"]}
     shown = [{text.split(".")[0] for text in pools[0].passages} for pools in (data.dev, test)]
-    assert len(trained) == 5 and len(shown[0]) == 2 and len(shown[1]) == 3 and len(trained.union(*shown)) == 10
+    assert len(trained) == 7 and len(shown[0]) == 1 and len(shown[1]) == 2 and len(trained.union(*shown)) == 10
     assert len(load_pool_specs(specs)) == 20 and len(load_pool_specs(specs, max_candidates=7)[0].passages) == 7
-    assert set(load_pool_specs(specs, query_languages=["zh"], passage_languages=["ar"])[0].passage_languages) == {"ar"}
+    assert {pool.query_language for pool in load_pool_specs(specs, query_languages=["zh"])} == {"zh"}
     assert load_pair_specs(specs, dev_share=0).dev is None
     # A development set of its own is taken whole.
     (tmp_path / "dev").mkdir()
@@ -93,7 +76,7 @@ def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     assert set(data.dev[0].passage_languages) == {"en", "zh"}
 
 
-@pytest.mark.parametrize("ending", [".jsonl", ".jsonl.gz", ".tsv", ".tsv.gz"])
+@pytest.mark.parametrize("ending", [".jsonl.gz", ".tsv"])
 def test_labeled_files_keep_their_negatives(tmp_path: Path, ending: str) -> None:
     data = load_pair_specs(labeled(tmp_path, ending, [1, 0] * 10), dev_share=0.2)
     assert len(data.train) == 16 and sum(data.train.labels) == 8 and data.train.passages["ar"][0][0] == '"'
@@ -107,8 +90,6 @@ def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path
     data = load_pair_specs(labeled(tmp_path, ".tsv", [1] * 20), dev_share=0.3)
     assert data.train.labels == [1] * 14 + [0] * 14
     assert data.dev is not None and [(len(pool.passages), sum(pool.labels)) for pool in data.dev] == [(2, 2)] * 3
-    single = load_pool_specs(labeled(tmp_path, ".jsonl", [1, 1, 0, 1]), without_relevant="keep")
-    assert "candidates:own" in single.signature
     for code in ("th", "fr"):  # one passage a query
         rows = zip(QUERIES[code], PASSAGES[code])
         (tmp_path / f"{code}.tsv").write_text("".join(f"{q}\t{p}\t1\n" for q, p in rows), encoding="utf-8")
@@ -117,14 +98,26 @@ def test_files_of_relevant_pairs_get_negatives_and_all_candidates(tmp_path: Path
     assert "candidates:all" in pools.signature
 
 
-def test_a_folder_is_a_retrieval_set(tmp_path: Path) -> None:
-    (tmp_path / "corpus.jsonl").write_text('{"_id": "p", "text": "猫"}\n{"_id": "o", "text": "狗"}\n')
-    (tmp_path / "queries.en.jsonl").write_text('{"_id": "q", "text": "cat"}\n')
-    (tmp_path / "qrels.tsv").write_text("q\tp\t1\n")
-    pools = load_pool_specs([f"zh={tmp_path}"])
-    assert [(pool.query, pool.passages, pool.labels) for pool in pools] == [("cat", ("猫", "狗"), (1, 0))]
+def test_each_query_of_a_retrieval_set_makes_a_pool_in_each_language(tmp_path: Path) -> None:
+    """Thai passages; questions in Arabic and French, of which one has no relevant passage."""
+    queries = {"ar": QUERIES["ar"], "fr": QUERIES["fr"][:2]}
+    beir(
+        tmp_path,
+        {f"p{row}": text for row, text in enumerate(PASSAGES["th"])},
+        {code: {f"q{row}": text for row, text in enumerate(column)} for code, column in queries.items()},
+        [("q0", "p0", 1), ("q0", "p3", 2), ("q1", "p1", 1), ("q1", "p2", 0), ("q2", "p2", 1)],
+    )
+    pools = load_pool_specs([f"th={tmp_path}"])
+    assert [pool.query for pool in pools] == [*QUERIES["ar"][:3], *QUERIES["fr"][:2]]
+    assert pools[0].labels == [1, 0, 0, 1] and pools[4].labels == [0, 1, 0, 0]
+    assert pools[0].passages == PASSAGES["th"] and set(pools[3].passage_languages) == {"th"}
+    assert pools.without_relevant == 1
+    assert pools.signature == "queries:ar,fr|passages:th|candidates:all|seed:0|without_relevant:exclude"
+    assert len(load_pool_specs([f"th={tmp_path}"], query_languages=["ar"])) == 3
+    capped = load_pool_specs([f"th={tmp_path}"], max_candidates=2, seed=4)
+    assert [sum(pool.labels) for pool in capped] == [2, 1, 1, 2, 1] and {len(pool.passages) for pool in capped} == {2}
     with pytest.raises(ValueError, match="takes no split"):
-        load_pool_specs([f"zh={tmp_path}"], split="test")
+        load_pool_specs([f"th={tmp_path}"], split="test")
 
 
 def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
@@ -135,15 +128,12 @@ def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
         match=r"3 faults(?s:.*):1: label outside \{0, 1\} \(got '2'\)(?s:.*):2: empty side(?s:.*):3: bad col",
     ):
         load_pair_specs([f"en={path}"])
-    path.write_text("passage\tquestion\tlabel\nThe cat sat.\tWho sat?\t1\n")  # which is the query, nobody knows
-    with pytest.raises(ValueError, match=r":1: label outside \{0, 1\} \(got 'label'\)"):
-        load_pair_specs([f"en={path}"])
     first, second = labeled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en", "zh"))
     short = labeled(tmp_path, ".tsv", [1, 0, 1], codes=("ar",))
     with pytest.raises(ValueError, match=r"row by row: got 8 in en .*, 3 in ar .*pairs.ar.tsv\)"):
         load_pair_specs([first, *short])
     other = labeled(tmp_path, ".tsv", [1, 0, 1, 1, 1, 0, 1, 0], codes=("ar",))
-    with pytest.raises(ValueError, match="differ in the labels of rows 3, counted from 0"):
+    with pytest.raises(ValueError, match="differ in the label of row 3"):
         load_pair_specs([first, second, *other])
 
 
@@ -170,107 +160,66 @@ def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) ->
     assert numbers == sorted(numbers)
 
 
-def test_a_sample_of_questions_keeps_every_paragraph(real_data: Path) -> None:
-    specs = [f"{code}={real_data}/xquad/xquad.{code}.json?size=20&seed=1" for code in ("en", "zh")]
-    pools = load_pool_specs(specs)
-    assert len(pools) == 20 and {len(pool.passages) for pool in pools} == {240}
-    with pytest.raises(ValueError, match="same .size"):
-        load_pool_specs([specs[0], specs[1].replace("20", "21")])
-
-
 def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
     data = load_pair_specs(BOTH, dev_share=0.25, negatives_per_positive=2)
     assert len(data.train) == 15 * 3 and data.dev is not None and len(data.dev) == 5
     given = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
     assert given.dev is not None and len(given.train) == 40
-    assert [pool.query_id for pool in given.dev] == [f"dev-0-{number}" for number in range(6)]
+    questions = phrase_passages(["en", "zh"], split="dev", size=6).questions
+    assert [pool.query for pool in given.dev] == [
+        questions[pool.query_language][row] for row, pool in enumerate(given.dev)
+    ]
 
 
-@pytest.mark.parametrize(
-    ("specs", "facts"),
-    [
-        ([], "at least one data spec, got none; pass xx=QUESTIONS.json"),
-        (["de-en=a.tsv"], "got 'de-en=a.tsv', which names de and en"),
-        (["en=a.json", "en=b.json"], "got the language a second time in 'en=b.json'"),
-        (["en=phrasebook?size=5", "zh=phrasebook?size=6"], "take the same .size, split and seed: got en=phrasebook"),
-        (["en=phrasebook:de"], "one language a spec"),
-        (["ru=phrasebook"], "language must be one of"),
-        (["en=phrasebook?gold=1"], "expected the options size, split, seed, once each, got 'gold=1' in 'en=phrasebook"),
-    ],
-)
-def test_malformed_specs_are_refused(specs: list[str], facts: str) -> None:
-    with pytest.raises(ValueError, match=facts):
-        load_pair_specs(specs)
-
-
-def test_development_text_of_xpi_is_another_split() -> None:
-    dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
-    explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
-    assert dev is not None and explicit is not None and list(dev) == list(explicit)
-
-
-def test_judging_texts() -> None:
-    texts = load_judging_texts(["en=phrasebook?size=3", "phrasebook:de?size=2"])
-    assert any("en=phrasebook" in name for name in texts) and len(texts["de-en"]) == 2
-    assert phrase_passages(["en"], split="test", size=3).questions["en"] in [list(part) for part in texts.values()]
-
-
-def test_v2_with_its_translation(tmp_path: Path) -> None:
+def test_insurance_qa_and_its_translation(tmp_path: Path) -> None:
     """The pools of one, the Chinese of the other: same numbers, same labels."""
     v2, zh = write_v2(tmp_path / "V2"), write_translation(tmp_path / "zh")
     found = read_insurance_qa({"en": v2, "zh": zh})
-    assert found.queries == {"en": ENGLISH, "zh": CHINESE}
-    assert [[found.passage_ids[number] for number in row] for row in found.candidates] == POOLS
-    assert [[found.passage_ids[number] for number in row] for row in found.relevant] == TRUTHS
-    for number, label in enumerate(found.passage_ids):
-        assert (found.passages["en"][number], found.passages["zh"][number]) == (ANSWERS[label], f"第{label}号回答")
-
-
-def test_training_pairs_come_from_the_pools(tmp_path: Path) -> None:
-    specs = [f"en={write_v2(tmp_path / 'V2')}", f"zh={write_translation(tmp_path / 'zh')}"]
-    pairs = load_pair_specs(specs, dev_share=0).train
-    rows = list(zip(pairs.queries["en"], pairs.passages["en"], pairs.labels))
+    assert found.queries == {"en": ENGLISH, "zh": CHINESE} and found.candidates is not None
     label_of = {text: label for label, text in ANSWERS.items()}
-    for query, passage, label in rows:
+    labels = [label_of[text] for text in found.passages["en"]]
+    assert [[labels[number] for number in row] for row in found.candidates] == POOLS
+    assert [[labels[number] for number in row] for row in found.relevant] == TRUTHS
+    assert found.passages["zh"] == [f"第{label}号回答" for label in labels]
+    specs = [f"en={v2}", f"zh={zh}"]
+    pairs = load_pair_specs(specs, dev_share=0).train
+    counts = Counter()
+    for query, passage, label in zip(pairs.queries["en"], pairs.passages["en"], pairs.labels):
         row = ENGLISH.index(query)
         assert label_of[passage] in POOLS[row] and label == (label_of[passage] in TRUTHS[row])
-    counts = Counter((ENGLISH.index(query), label) for query, _, label in rows)
+        counts[row, label] += 1
     # One negative for each positive, as far as the pool has them; the third question has nothing to learn from.
     assert counts == {(0, 1): 1, (0, 0): 1, (1, 1): 2, (1, 0): 2, (3, 1): 1, (3, 0): 1}
     assert len(load_pair_specs(specs, dev_share=0, negatives_per_positive=9).train) == 3 + 4 + 2
-    assert [*pairs.queries["zh"][:1], *pairs.passages["zh"][:1]] == [CHINESE[0], "第11号回答"]
-
-
-def test_pools_are_the_papers(tmp_path: Path) -> None:
-    v2, zh = write_v2(tmp_path / "V2", part="test"), write_translation(tmp_path / "zh", part="test")
-    pools = load_pool_specs([f"en={v2}", f"zh={zh}"])
-    assert [pool.query_id for pool in pools] == ["test/0", "test/1", "test/3"] and pools.without_relevant == 1
-    assert [list(pool.passage_ids) for pool in pools] == [POOLS[0], POOLS[1], POOLS[3]]
-    assert [sum(pool.labels) for pool in pools] == [1, 2, 1]
-    assert Counter(pools[1].passage_languages) == {"en": 2, "zh": 2}
-    # The translation alone: its own answers and negatives.
-    alone = load_pool_specs([f"en={zh}", f"zh={zh}"])
-    assert len(alone) == 4 and list(alone[1].passage_ids) == ["12", "13", "15", "16", "17", "18"]
-    assert len(load_pool_specs([f"zh={zh}?size=2&seed=1"])) == 2
     # A part that is held out keeps whole pools.
-    data = load_pair_specs([f"zh={write_translation(tmp_path / 'zh')}"], dev_share=0.25)
+    data = load_pair_specs([f"zh={zh}"], dev_share=0.25)
     assert data.dev is not None and len(data.dev[0].passages) == (6 if "定期" in data.dev[0].query else 5)
     assert len(data.dev) == 1 and data.dev[0].query not in data.train.queries["zh"]
 
 
+def test_pools_of_insurance_qa(tmp_path: Path) -> None:
+    v2, zh = write_v2(tmp_path / "V2", part="test"), write_translation(tmp_path / "zh", part="test")
+    pools = load_pool_specs([f"en={v2}", f"zh={zh}"])
+    assert [pool.query in (ENGLISH[row], CHINESE[row]) for pool, row in zip(pools, (0, 1, 3))] == [True] * 3
+    assert pools.without_relevant == 1 and [sum(pool.labels) for pool in pools] == [1, 2, 1]
+    assert [len(pool.passages) for pool in pools] == [3, 4, 2]
+    assert Counter(pools[1].passage_languages) == {"en": 2, "zh": 2}
+    # The translation alone: its own answers and negatives.
+    alone = load_pool_specs([f"zh={zh}"])
+    assert alone[1].passages == [f"第{label}号回答" for label in (12, 13, 15, 16, 17, 18)]
+    assert len(load_pool_specs([f"zh={zh}?size=2&seed=1"])) == 2
+
+
 @pytest.mark.parametrize(
-    ("name", "old", "new", "facts"),
+    ("old", "new", "facts"),
     [
-        ("vocabulary", "idx_3\t", "idx_999\t", "unknown word .idx_3 is not in vocabulary"),
-        ("pool", "life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
-        ("pool", "15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
+        ("life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
+        ("15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
     ],
 )
-def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str) -> None:
+def test_faults_of_v2(tmp_path: Path, old: str, new: str, facts: str) -> None:
     folder = write_v2(tmp_path)
-    path = folder / (
-        name if name == "vocabulary" else "InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded"
-    )
+    path = folder / "InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded"
     path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
     with pytest.raises(ValueError, match=facts):
         read_insurance_qa({"en": folder})
@@ -279,38 +228,28 @@ def test_faults_of_v2(tmp_path: Path, name: str, old: str, new: str, facts: str)
 @pytest.mark.parametrize(
     ("specs", "options", "facts"),
     [
-        (["en={ten}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
+        ([], {}, "at least one data spec, got none; pass xx=QUESTIONS.json"),
+        (["de-en=a.tsv"], {}, "got 'de-en=a.tsv', which names de and en"),
+        (["en=phrasebook?size=5", "zh=phrasebook?size=6"], {}, "take the same .size, split and seed: got en=phrase"),
+        (["en={two}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
         (["en={folder}/em.json"], {}, "the nearest name there is en.json"),
         (["en={two}"], {"dev_share": 0.5, "test_share": 0.5}, "got 0.5 and 0.5"),
         (["en={two}"], {"dev_share": 0.3, "test_share": 0.3}, "cannot cut 2 into 3 parts"),
-        (["de={zh}"], {}, "text in 'de'"),
-        (["en={v2}?size=2", "zh={zh}"], {}, "same .size"),
         (["en={two}?split=dev"], {}, "split is for folders of InsuranceQA"),
-        (["en={v2}", "zh={other}"], {}, "other has 4, of which 1 have other ground truths, next to 4"),
+        (["en={v2}", "zh={zh}"], {}, "zh has 4, of which 1 have other ground truths, next to 4"),
     ],
 )
 def test_refusals(specs: list[str], options: dict[str, float], facts: str, tmp_path: Path) -> None:
-    other = write_translation(tmp_path / "other")
-    rows = json.loads(gzip.decompress((other / "pool" / "train.json.gz").read_bytes()))
+    zh = write_translation(tmp_path / "zh")
+    rows = json.loads(gzip.decompress((zh / "pool" / "train.json.gz").read_bytes()))
     rows["1"]["answers"] = ["12"]
-    (other / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
-    two = tmp_path / "two"
-    two.mkdir()
+    (zh / "pool" / "train.json.gz").write_bytes(gzip.compress(json.dumps(rows).encode()))
     places = {
         "folder": tmp_path,
-        "other": other,
-        "ten": questions(tmp_path)[0].partition("=")[2],
-        "two": questions(two, articles=2)[0].partition("=")[2],
+        "two": questions(tmp_path, articles=2)[0].partition("=")[2],
         "rows": labeled(tmp_path, ".tsv", [1, 0], codes=("zh",))[0].partition("=")[2],
         "v2": write_v2(tmp_path / "V2"),
-        "zh": write_translation(tmp_path / "zh"),
+        "zh": zh,
     }
     with pytest.raises((ValueError, FileNotFoundError), match=facts):
         load_pair_specs([spec.format(**places) for spec in specs], **options)
-
-
-def test_splits_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="a split out of train, test: got 'dev'"):
-        load_pool_specs(questions(tmp_path, articles=2), split="dev", dev_share=0)
-    with pytest.raises(FileNotFoundError, match=r"valid\.json"):
-        load_pool_specs([f"zh={write_translation(tmp_path / 'zh')}"], split="dev")
