@@ -72,7 +72,7 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
         "commands.html": ["st-xling evaluate tatoeba", "--target-precision"],
         "recipes.html": ["dap-released", "translation_ranking", "keep_duplicates_apart"],
         "data_specs.html": ["phrasebook", "columns"],
-        "filters.html": ["near_copy", "0.85"],
+        "filters.html": ["copy", "0.85"],
         "signatures.html": ["tatoeba", "ties"],
         "guide/publish.html": ["hub_cards"],
     }.items():

@@ -50,7 +50,7 @@ def find_by(block_rows, block_columns, source, target, **options):
     """Neighbors by blocks of this size."""
 
     def blocks(sources, targets, *_, **__):
-        return exact.Blocks(min(block_rows, sources), min(block_columns, targets))
+        return min(block_rows, sources), min(block_columns, targets)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "block_sizes", blocks)
@@ -199,7 +199,7 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
 
     monkeypatch.setattr(torch, "mm", counted)
     monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
-    monkeypatch.setattr(corpus_matrix, "has_bfloat16", lambda: True)
+    monkeypatch.setattr(corpus_matrix, "cpu_has_bfloat16", lambda: True)
     found = find_by(900, 450, source, target, k=1)
     assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
     assert_exact(found, by_definition(source, target, 1))
