@@ -35,7 +35,7 @@ def test_targets(ratio: Ratio, cell: str) -> None:
 @pytest.mark.slow
 def test_some_of_the_benchmarks_run_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ST_XLING_DATA", raising=False)
-    names = ["losses", "mining", "mining_approximate", "mining_growth"]
+    names = ["losses", "mining", "mining_approximate"]
     command = [sys.executable, "-m", "tests.benchmarks", *names, "--quick", "--out", str(tmp_path)]
     ran = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout

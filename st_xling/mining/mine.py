@@ -163,7 +163,7 @@ def best_pairs(
     forward: Neighbors,
     backward: Neighbors,
     *,
-    allow: Allow = lambda pairs: np.ones(len(pairs), dtype=bool),
+    allow: Allow | None = None,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     threshold: float | None = None,
@@ -187,7 +187,7 @@ def best_pairs(
         Pairs, best first.
     """
     (source_scores, source_best), (target_scores, target_best) = _best_both_ways(
-        forward, backward, allow, margin, retrieval, -np.inf if threshold is None else threshold
+        forward, backward, allow or _allow_all, margin, retrieval, -np.inf if threshold is None else threshold
     )
     sources, targets = np.flatnonzero(source_best >= 0), np.flatnonzero(target_best >= 0)
     if retrieval in ("intersect", "max"):
@@ -202,6 +202,10 @@ def best_pairs(
     del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
+
+
+def _allow_all(pairs: MinedPairs) -> np.ndarray:
+    return np.ones(len(pairs), dtype=bool)
 
 
 def _best_both_ways(
