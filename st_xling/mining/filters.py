@@ -1,8 +1,9 @@
 """Filters that reject mined pairs which margin scores cannot distinguish from translations, each with a reason code.
 
-To add a filter, write one function under :func:`pair_filter`: its name is its reason code, in the options, the
-signature, the reports and the file of rejected pairs. Filters run in the order of this file, cheapest first, and a
-rejected pair carries the code of the first that rejects it.
+To add a filter, write a function and name it in :data:`FILTERS`: its name is its reason code, in the options, the
+signature, the reports and the file of rejected pairs. Filters run in that order, cheapest first, and a rejected pair
+carries the code of the first that rejects it. A decision may depend on nothing but the pair itself and the languages,
+so that neither the order nor the batches of candidates change it.
 """
 
 from __future__ import annotations
@@ -74,49 +75,6 @@ class CandidateBatch:
         return replace(self, pairs=self.pairs.select(rows), sources=sources, targets=targets)
 
 
-class Filter(NamedTuple):
-    """A filter as :func:`pair_filter` registers it.
-
-    Attributes:
-        check: Returns for each pair the measured value by which it is rejected, as JSON can write it, or ``None`` for a
-            pair that passes. Called with the batch, and with the limit if the filter has one.
-        limit: The default limit; ``None`` for a filter without a limit.
-        least: The lowest possible limit.
-        most: The highest possible limit.
-    """
-
-    check: Callable[..., list[Any]]
-    limit: float | None
-    least: float
-    most: float
-
-
-#: All filters by reason code, in the order in which they run.
-FILTERS: dict[str, Filter] = {}
-
-
-def pair_filter(
-    limit: float | None = None, *, least: float = 0.0, most: float = math.inf
-) -> Callable[[Callable[..., list[Any]]], Callable[..., list[Any]]]:
-    """Register a function as a filter under its name.
-
-    A decision may depend on nothing but the pair itself and the languages, so that neither the order nor the batches of
-    candidates change it.
-
-    Args:
-        limit: The default limit, for a filter that has one.
-        least: The lowest possible limit.
-        most: The highest possible limit.
-    """
-
-    def register(check: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
-        FILTERS[check.__name__] = Filter(check, limit, least, most)
-        return check
-
-    return register
-
-
-@pair_filter(0.85, most=1)
 def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
     r"""Reject pairs of which one side is a copy of the other, or nearly.
 
@@ -150,7 +108,6 @@ def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
     return [round(similarity, 4) if similarity >= limit else None for similarity in similarities]
 
 
-@pair_filter(2.5, least=1)
 def length_ratio(batch: CandidateBatch, limit: float) -> list[float | None]:
     r"""Reject pairs of very different lengths.
 
@@ -171,7 +128,6 @@ def length_ratio(batch: CandidateBatch, limit: float) -> list[float | None]:
     return [round(ratio, 3) if ratio > limit else None for ratio in ratios]
 
 
-@pair_filter()
 def numbers(batch: CandidateBatch) -> list[dict[str, list[str]] | None]:
     """Reject pairs in which numbers written with digits contradict each other.
 
@@ -180,7 +136,6 @@ def numbers(batch: CandidateBatch) -> list[dict[str, list[str]] | None]:
     return list(map(contradiction, batch.sources, batch.targets))
 
 
-@pair_filter(0.1, most=1)
 def language(batch: CandidateBatch, limit: float) -> list[dict[str, Any] | None]:
     """Reject pairs of which a side is surely not in its expected language.
 
@@ -205,6 +160,32 @@ def language(batch: CandidateBatch, limit: float) -> list[dict[str, Any] | None]
             if odds < lenient and found != NO_LANGUAGE and values[row] is None:
                 values[row] = {"side": side, "expected": expected, "found": found, "odds": round(odds, 4)}
     return values
+
+
+class Filter(NamedTuple):
+    """A filter with its limit.
+
+    Attributes:
+        check: Returns for each pair the measured value by which it is rejected, as JSON can write it, or ``None`` for a
+            pair that passes. Called with the batch, and with the limit if the filter has one.
+        limit: The default limit; ``None`` for a filter without a limit.
+        least: The lowest possible limit.
+        most: The highest possible limit.
+    """
+
+    check: Callable[..., list[Any]]
+    limit: float | None = None
+    least: float = 0.0
+    most: float = math.inf
+
+
+#: All filters by reason code, in the order in which they run.
+FILTERS = {
+    "copy": Filter(copy, 0.85, most=1.0),
+    "length_ratio": Filter(length_ratio, 2.5, least=1.0),
+    "numbers": Filter(numbers),
+    "language": Filter(language, 0.1, most=1.0),
+}
 
 
 class _Essential(dict[int, int | None]):

@@ -136,10 +136,12 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
         for one in measure(run, **{key: getattr(options, key) for key in own}):
             assert "." not in one.what and one.what not in ratios, one.what
             ratios[one.what] = one.as_dict()
-            log(ratio_table({name: {one.what: ratios[one.what]}}, targets=not options.quick).splitlines()[1])
+            log(ratio_table(name, {one.what: ratios[one.what]}, targets=not options.quick).splitlines()[1])
     except Skipped as why:
         ratios["skipped"] = {"peer": "", "note": str(why)}
-    print(ratio_table({name: ratios}, targets=not options.quick))
+    print(ratio_table(name, ratios, targets=not options.quick))
+    if options.quick:
+        print("Quick: toy sizes, which show that all run. THE FIGURES SAY NOTHING.")
     print(f"{options.threads} threads, {'processor' if by_processor else 'clock'} time, torch {torch.__version__}")
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
@@ -148,18 +150,12 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
         write_json(options.json, {**content, "ratios": ratios})
 
 
-def ratio_table(results: Mapping[str, Mapping[str, Mapping[str, Any]] | str], *, targets: bool = True) -> str:
-    """Ratios by benchmark, or the reason why it has none."""
-    rows = [["benchmark", "what", "by", "ratio", "target", ""]]
-    for name, ratios in results.items():
-        if isinstance(ratios, str):
-            rows.append([name, "FAILED", "", "", "", ratios])
-            continue
-        for what, one in ratios.items():
-            target = _target(one) if targets else ""
-            rows.append([name if one is next(iter(ratios.values())) else "", what, one["peer"]])
-            rows[-1] += [_value(one), target, one.get("note", "")]
-    # Filled up, so that all columns stand to the left: most are text.
+def ratio_table(name: str, ratios: Mapping[str, Mapping[str, Any]], *, targets: bool = True) -> str:
+    """Ratios of a benchmark as a table."""
+    rows = [[name, "by", "ratio", "target", ""]]
+    for what, one in ratios.items():
+        rows.append([what, one["peer"], _value(one), _target(one) if targets else "", one.get("note", "")])
+    # Filled up, so that all columns are aligned to the left: most are text.
     widths = [max(map(len, column)) for column in zip(*rows)]
     filled = [[cell.ljust(width) for cell, width in zip(row, widths)] for row in rows]
     return format_table(filled[0], filled[1:])
