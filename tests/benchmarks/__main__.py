@@ -3,8 +3,8 @@
     python -m tests.benchmarks --quick
     python -m tests.benchmarks mining losses --out results
 
-A benchmark that lacks something (an encoder in ST_XLING_E5, text in ST_XLING_DATA) says so in its table; one that fails
-does not stop the others. python -m tests.benchmarks.NAME --help shows the options of a benchmark.
+A benchmark that lacks something (an encoder in ST_XLING_E5, text in ST_XLING_DATA) is skipped; one that fails does not
+stop the others. python -m tests.benchmarks.NAME --help shows the options of a benchmark.
 """
 
 from __future__ import annotations
