@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
+
+from st_xling.utils.options import Margin, Retrieval
+
+MARGINS, RETRIEVALS = get_args(Margin), get_args(Retrieval)
 
 
 def cosine(first, second):

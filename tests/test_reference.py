@@ -67,12 +67,12 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     pages = {path.relative_to(out).as_posix(): path.read_text("utf-8") for path in out.rglob("*.html")}
     for page, facts in {
         "api/st_xling.html": ['href="losses.html#st_xling.losses.TranslationRankingLoss"'],
-        "api/mining.html": ['id="st_xling.mining.mine"', 'id="st_xling.mining.filters.hub"'],
+        "api/mining.html": ['id="st_xling.mining.mine"', 'id="st_xling.mining.filters.copy"'],
         "api/reranking.html": ['id="st_xling.reranking.rerank"'],
         "commands.html": ["st-xling evaluate tatoeba", "--target-precision"],
         "recipes.html": ["dap-released", "translation_ranking", "keep_duplicates_apart"],
         "data_specs.html": ["phrasebook", "columns"],
-        "filters.html": ["near_copy", "0.85"],
+        "filters.html": ["copy", "0.85"],
         "signatures.html": ["tatoeba", "ties"],
         "guide/publish.html": ["hub_cards"],
     }.items():

@@ -96,7 +96,7 @@ class PairOptions:
         "--filter-limit NAME=X", "Limit of a filter, such as length_ratio=2.5 (repeatable).", parser=filter_limit
     )
     disable_filter: list[str] | None = filter_option(
-        "--disable-filter NAME", "Disable hub, copy, near_copy, length_ratio, numbers, language, or all (repeatable)."
+        "--disable-filter NAME", "Disable copy, length_ratio, numbers, language, or all (repeatable)."
     )
     rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines.")
     push_dataset: str | None = option(

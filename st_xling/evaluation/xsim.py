@@ -14,7 +14,7 @@ from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
-from st_xling.mining.xsim import Xsim, best_targets, xsim
+from st_xling.mining.mine import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import Margin
 from st_xling.utils.signature import sha8

@@ -6,12 +6,11 @@
 - ``encoding``: encoders that embed text files into a store; ``vectors``: an encoder, a store or an array by side
 - ``search``: nearest neighbors in both directions, by ``find_neighbors``: exact, by FAISS, or on a cluster (``ray``)
 - ``margins``: margin scores, of candidates or of given pairs
-- ``mine``: neighbors, margins and a retrieval rule together: the main function of the package
-- ``xsim``: how often the margin-based nearest target is not the translation
+- ``mine``: neighbors, margins and a retrieval rule together: the main function of the package; xsim
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibrate``: estimate the threshold from known translations added to the text
 - ``documents``: align the sentences of a document and its translation, in order
-- ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages, hubs
+- ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
 - ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
 """
@@ -20,10 +19,10 @@ from typing import TYPE_CHECKING
 
 from st_xling.mining.calibrate import Calibration, calibrate
 from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts, split_sentences
-from st_xling.mining.filters import CandidateBatch, FilterOptions, NeighborCounts, PairFilters, RejectedPair
-from st_xling.mining.margins import MARGINS, margin_scores, score_pairs
-from st_xling.mining.mine import RETRIEVALS, MinedPairs, best_pairs, mine
-from st_xling.mining.search.approximate import ApproximateSearch, approximate_neighbors
+from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, RejectedPair
+from st_xling.mining.margins import margin_scores, score_pairs
+from st_xling.mining.mine import MinedPairs, Xsim, best_pairs, mine, xsim
+from st_xling.mining.search.approximate import approximate_neighbors
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import EmbeddingStore, write_store
@@ -38,7 +37,6 @@ from st_xling.mining.thresholds import (
     precision_recall_f1,
     publish_thresholds,
 )
-from st_xling.mining.xsim import Xsim, xsim
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
@@ -49,16 +47,12 @@ if TYPE_CHECKING:
     from st_xling.mining.pipeline.score_texts import score_texts
 
 __all__ = [
-    "MARGINS",
-    "RETRIEVALS",
-    "ApproximateSearch",
     "Calibration",
     "CandidateBatch",
     "EmbeddingStore",
     "FilterOptions",
     "MinedPairs",
     "MiningText",
-    "NeighborCounts",
     "Neighbors",
     "PairFilters",
     "PublishedThreshold",

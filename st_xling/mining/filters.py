@@ -1,8 +1,9 @@
 """Filters that reject mined pairs which margin scores cannot distinguish from translations, each with a reason code.
 
-To add a filter, write one function under :func:`pair_filter`: its name is its reason code, in the options, the
-signature, the reports and the file of rejected pairs. Filters run in the order of this file, cheapest first, and a
-rejected pair carries the code of the first that rejects it.
+To add a filter, write a function and name it in :data:`FILTERS`: its name is its reason code, in the options, the
+signature, the reports and the file of rejected pairs. Filters run in that order, cheapest first, and a rejected pair
+carries the code of the first that rejects it. A decision may depend on nothing but the pair itself and the languages,
+so that neither the order nor the batches of candidates change it.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ from rapidfuzz.distance import Indel
 
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
-from st_xling.mining.search.exact import Neighbors
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
 from st_xling.utils.languages import UNKNOWN
 
@@ -50,40 +50,6 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
 
-class Verdict(NamedTuple):
-    """The reason why a filter rejects a pair.
-
-    Attributes:
-        value: The measured value, as JSON can write it.
-        limit: The limit that it was compared with; ``None`` for a filter without a limit.
-    """
-
-    value: Any
-    limit: float | None
-
-
-@dataclass(frozen=True, eq=False)
-class NeighborCounts:
-    """Number of neighbor lists that each sentence occurs in.
-
-    Attributes:
-        source: Occurrences of each source in the targets' neighbor lists. *Shape:* ``(sources,)``
-        target: Occurrences of each target in the sources' neighbor lists. *Shape:* ``(targets,)``
-        k: Neighbors per list.
-    """
-
-    source: np.ndarray
-    target: np.ndarray
-    k: int
-
-    @classmethod
-    def of(cls, forward: Neighbors, backward: Neighbors) -> NeighborCounts:
-        """Count both directions of :func:`~st_xling.mining.find_neighbors`."""
-        of_sources = np.bincount(backward.indices.ravel(), minlength=len(forward.indices))
-        of_targets = np.bincount(forward.indices.ravel(), minlength=len(backward.indices))
-        return cls(of_sources.astype(np.int32), of_targets.astype(np.int32), forward.indices.shape[1])
-
-
 @dataclass(frozen=True, eq=False)
 class CandidateBatch:
     """Candidate pairs with everything that a filter may look at.
@@ -92,14 +58,12 @@ class CandidateBatch:
         pairs: Scores, and rows of the two corpora.
         sources: Source text of each pair. *Length:* ``pairs``
         targets: Target text of each pair. *Length:* ``pairs``
-        counts: Neighbor counts of both corpora.
         languages: Expected languages of source and target; ``None`` where the language is not checked.
     """
 
     pairs: MinedPairs
     sources: list[str]
     targets: list[str]
-    counts: NeighborCounts | None = None
     languages: tuple[str | None, str | None] = (None, None)
 
     def __len__(self) -> int:
@@ -111,102 +75,18 @@ class CandidateBatch:
         return replace(self, pairs=self.pairs.select(rows), sources=sources, targets=targets)
 
 
-class Filter(NamedTuple):
-    """A filter as :func:`pair_filter` registers it.
+def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
+    r"""Reject pairs of which one side is a copy of the other, or nearly.
 
-    Attributes:
-        check: Returns one verdict per pair, ``None`` for a pair that passes. Called with the batch, and with the limit
-            if the filter has one.
-        limit: The default limit; ``None`` for a filter without a limit.
-        least: The lowest possible limit.
-        most: The highest possible limit.
-    """
-
-    check: Callable[..., list[Verdict | None]]
-    limit: float | None
-    least: float
-    most: float
-
-
-#: All filters by reason code, in the order in which they run.
-FILTERS: dict[str, Filter] = {}
-
-
-def pair_filter(
-    limit: float | None = None, *, least: float = 0.0, most: float = math.inf
-) -> Callable[[Callable[..., list[Verdict | None]]], Callable[..., list[Verdict | None]]]:
-    """Register a function as a filter under its name.
-
-    A verdict may depend on nothing but the pair itself, the neighbor counts and the languages, so that neither the
-    order nor the batches of candidates change a decision.
-
-    Args:
-        limit: The default limit, for a filter that has one.
-        least: The lowest possible limit.
-        most: The highest possible limit.
-    """
-
-    def register(check: Callable[..., list[Verdict | None]]) -> Callable[..., list[Verdict | None]]:
-        FILTERS[check.__name__] = Filter(check, limit, least, most)
-        return check
-
-    return register
-
-
-@pair_filter(20.0, least=1)
-def hub(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
-    r"""Reject pairs of which a side is a hub.
-
-    A target :math:`y` occurs in the :math:`k`-neighbor lists of :math:`N_k(y)` sources; over all targets the mean is
-    :math:`k|S|/|T|`. It is a hub when
-
-    .. math:: N_k(y) > \mathrm{limit} \cdot k \cdot \max(1, |S|/|T|)
-
-    and a source likewise, with the corpora swapped. The maximum keeps the bound from falling below ``limit * k`` where
-    the other corpus is small, for there a few chance occurrences are many times the mean. In a space of many dimensions
-    some points are near to everything; a generic line ("Read more") then wins sources that have no translation.
-
-    Args:
-        batch: With neighbor counts.
-        limit: Multiple of the mean that a sentence may occur, at least 1. At 20, hubs are one sentence in 200, and 0 to
-            2.4 % of the gold pairs are lost, measured with a linear encoder (latent semantic analysis) on three mining
-            sets; better encoders have fewer hubs.
-    Source:
-        Radovanović, Nanopoulos and Ivanović 2010, "Hubs in Space", section 2, for :math:`N_k`.
-    """
-    assert batch.counts is not None
-    verdicts: list[Verdict | None] = [None] * len(batch)
-    source, target = batch.counts.source, batch.counts.target
-    for side, own, other in (("source", source, target), ("target", target, source)):
-        bound = limit * batch.counts.k * max(1.0, len(other) / max(1, len(own)))
-        occurrences = own[getattr(batch.pairs, f"{side}_indices")]
-        for row in np.flatnonzero(occurrences > bound).tolist():
-            verdicts[row] = verdicts[row] or Verdict({"side": side, "neighbor_of": int(occurrences[row])}, bound)
-    return verdicts
-
-
-@pair_filter()
-def copy(batch: CandidateBatch) -> list[Verdict | None]:
-    """Reject pairs whose sides have the same letters, marks and digits, in the same order.
-
-    The :func:`letter_key` of both sides is compared, so that case, width, spacing and punctuation do not hide a copy.
-    Two sides without any letter or digit ("…" and "!!!") are equal too: they translate nothing. A copy gets a cosine
-    near 1 from any encoder and would lead every list of mined pairs.
-    """
-    keys = zip(map(letter_key, batch.sources), map(letter_key, batch.targets))
-    return [Verdict(1.0, None) if one == other else None for one, other in keys]
-
-
-@pair_filter(0.85, most=1)
-def near_copy(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
-    r"""Reject pairs whose letters can be made equal by few insertions and deletions.
+    A copy gets a cosine near 1 from any encoder and would lead every list of mined pairs. Both sides are compared by
+    the normalized Indel similarity, that of insertions and deletions.
 
     .. math:: \mathrm{similarity}(x, y) = 1 - \frac{\mathrm{indel}(x, y)}{|x| + |y|}
         = \frac{2\,\mathrm{LCS}(x, y)}{|x| + |y|}
 
     over the :func:`letter_key` of both sides, so lines of names, numbers or addresses that differ in punctuation or a
     digit are rejected whatever the script. Two texts in different scripts share few characters and are far below any
-    sensible limit. Exact copies have similarity 1: without :func:`copy`, this filter rejects them as well.
+    sensible limit. Exact copies have similarity 1, as have two sides without any letter or digit ("…" and "!!!").
 
     Args:
         batch: The pairs.
@@ -225,11 +105,10 @@ def near_copy(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
         dtype=np.float64,
         workers=1,
     ).tolist()
-    return [Verdict(round(similarity, 4), limit) if similarity >= limit else None for similarity in similarities]
+    return [round(similarity, 4) if similarity >= limit else None for similarity in similarities]
 
 
-@pair_filter(2.5, least=1)
-def length_ratio(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
+def length_ratio(batch: CandidateBatch, limit: float) -> list[float | None]:
     r"""Reject pairs of very different lengths.
 
     .. math:: \mathrm{ratio}(x, y) = \frac{\max(|x|, |y|) + c}{\min(|x|, |y|) + c}
@@ -246,21 +125,18 @@ def length_ratio(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
     """
     lengths = np.array([[*map(weighted_length, texts)] for texts in (batch.sources, batch.targets)]) + _SLACK_CHARS
     ratios = (lengths.max(axis=0) / lengths.min(axis=0)).tolist()
-    return [Verdict(round(ratio, 3), limit) if ratio > limit else None for ratio in ratios]
+    return [round(ratio, 3) if ratio > limit else None for ratio in ratios]
 
 
-@pair_filter()
-def numbers(batch: CandidateBatch) -> list[Verdict | None]:
+def numbers(batch: CandidateBatch) -> list[dict[str, list[str]] | None]:
     """Reject pairs in which numbers written with digits contradict each other.
 
     See :func:`~st_xling.mining.numbers.contradiction` for what counts as one.
     """
-    found = map(contradiction, batch.sources, batch.targets)
-    return [None if numbers is None else Verdict(numbers, None) for numbers in found]
+    return list(map(contradiction, batch.sources, batch.targets))
 
 
-@pair_filter(0.1, most=1)
-def language(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
+def language(batch: CandidateBatch, limit: float) -> list[dict[str, Any] | None]:
     """Reject pairs of which a side is surely not in its expected language.
 
     For each side whose language is given, py3langid ranks its 139 languages; the side is wrong when the expected one is
@@ -276,15 +152,40 @@ def language(batch: CandidateBatch, limit: float) -> list[Verdict | None]:
             in 6900 of 23 languages (Tatoeba, about 35 characters) is rejected by mistake and 98.9 % of those in another
             of these languages are recognized.
     """
-    verdicts: list[Verdict | None] = [None] * len(batch)
+    values: list[dict[str, Any] | None] = [None] * len(batch)
     for side, expected, texts in zip(("source", "target"), batch.languages, (batch.sources, batch.targets)):
         for row, text in enumerate(() if expected is None else texts):
             found, odds = expected_odds(text, expected)
             lenient = limit * min(1.0, weighted_length(text) / SHORT_CHARS)
-            if odds < lenient and found != NO_LANGUAGE and verdicts[row] is None:
-                value = {"side": side, "expected": expected, "found": found, "odds": round(odds, 4)}
-                verdicts[row] = Verdict(value, round(lenient, 4))
-    return verdicts
+            if odds < lenient and found != NO_LANGUAGE and values[row] is None:
+                values[row] = {"side": side, "expected": expected, "found": found, "odds": round(odds, 4)}
+    return values
+
+
+class Filter(NamedTuple):
+    """A filter with its limit.
+
+    Attributes:
+        check: Returns for each pair the measured value by which it is rejected, as JSON can write it, or ``None`` for a
+            pair that passes. Called with the batch, and with the limit if the filter has one.
+        limit: The default limit; ``None`` for a filter without a limit.
+        least: The lowest possible limit.
+        most: The highest possible limit.
+    """
+
+    check: Callable[..., list[Any]]
+    limit: float | None = None
+    least: float = 0.0
+    most: float = math.inf
+
+
+#: All filters by reason code, in the order in which they run.
+FILTERS = {
+    "copy": Filter(copy, 0.85, most=1.0),
+    "length_ratio": Filter(length_ratio, 2.5, least=1.0),
+    "numbers": Filter(numbers),
+    "language": Filter(language, 0.1, most=1.0),
+}
 
 
 class _Essential(dict[int, int | None]):
@@ -351,7 +252,7 @@ class FilterOptions:
         ValueError: For an unknown filter, a limit out of range, or a limit of a filter that has none.
     Example:
         >>> FilterOptions(disable=["numbers", "language"], limits={"length_ratio": 3.0}).enabled
-        {'hub': 20.0, 'copy': None, 'near_copy': 0.85, 'length_ratio': 3.0}
+        {'copy': 0.85, 'length_ratio': 3.0}
     """
 
     disable: Sequence[str] = ()
@@ -401,7 +302,6 @@ class RejectedPair(NamedTuple):
     Attributes:
         reason: Reason code.
         value: The measured value.
-        limit: The limit that it was compared with.
         score: Score of the pair.
         source_index: Its row in the source corpus.
         target_index: Its row in the target corpus.
@@ -411,7 +311,6 @@ class RejectedPair(NamedTuple):
 
     reason: str
     value: Any
-    limit: float | None
     score: float
     source_index: int
     target_index: int
@@ -430,7 +329,6 @@ class RejectedPair(NamedTuple):
         record = {
             "reason": self.reason,
             "value": self.value,
-            "limit": self.limit,
             "score": self.score if math.isfinite(self.score) else None,
             "source_ids": list(source_ids) or [self.source_index],
             "target_ids": list(target_ids) or [self.target_index],
@@ -443,22 +341,19 @@ class RejectedPair(NamedTuple):
 class PairFilters:
     """Apply the enabled filters, cheapest first; a rejected pair is not passed to the next filter.
 
-    The hub filter runs if there are neighbor counts, the language filter on sides whose language is known.
+    The language filter runs on sides whose language is known.
 
     Args:
         options: The enabled filters and their limits.
-        counts: Neighbor counts, for the hub filter.
     Attributes:
         limits: Limits of the filters that run, by reason code.
         rejected: Number of rejected pairs per reason code, for the codes that occurred.
         signature: The filters that run, with their limits.
     """
 
-    def __init__(self, options: FilterOptions | None = None, *, counts: NeighborCounts | None = None) -> None:
+    def __init__(self, options: FilterOptions | None = None) -> None:
         options = options or FilterOptions()
-        self.limits, self.rejected, self._counts = options.enabled, Counter[str](), counts
-        if counts is None:
-            self.limits.pop("hub", None)
+        self.limits, self.rejected = options.enabled, Counter[str]()
         languages: list[str | None] = [options.source_language, options.target_language]
         for side, code in enumerate(languages):
             try:
@@ -476,20 +371,19 @@ class PairFilters:
     def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[RejectedPair]]:
         """Return which candidates pass, bool, *shape* ``(pairs,)``, and the rejected ones in order."""
         rejected: dict[int, RejectedPair] = {}
-        rows, left = np.arange(len(batch)), replace(batch, counts=self._counts, languages=self._languages)
+        rows, left = np.arange(len(batch)), replace(batch, languages=self._languages)
         for reason, limit in self.limits.items():
             if not len(left):
                 break
-            verdicts = FILTERS[reason].check(left, *([] if limit is None else [limit]))
-            passes = np.array([verdict is None for verdict in verdicts])
-            if not passes.all():
-                self.rejected[reason] += int((~passes).sum())
-                gone = left.select(np.flatnonzero(~passes))
-                columns = gone.pairs.scores, gone.pairs.source_indices, gone.pairs.target_indices
-                pairs = zip(*map(np.ndarray.tolist, columns), gone.sources, gone.targets)
-                new = [RejectedPair(reason, *verdict, *pair) for verdict, pair in zip(filter(None, verdicts), pairs)]
-                rejected |= zip(rows[~passes].tolist(), new)
-                rows, left = rows[passes], left.select(np.flatnonzero(passes))
+            values = FILTERS[reason].check(left, *([] if limit is None else [limit]))
+            for place, value in enumerate(values):
+                if value is not None:
+                    pair = left.pairs[place]
+                    texts = left.sources[place], left.targets[place]
+                    rejected[int(rows[place])] = RejectedPair(reason, value, *pair, *texts)
+                    self.rejected[reason] += 1
+            passes = np.array([value is None for value in values])
+            rows, left = rows[passes], left.select(np.flatnonzero(passes))
         allowed = np.ones(len(batch), dtype=bool)
         allowed[list(rejected)] = False
         return allowed, [rejected[row] for row in sorted(rejected)]

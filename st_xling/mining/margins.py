@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import get_args
 
 import numpy as np
 import torch
@@ -14,9 +13,6 @@ from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings, as_embeddings
 from st_xling.utils.options import Margin, check_choice
-
-#: Names that ``margin`` may take.
-MARGINS = get_args(Margin)
 
 #: Least mean neighbor cosine that a ratio is taken over.
 SMALLEST_DENOMINATOR = 1e-6

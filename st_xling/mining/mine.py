@@ -1,15 +1,15 @@
-"""Mine scored translation pairs from two sets of embeddings."""
+"""Mine scored translation pairs from two sets of embeddings, and compute the errors of mining (xsim)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 
-from st_xling.mining.margins import margin_scores
+from st_xling.mining.margins import check_aligned, margin_scores
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
@@ -17,9 +17,6 @@ from st_xling.utils.options import Margin, Retrieval, check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
-
-#: Names that ``retrieval`` may take.
-RETRIEVALS = get_args(Retrieval)
 
 # Rows whose neighbors are looked at together: few enough for filters to remember their texts meanwhile.
 _ROWS_AT_ONCE = 2048
@@ -182,62 +179,76 @@ def best_pairs(
         forward: Source → target.
         backward: Target → source.
         allow: Called once for each pair that is looked at, some thousands at a time; its answer may depend on nothing
-            but the pair.
+            but the pair. By default all are allowed.
         margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
         threshold: As for :func:`mine`.
     Returns:
         Pairs, best first.
     """
-    least = -np.inf if threshold is None else threshold
-    ask = None if allow is None else _AskOnce(allow, len(backward.indices))
-    from_source = from_target = _Best.of(0)
-    if retrieval != "backward":
-        from_source = _best_allowed(forward, backward.means, margin, least, ask)
-        if ask is not None:
-            ask.close_sources(from_source.others)
-    if retrieval != "forward":
-        allow_swapped = None if ask is None else ask.from_target
-        from_target = _best_allowed(backward, forward.means, margin, least, allow_swapped)
-    sources, targets = from_source.rows, from_target.rows
+    (source_scores, source_best), (target_scores, target_best) = _best_both_ways(
+        forward, backward, allow or _allow_all, margin, retrieval, -np.inf if threshold is None else threshold
+    )
+    sources, targets = np.flatnonzero(source_best >= 0), np.flatnonzero(target_best >= 0)
     if retrieval in ("intersect", "max"):
         # A pair found from both sides has the same score twice: the cosine is shared and the two means commute.
-        mutual = from_source.others[from_target.others[targets]] == targets
+        mutual = source_best[target_best[targets]] == targets
         sources, targets = (sources[:0], targets[mutual]) if retrieval == "intersect" else (sources, targets[~mutual])
     pairs = MinedPairs(
-        np.concatenate([from_source.scores[sources], from_target.scores[targets]]),
-        np.concatenate([sources, from_target.others[targets]]),
-        np.concatenate([from_source.others[sources], targets]),
+        np.concatenate([source_scores[sources], target_scores[targets]]),
+        np.concatenate([sources, target_best[targets]]),
+        np.concatenate([source_best[sources], targets]),
     )
-    del from_source, from_target, sources, targets  # tens of bytes a sentence
+    del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
 
 
-class _Best(NamedTuple):
-    """Best allowed neighbor of each row.
+def _allow_all(pairs: MinedPairs) -> np.ndarray:
+    return np.ones(len(pairs), dtype=bool)
 
-    Attributes:
-        scores: float64. *Shape:* ``(n,)``
-        others: The neighbors, int64; -1 for none. *Shape:* ``(n,)``
+
+def _best_both_ways(
+    forward: Neighbors, backward: Neighbors, allow: Allow, margin: Margin, retrieval: Retrieval, least: float
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Find the best allowed neighbors of the sources, and of the targets; none if the retrieval does not start there.
+
+    No pair is asked about twice: those that the sources were forbidden are remembered, and the one of each source that
+    was allowed.
     """
+    targets = len(backward.indices)
+    found = [(np.empty(len(side.indices)), np.full(len(side.indices), -1)) for side in (forward, backward)]
+    forbidden = [np.array([np.iinfo(np.int64).max])]  # pairs as numbers, and one above all
 
-    scores: np.ndarray
-    others: np.ndarray
+    def numbers(pairs: MinedPairs) -> np.ndarray:
+        return pairs.source_indices * targets + pairs.target_indices
 
-    @classmethod
-    def of(cls, rows: int) -> _Best:
-        return cls(np.empty(rows), np.full(rows, -1, dtype=np.int64))
+    def ask(pairs: MinedPairs) -> np.ndarray:
+        allowed = allow(pairs)
+        forbidden.append(numbers(pairs)[~allowed])
+        return allowed
 
-    @property
-    def rows(self) -> np.ndarray:
-        """Rows that have one."""
-        return np.flatnonzero(self.others >= 0)
+    def ask_from_target(pairs: MinedPairs) -> np.ndarray:
+        pairs = pairs.swapped()
+        allowed = found[0][1][pairs.source_indices] == pairs.target_indices
+        unknown = np.flatnonzero(~allowed & (known[np.searchsorted(known, numbers(pairs))] != numbers(pairs)))
+        if len(unknown):
+            allowed[unknown] = allow(pairs.select(unknown))
+        return allowed
+
+    if retrieval != "backward":
+        found[0] = _best_allowed(forward, backward.means, margin, least, ask)
+    if retrieval != "forward":
+        known = np.sort(np.concatenate(forbidden))
+        found[1] = _best_allowed(backward, forward.means, margin, least, ask_from_target)
+    return found
 
 
-def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow | None) -> _Best:
-    """Find each row's best allowed neighbor; the lowest index first among equals."""
-    best = _Best.of(len(own.indices))
+def _best_allowed(
+    own: Neighbors, other_means: np.ndarray, margin: Margin, least: float, allow: Allow
+) -> tuple[np.ndarray, np.ndarray]:
+    """Find the score and index of each row's best allowed neighbor, -1 for none; the lowest index among equals."""
+    best_scores, best = np.empty(len(own.indices)), np.full(len(own.indices), -1)
     own_means = own.means
     for start in range(0, len(own.indices), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
@@ -252,44 +263,11 @@ def _best_allowed(own: Neighbors, other_means: np.ndarray, margin: Margin, least
             candidates = MinedPairs(score[possible], undecided[possible] + start, other[possible])
             if not len(candidates):
                 break
-            allowed = np.ones(len(candidates), dtype=bool) if allow is None else allow(candidates)
+            allowed = allow(candidates)
             found = candidates.select(allowed)
-            best.scores[found.source_indices], best.others[found.source_indices] = found.scores, found.target_indices
+            best_scores[found.source_indices], best[found.source_indices] = found.scores, found.target_indices
             undecided = candidates.source_indices[~allowed] - start
-    return best
-
-
-class _AskOnce:
-    """Filter that checks each pair once, even if it is found from both corpora."""
-
-    def __init__(self, allow: Allow, targets: int) -> None:
-        self._allow, self._targets = allow, targets
-        self._forbidden = [np.array([np.iinfo(np.int64).max])]  # ends with a key above all others
-        self._allowed: np.ndarray | None = None
-
-    def __call__(self, pairs: MinedPairs) -> np.ndarray:
-        allowed = self._allow(pairs)
-        self._forbidden.append(self._keys(pairs)[~allowed])
-        return allowed
-
-    def close_sources(self, allowed: np.ndarray) -> None:
-        """Keep the forbidden pairs, and the one target that each source was allowed, or -1."""
-        self._forbidden = [np.sort(np.concatenate(self._forbidden))]
-        self._allowed = allowed
-
-    def from_target(self, pairs: MinedPairs) -> np.ndarray:
-        pairs = pairs.swapped()
-        allowed = np.zeros(len(pairs), dtype=bool)
-        if self._allowed is not None:
-            allowed = self._allowed[pairs.source_indices] == pairs.target_indices
-        keys, forbidden = self._keys(pairs), self._forbidden[0]
-        unknown = np.flatnonzero(~allowed & (forbidden[np.searchsorted(forbidden, keys)] != keys))
-        if len(unknown):
-            allowed[unknown] = self._allow(pairs.select(unknown))
-        return allowed
-
-    def _keys(self, pairs: MinedPairs) -> np.ndarray:
-        return pairs.source_indices * self._targets + pairs.target_indices
+    return best_scores, best
 
 
 def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:
@@ -306,3 +284,67 @@ def _one_to_one(pairs: MinedPairs, order: np.ndarray) -> np.ndarray:
                 used_sources[source] = used_targets[target] = True
                 chosen[place] = True
     return chosen
+
+
+@dataclass(frozen=True)
+class Xsim:
+    """Number of errors among sentences.
+
+    Attributes:
+        errors: Number of sources whose best target is another sentence than their translation.
+        total: Number of sources.
+    """
+
+    errors: int
+    total: int
+
+    @property
+    def error_rate(self) -> float:
+        """In [0, 1]; lower is better."""
+        return self.errors / self.total
+
+    @property
+    def accuracy(self) -> float:
+        """In [0, 1]; one minus the error rate."""
+        return (self.total - self.errors) / self.total
+
+
+def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio") -> Xsim:
+    """Compute the similarity search error from source to target: each source takes the best-scored of its neighbors.
+
+    Among equal scores the lowest index is taken. A source without any defined ratio counts as an error.
+
+    Args:
+        source_embeddings: numpy or torch, any float dtype. *Shape:* ``(sentences, dim)``
+        target_embeddings: Translations, row-aligned. *Shape:* ``(sentences, dim)``
+        k: Number of neighbors of each sentence.
+        margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
+    Returns:
+        Errors, error rate and accuracy.
+    Raises:
+        ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
+    Source:
+        LASER, ``xsim.py``; NLLB Team 2022, section 5.
+    Example:
+        >>> xsim(np.eye(4), np.eye(4)[[0, 1, 3, 2]] + 0.1, k=2).error_rate
+        0.5
+    """
+    source, target = check_aligned(source_embeddings, target_embeddings)
+    total = source.shape[0]
+    return Xsim(int((best_targets(source, target, k=k, margin=margin) != np.arange(total)).sum()), total)
+
+
+def best_targets(
+    source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio"
+) -> np.ndarray:
+    """Find the target with the highest margin score of each source, or -1 for a source without one.
+
+    Arguments are those of :func:`~st_xling.mining.mine`.
+
+    Returns:
+        *Shape:* ``(sources,)``
+    """
+    pairs = mine(source_embeddings, target_embeddings, k=k, margin=margin, retrieval="forward")
+    best = np.full(source_embeddings.shape[0], -1)
+    best[pairs.source_indices] = pairs.target_indices
+    return best

@@ -9,62 +9,16 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import lru_cache
+from pathlib import Path
 
 #: Sentences that are remembered: a sentence is in several candidates, most of them near.
 REMEMBERED = 1 << 14
 
-# Words of scale by their power of ten. * takes any ending; ? may be another word ("Mit 30 bin ich"), as may a word with
-# two powers; < precedes its number ("milioni 5").
-_SCALE_WORDS = """
-1: 十 십 สิบ puluh chục 割 成?
-2: 百 백 ร้อย ຮ້ອຍ រយ hundred hundert honderd सौ ratus trăm مئة مائة سو
-3: 千 천 พัน ພັນ ពាន់ ထောင် thousand tausend tsd tusen tusind duizend mille milles mil? mila mii mie tuhat* tuhan* tūkst*
-3: tys tysi* tis tisíc* tisuć* tisoč* hiljad* ezer* bin? ming ribu rb? nghìn ngàn <elfu <dubu elf libo* þúsund*
-3: тыс тысяч* тис тисяч* хиляд* хил хиљад* илјад* мың миң минг мянга ҳазор χιλιάδ* χιλ k? hezar
-3: ألف ألفا ألفاً ألفًا آلاف الاف هزار ہزار زره אלף אלפים हज़ार* हजार* হাজার* હજાર* ਹਜ਼ਾਰ* ஆயிர* వేల* ಸಾವಿರ* ആയിര* දහස*
-3: mijë míle duisend հազար* ათას* ሺህ ሺ
-4: 万 萬 만 หมื่น ໝື່ນ ម៉ឺន သောင်း vạn
-5: แสน ແສນ សែន သိန်း lakh* lac? lacs लाख* লাখ* লক্ষ* લાખ* ਲੱਖ* லட்ச* இலட்ச* లక్ష* ಲಕ್ಷ* ലക്ഷ* ලක්ෂ* لاکھ <laki
-6: ล้าน ລ້ານ លាន သန်း million* millió* millon* millón* milió* milion* milio* milho* milhão* milhões miljo* miljun* miliwn*
-6: milijon* milijun* milyon* milljón* milliún* mln mio? mn? mill? mi? m? juta jt triệu tr? <milioni <miliyan сая
-6: млн миллион* мільйон* мільён* милион* εκατομμύρι* εκατ مليون* ملايين میلیون* ملین מיליון* միլիոն* მილიონ* მლნ ሚሊዮን
-6: milj mkr मिलियन* মিলিয়ন* મિલિયન* மில்லியன்* మిలియన్* ಮಿಲಿಯನ್* മില്യൺ* മില്യണ്* මිලියන*
-7: crore* cr? करोड़* करोड* कोटी* कोटि* কোটি* કરોડ* ਕਰੋੜ* கோடி* కోట్ల* కోటి* ಕೋಟಿ* കോടി* කෝටි* کروڑ*
-8: 亿 億 억
-9: ຕື້ billion billions Billion bn b? milliard* milliárd* miljard* miliard* milijard* milyard* milyar* miliar miljar*
-9: mrd mdr bln milljarð* mld mlrd mia? md? bilhão bilhões bi? bilyon* bilion tỷ tỉ <bilioni <mabilioni <biliyan тэрбум
-9: млрд миллиард* мільярд* милиард* милијард* δισεκατομμύρι* δισ مليار* میلیارد* ارب بليون* מיליארד* միլիարդ* მილიარდ*
-9: მლრდ ቢሊዮን अरब* अर्ब* बिलियन* বিলিয়ন* பில்லியன்*
-11: खरब* کھرب
-12: 兆? 조 T? trillion trillions tn trilion* triliun* trilyun* trilyon* trilhão trilhões
-12: Billion billionen billioner billón* billon* biljoen* biljon* bilion* bilió* billió* билион* τρισεκατομμύρι*
-12: трлн триллион* трильйон* <trilioni تريليون* تریلیون* טריליון* ट्रिलियन*
-6: 兆
-"""
-# A number that is spelled out, from 13 on, has one of these or a word of scale in it.
-_SPELLED_OUT = r"""
-(thir|four|fif|six|seven|eigh|nine)t(een|y|ie) twent[yi] fort[yi] hundred dozen \bhalf quarter
-zehn zwanzig ßig (vier|fünf|sech|sieb|acht|neun)zig hundert dutzend \bhalb (ein|ander)t?halb viertel
-tien twintig (der|veer|vijf|zes|zeven|nege?n)tig tachtig honderd kwart (fjor|fem|sex|sjut|ar|nit)ton tjug \btre?tti
-f[yø]rti femti (sex|sjut|åt|nit)tio (tret|fjor|fem|seks|syt|at|nit)ten hundra hundre tyve tredive fyrre halvtreds
-halvfjerds firs halvfems seksti sytti åtti nitti \bhalv treize quatorze quinz \bseize dix- vingt trent[ea] quarant
-cinquant soixant (?<!per.)\bcents?\b -cent centaine \bdemi trece catorce quince dieci veint treinta cuarenta cincuenta
-sesenta setenta ochenta noventa \bcien(to)?s?\b cient[oa]s quinient y.medi[oa] docena dez[ea](ss|[no]) vinte trinta
-quarenta cinq[uü]enta oitenta \bcem\b cento \bmei[oa]\b dúzia dici\b \bvent[iu] sessant settant ottant novant mezz[oa]
-sprezece zeci sut[ăe]\b jumătate na[śs][tc] dwudziest dwadzieścia trzydzi czterdzi dziesi[ąę] \bst[oa]\b dwieście
-półtor \bpół tuzin náct dva(cet|cát|dsať) třic čtyřicet desát desiat \bpůl tucet naest deset надцат дцать десят сорок
-девяност \bст[оа]\b двести триста сотн [ьмя]сот полов полтор дюжин десет надесет tizen huszon húsz huszad harminc
-negyven ötven hatvan hetven nyolcvan kilencven száz \bfél toista kymmen sata sadan \bpuoli teist kümmend \bpool
-\bon.(bir|iki|üç|dört|beş|altı|yedi|sekiz|dokuz) yirmi otuz kırk \belli\b altmış yetmiş seksen doksan yüz yarım buçuk
-δεκα δέκα είκοσι εικοσ τριάντα σαράντα πενήντα εξήντα εβδομήντα ογδόντα ενενήντα εκατό κόσι[αο] μισ[όή]
-عشر ثلاث أربع خمسون خمسين ست[وي] سبع ثمان تسع مئة مائة مئت نصف ربع بیست \bسی\b چهل پنجاه شصت هفتاد هشتاد نود \bصد
-نیم بیس چالیس پچاس ساٹھ ستر نوے עשר שלושים ארבעים חמישים שישים שבעים שמונים תשעים מאה מאות חצי
-ीस तेरह चौदह पंद्रह पन्द्रह सोलह सत्रह अठारह (बा|र|चौ|च|छप्|त्ता|ट्ठा)[वप]न\b साठ सठ सत्तर हत्तर ासी नब्बे ानवे सौ शत आध साढ़े
-বিশ কুড়ি ত্রিশ চল্লিশ পঞ্চাশ ষাট সত্তর আশি নব্বই শত একশ ডজন பதின இருப முப்ப நாற்ப ஐம்ப அறுப எழுப எண்ப நூ[றற்]
-สิบ ร้อย ครึ่ง ສິບ ຮ້ອຍ ដប់ សិប រយ ဆယ် ရာ mươi mười trăm rưỡi nửa chục belas puluh ratus setengah
-zent[oa]s полмилли kumi ishirini thelathini arobaini hamsini sitini sabini themanini tisini \bmia\b nusu
-[十廿百千半] 십 백[이삼사오육칠팔구]? 스물 스무 서른 마흔 쉰 예순 일흔 여든 아흔
-"""
+# Words of scale by their power of ten, and parts of numbers that are spelled out.
+_SCALE_WORDS, _SPELLED_OUT = (
+    [line for line in part.splitlines() if not line.startswith("#")]
+    for part in Path(__file__).with_name("number_words.txt").read_text(encoding="utf-8").split("\n\n")
+)
 # Years of an era, counted from the year after this one.
 _ERAS = {"明治": 1867, "大正": 1911, "昭和": 1925, "平成": 1988, "令和": 2018, "民國": 1911, "民国": 1911}
 _ERAS |= {"메이지": 1867, "다이쇼": 1911, "쇼와": 1925, "헤이세이": 1988, "레이와": 2018, "단기": -2333}
@@ -92,7 +46,7 @@ def _plain(text: str) -> str:
 
 _POWERS = defaultdict[str, list[int]](list)
 _PRECEDING = set[str]()
-for _line in _plain(_SCALE_WORDS).strip().splitlines():
+for _line in map(_plain, _SCALE_WORDS):
     for _word in _line.split()[1:]:
         _POWERS[_word.strip("<?")] += [int(_line.split(":")[0]), *([0] if _word[-1] == "?" else [])]
         _PRECEDING |= {_word[1:]} if _word[0] == "<" else set()
@@ -100,7 +54,7 @@ for _line in _plain(_SCALE_WORDS).strip().splitlines():
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3400-\u9fff\uac00-\ud7ff]")
 _UNSPACED_SCALE = "|".join(sorted(filter(_UNSPACED.match, _POWERS), key=len, reverse=True))
 _UNSPACED_AT_END = re.compile(f"(?:{_UNSPACED_SCALE})$")
-_SPELLED = re.compile("|".join([*_plain(_SPELLED_OUT).split(), _UNSPACED_SCALE]))
+_SPELLED = re.compile("|".join([*_plain(" ".join(_SPELLED_OUT)).split(), _UNSPACED_SCALE]))
 _WORD = re.compile(r"[^\W\d_][\w\u064b-\u0652\u0900-\u0dff]{0,30}")
 # A scale, or a word that may be one. Between a number and its scale may be "and some" (200多万, 200여만) or "of".
 _SCALE = re.compile(rf"([\s-]?)(?:[多余餘几幾数數수여]|กว่า|de\s)?(?!百分)(?:({_UNSPACED_SCALE})|({_WORD.pattern}))")

@@ -43,9 +43,6 @@ MINING_FILE, VERSION = "mining.json", 1
 #: Values of a threshold that look for a published one: if there is a match, or else raise an error.
 AUTO, PUBLISHED = "auto", "published"
 
-# Swapping the languages keeps the margin of a pair, but not the side from which a retrieval starts.
-_MIRRORED = {"forward": "backward", "backward": "forward"}
-
 
 @dataclass(frozen=True)
 class Threshold:
@@ -148,15 +145,14 @@ def correct_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]]) -> np.ndar
     Returns:
         Boolean flags for :func:`best_threshold`. *Shape:* ``(pairs,)``
     Raises:
-        ValueError: If a pair occurs twice on either side: counting it twice would distort recall.
+        ValueError: If a gold pair occurs twice: counting it twice would distort recall.
     """
-    wanted, mined = list(gold), list(zip(pairs.source_indices.tolist(), pairs.target_indices.tolist()))
-    for name, some in (("gold", wanted), ("pairs", mined)):
-        if len(set(some)) < len(some):
-            twice = Counter(some).most_common(1)[0][0]
-            raise ValueError(f"{name} must contain each pair once: got {twice} twice; remove the repeats.")
-    known = set(wanted)
-    return np.array([pair in known for pair in mined], dtype=bool)
+    wanted = Counter(gold)
+    if wanted and max(wanted.values()) > 1:
+        raise ValueError(
+            f"gold must contain each pair once: got {wanted.most_common(1)[0][0]} twice; remove the repeats."
+        )
+    return np.array([(source, target) in wanted for _, source, target in pairs], dtype=bool)
 
 
 def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold: float) -> Threshold:
@@ -302,9 +298,8 @@ def match_published_threshold(
 ) -> tuple[str, PublishedThreshold]:
     """Find the threshold of two languages that was measured by mining in the same way.
 
-    A threshold of the swapped languages is valid, too, since a pair's margin has no direction: as it is for the
-    retrievals ``max`` and ``intersect``, that of ``forward`` for ``backward`` and vice versa. If anything else differs,
-    so do the scores.
+    A threshold of the swapped languages is valid, too, since a pair's margin has no direction; for the retrievals
+    ``forward`` and ``backward``, which have one, it is not used. If anything else differs, so do the scores.
 
     Args:
         published: Thresholds by pair, from :func:`load_published_thresholds`.
@@ -317,21 +312,21 @@ def match_published_threshold(
         ValueError: If there is none; names what differs.
     """
     source, target = map(canonical_language, language_pair(source_language, target_language).split("-"))
-    swapped = {**run, "retrieval": _MIRRORED.get(run["retrieval"], run["retrieval"])}
     mismatches = []
-    for languages, wanted in (((source, target), run), ((target, source), swapped)):
-        for pair, threshold in published.items():
-            if canonical_pair(pair) != languages:
-                continue
-            found = {name: getattr(threshold, name) for name in ("margin", "k", "retrieval")} | {**threshold.options}
-            differences = [
-                f"{name} {found.get(name, 'default')}, not {wanted.get(name, 'default')}"
-                for name in dict.fromkeys([*wanted, *found])
-                if found.get(name) != wanted.get(name)
-            ]
-            if not differences:
-                return pair, threshold
-            mismatches.append(f"that of {pair} is for {', '.join(differences)}")
+    for pair, threshold in sorted(published.items(), key=lambda item: canonical_pair(item[0]) != (source, target)):
+        if canonical_pair(pair) not in ((source, target), (target, source)):
+            continue
+        found = {name: getattr(threshold, name) for name in ("margin", "k", "retrieval")} | {**threshold.options}
+        differences = [
+            f"{name} {found.get(name, 'default')}, not {run.get(name, 'default')}"
+            for name in dict.fromkeys([*run, *found])
+            if found.get(name) != run.get(name)
+        ]
+        if canonical_pair(pair) != (source, target) and run["retrieval"] in ("forward", "backward"):
+            differences.append(f"the other direction of {run['retrieval']}")
+        if not differences:
+            return pair, threshold
+        mismatches.append(f"that of {pair} is for {', '.join(differences)}")
     others = f"it has one for {', '.join(published)}, none for {source_language}-{target_language}"
     raise ValueError("; ".join(mismatches) or others)
 

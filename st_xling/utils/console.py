@@ -29,7 +29,6 @@ logger = logging.getLogger(__name__)
 
 PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
 SECONDS_A_LINE = 30.0
-LINES_A_BAR = 10
 _NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
 _PASSWORD = re.compile(r"(\b[a-z][a-z0-9+]*:/{1,2})[^/\s@]+@")
 
@@ -42,10 +41,9 @@ def on_terminal() -> bool:
 
 
 def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool = True, **options: Any) -> tqdm:
-    """tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line now and then.
+    """tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line each half minute.
 
-    Such a line comes when a tenth more is done, but at most each half minute, as
-    ``encoding: 12,000 of 40,000 sentences, 310/s, 90 s left``.
+    Such a line is ``encoding: 12000 of 40000 sentences, 310.00 sentences/s, 01:30 left``.
 
     Args:
         iterable: Items that are counted as they are read, if not by ``update``.
@@ -53,38 +51,26 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
         show: Show a bar or log lines.
         options: Others of tqdm: ``desc``, ``total``, ``initial``, ``leave``.
     """
-    options = {"leave": False, "dynamic_ncols": True, "disable": not show, **options}
-    if on_terminal() or not show:
-        return bar_of_place(iterable, unit=f" {unit}", **options)
-    return _LoggedBar(iterable, unit=unit, **options)
+    options = {"leave": False, "dynamic_ncols": True, "disable": not show, "unit": f" {unit}", **options}
+    if on_terminal():
+        return bar_of_place(iterable, **options)
+    # With ``miniters`` each update looks at the clock, so that tqdm's thread, which would log as well, has no work.
+    options |= {"file": _LogLines(), "miniters": 1, "mininterval": SECONDS_A_LINE, "dynamic_ncols": False}
+    return tqdm(iterable, **options, bar_format="{desc}: {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left")
 
 
-class _LoggedBar(tqdm):
-    _shown = 0
-    """Count at the last line."""
+class _LogLines(io.StringIO):
+    """Logs what tqdm draws, now and then."""
 
-    def __init__(self, iterable: Iterable[Any] | None = None, **options: Any) -> None:
-        # ``gui`` draws nothing by itself. Each update looks at the clock, so that tqdm's thread never logs.
-        own = {"gui": True, "file": io.StringIO(), "miniters": 1, "mininterval": SECONDS_A_LINE}
-        super().__init__(iterable, **{**options, **own})
-        self._next = self._time() + SECONDS_A_LINE
+    def __init__(self) -> None:
+        super().__init__()
+        self._next = time.monotonic() + SECONDS_A_LINE
 
-    def refresh(self, *args: Any, **options: Any) -> None:
-        # In place of ``display``, which is called under tqdm's lock: a handler may want that, and logs have their own.
-        share = max(1, (self.total or 0) / LINES_A_BAR)
-        if self._time() >= self._next and self.n - max(self._shown, self.initial) >= share and self.n != self.total:
-            self._shown, self._next = self.n, self._time() + SECONDS_A_LINE
-            done, left = (f" of {self.total:,}", self.total - self.n) if self.total else ("", None)
-            speed = pace(self.n - self.initial, left, self._time() - self.start_t)
-            logger.info(f"{self.desc}: {self.n:,}{done} {self.unit}, {speed}")
-
-    def close(self) -> None:
-        if not self.disable and (done := self.n - self.initial):
-            seconds = self._time() - self.start_t
-            level = logging.INFO if seconds >= SECONDS_A_LINE else logging.DEBUG
-            words = f"{self.desc}: {done:,} {self.unit} in {duration(seconds)}, {pace(done, None, seconds)}"
-            logger.log(level, words)
-        super().close()
+    def write(self, text: str) -> int:
+        if (line := text.strip()) and time.monotonic() >= self._next:
+            self._next = time.monotonic() + SECONDS_A_LINE
+            logger.info(line)
+        return len(text)
 
 
 def pace(done: float, left: float | None, seconds: float) -> str:

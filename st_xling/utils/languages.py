@@ -34,52 +34,17 @@ _IN_NAME = f"(?:{_OPUS}|[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
 _CAPITALS_IN_NAME = re.compile("(?:^|[._])([A-Z]{2,3})-([A-Z]{2,3})(?=[._]|$)")
 
-# LASER's three-letter code, the codes of two letters, the English name.
-_LANGUAGES = """
-afr af Afrikaans, amh am Amharic, ang - Old English, ara ar Arabic, arg an Aragonese, arq - Algerian Arabic,
-arz - Egyptian Arabic, asm as Assamese, ast - Asturian, awa - Awadhi, aze az Azerbaijani, bak ba Bashkir,
-bel be Belarusian, ben bn Bengali, ber - Berber, bos bs Bosnian, bre br Breton, bul bg Bulgarian, cat ca Catalan,
-cbk - Chavacano, ceb - Cebuano, ces cs Czech, cha ch Chamorro, cmn zh Chinese, cor kw Cornish, csb - Kashubian,
-cym cy Welsh, dan da Danish, deu de German, dsb - Lower Sorbian, dtp - Kadazan Dusun, dzo dz Dzongkha, ell el Greek,
-eng en English, epo eo Esperanto, est et Estonian, eus eu Basque, fao fo Faroese, fin fi Finnish, fra fr French,
-fry fy West Frisian, gla gd Scottish Gaelic, gle ga Irish, glg gl Galician, gsw - Swiss German, guj gu Gujarati,
-hat ht Haitian Creole, hau ha Hausa, hbs sh Serbo-Croatian, heb he Hebrew, hin hi Hindi, hrv hr Croatian,
-hsb - Upper Sorbian, hun hu Hungarian, hye hy Armenian, ibo ig Igbo, ido io Ido, ile ie Interlingue, ina ia Interlingua,
-ind id Indonesian, isl is Icelandic, ita it Italian, jav jv Javanese, jpn ja Japanese, kab - Kabyle, kan kn Kannada,
-kat ka Georgian, kaz kk Kazakh, khm km Khmer, kin rw Kinyarwanda, kir ky Kyrgyz, kor ko Korean,
-kur ku Kurdish, kzj - Coastal Kadazan, lao lo Lao, lat la Latin, lfn - Lingua Franca Nova, lim li Limburgish,
-lin ln Lingala, lit lt Lithuanian,
-ltz lb Luxembourgish, lug lg Ganda, lvs lv Latvian, mal ml Malayalam, mar mr Marathi, max - North Moluccan Malay,
-mhr - Meadow Mari, mkd mk Macedonian, mlg mg Malagasy, mlt mt Maltese, mon mn Mongolian, mya my Burmese,
-nds - Low German, nep ne Nepali, nld nl Dutch, nno nn Nynorsk, nob nb/no Norwegian, nov - Novial, oci oc Occitan,
-ori or Odia, orm om Oromo, orv - Old East Slavic, pam - Pampanga, pan pa Punjabi, pes fa Persian, pms - Piedmontese,
-pol pl Polish, por pt Portuguese, pus ps Pashto, que qu Quechua, ron ro Romanian, rus ru Russian, san sa Sanskrit,
-sin si Sinhala, slk sk Slovak, slv sl Slovenian, sme se Northern Sami, sna sn Shona, som so Somali,
-sot st Southern Sotho, spa es Spanish, sqi sq Albanian, srp sr Serbian, ssw ss Swati, swe sv Swedish, swg - Swabian,
-swh sw Swahili, tam ta Tamil, tat tt Tatar, tel te Telugu, tgk tg Tajik, tgl tl Tagalog, tha th Thai, tuk tk Turkmen,
-tur tr Turkish, tzl - Talossan, uig ug Uyghur, ukr uk Ukrainian, urd ur Urdu, uzb uz Uzbek, vie vi Vietnamese,
-vol vo Volapük, war - Waray, wln wa Walloon, wuu - Wu Chinese, xho xh Xhosa, yid yi Yiddish, yor yo Yoruba,
-yue - Cantonese, zsm ms Malay, zul zu Zulu
-"""
-_ENTRIES = [entry.strip().split(" ", 2) for entry in _LANGUAGES.split(",")]
-# Other codes of the same language: macrolanguages and their main member (ISO 639-3), bibliographic codes (ISO 639-2/B),
-# withdrawn ones.
-_EQUAL_CODES = """
-als=sqi arb=ara azj=aze ekk=est fas=pes fil=tgl gaz=orm hyw=hye khk=mon kmr=kur lav=lvs msa=zsm nor=nob npi=nep ory=ori
-pbt=pus plt=mlg prs=pes swa=swh swc=swh uzn=uzb ydd=yid zho=cmn zlm=zsm
-alb=sqi arm=hye baq=eus bur=mya chi=cmn cze=ces dut=nld fre=fra geo=kat ger=deu gre=ell ice=isl mac=mkd may=zsm per=pes
-rum=ron scc=srp scr=hrv slo=slk wel=cym
-in=ind iw=heb ji=yid jw=jav mo=ron mol=ron
-"""
+# LASER's three-letter code, the codes of two letters, other codes of the same language, the English name.
+_TABLE = Path(__file__).with_name("languages.tsv").read_text(encoding="utf-8")
+_LANGUAGES = [line.split("\t") for line in _TABLE.splitlines()[1:]]
 
 #: Every other code of a language, such as that of ISO 639-1, to LASER's code.
-ALIASES = {two: code for code, twos, _ in _ENTRIES for two in twos.split("/") if two != "-"}
-ALIASES |= dict(codes.split("=") for codes in _EQUAL_CODES.split())
+ALIASES = {other: code for code, twos, others, _ in _LANGUAGES for other in f"{twos} {others}".split()}
 
-_TWO_LETTERS = {code: twos.partition("/")[0] for code, twos, _ in _ENTRIES if twos != "-"}
+_TWO_LETTERS = {code: twos.split()[0] for code, twos, *_ in _LANGUAGES if twos}
 
 #: LASER's code to the language's name in English.
-LANGUAGE_NAMES = {code: name for code, _, name in _ENTRIES}
+LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
 
 
 def canonical_language(code: str) -> str:

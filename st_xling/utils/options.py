@@ -8,7 +8,6 @@ import logging
 import types
 from collections.abc import Callable, Iterable
 from importlib import import_module
-from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from st_xling.utils.console import first_line
@@ -55,8 +54,6 @@ _WORDS = {
     str: "text",
     type(None): "null (None)",
 }
-_CPU_FACTS = Path("/proc/cpuinfo")
-_BFLOAT16 = {"avx512_bf16", "amx_bf16", "bf16"}  # of Intel and AMD, the last of ARM
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:
@@ -123,12 +120,11 @@ def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
 
 
 def cpu_has_bfloat16() -> bool | None:
-    """Return whether the processor has bfloat16 instructions; ``None`` where that is unknown, as on macOS."""
-    try:
-        facts = _CPU_FACTS.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    return not _BFLOAT16.isdisjoint(facts.split())
+    """Return whether the processor has bfloat16 instructions; ``None`` if PyTorch cannot tell."""
+    import torch
+
+    facts: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return any(facts.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")) if facts else None
 
 
 def warn_of_slow_bfloat16(device: str) -> None:

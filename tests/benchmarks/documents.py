@@ -1,4 +1,4 @@
-"""Aligning documents, against encoding their sentences and groups; memory, and how both grow with length.
+"""Aligning documents of several lengths, against encoding their sentences and groups; and memory.
 
 Vectors are made up: 19 of 20 sentences have a translation, one of ten is split in two by the translator. The time of
 encoding is that of a sample of real groups, by the encoder of ``ST_XLING_E5`` or ``--model``.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import pairwise
-from math import log2
 
 import numpy as np
 
@@ -74,17 +72,11 @@ def measure(
     encoder.encode(groups[:32])
     text_seconds = run.seconds(lambda: encoder.encode(groups, batch_size=32)) / len(groups)
     log(f"encoding: {1 / text_seconds:.1f} groups/s")
-    spent = []
     for count in rows:
         seconds, memory, found = apart(one_length, run, count, dim)
         encoding = 2 * count * (MAX_SIZE - 1) * text_seconds
         note = f"{seconds:.1f} s, encoding {encoding:,.0f} s, {memory:,.0f} MiB beyond the vectors, {found:,} groups"
         yield Ratio(f"{count:,} sentences a side: time", "encoding", seconds / encoding, at_most=0.1, note=note)
-        spent.append((count, seconds, memory))
-    for (few, before, _), (many, after, memory) in pairwise(spent):
-        exponent = log2(after / before) / log2(many / few)
-        note = f"{memory:,.0f} MiB"
-        yield Ratio(f"{few:,} to {many:,}: exponent of time", "sentences", exponent, note=note)
 
 
 if __name__ == "__main__":

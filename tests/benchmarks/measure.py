@@ -22,7 +22,6 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.utils.io import write_json
-from st_xling.utils.tables import format_table
 
 PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
 """What is part of every process, not of what is measured."""
@@ -131,15 +130,16 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     clock = time.process_time if by_processor else time.perf_counter
     run = Run(options.quick, options.rounds or (1 if options.quick else rounds), options.threads, clock)
     started, ratios = time.monotonic(), dict[str, dict[str, Any]]()
-    name = spec.name.rpartition(".")[2]
     try:
         for one in measure(run, **{key: getattr(options, key) for key in own}):
             assert "." not in one.what and one.what not in ratios, one.what
             ratios[one.what] = one.as_dict()
-            log(ratio_table({name: {one.what: ratios[one.what]}}, targets=not options.quick).splitlines()[1])
+            print(describe(one.what, ratios[one.what], targets=not options.quick), flush=True)
     except Skipped as why:
         ratios["skipped"] = {"peer": "", "note": str(why)}
-    print(ratio_table({name: ratios}, targets=not options.quick))
+        print(f"skipped: {why}")
+    if options.quick:
+        print("Quick: toy sizes, which show that all run. THE FIGURES SAY NOTHING.")
     print(f"{options.threads} threads, {'processor' if by_processor else 'clock'} time, torch {torch.__version__}")
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
@@ -148,36 +148,17 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
         write_json(options.json, {**content, "ratios": ratios})
 
 
-def ratio_table(results: Mapping[str, Mapping[str, Mapping[str, Any]] | str], *, targets: bool = True) -> str:
-    """Ratios by benchmark, or the reason why it has none."""
-    rows = [["benchmark", "what", "by", "ratio", "target", ""]]
-    for name, ratios in results.items():
-        if isinstance(ratios, str):
-            rows.append([name, "FAILED", "", "", "", ratios])
-            continue
-        for what, one in ratios.items():
-            target = _target(one) if targets else ""
-            rows.append([name if one is next(iter(ratios.values())) else "", what, one["peer"]])
-            rows[-1] += [_value(one), target, one.get("note", "")]
-    # Filled up, so that all columns stand to the left: most are text.
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    filled = [[cell.ljust(width) for cell, width in zip(row, widths)] for row in rows]
-    return format_table(filled[0], filled[1:])
-
-
-def _value(one: Mapping[str, Any]) -> str:
-    if "value" not in one:
-        return ""
-    value, low, high = (f"{one[key]:.3g}" for key in ("value", "low", "high"))
-    return value if low == high else f"{value} ({low}-{high})"
-
-
-def _target(one: Mapping[str, Any]) -> str:
-    for key, sign in (("at_most", 1), ("at_least", -1)):
-        if key in one and "value" in one:
-            met = sign * one["value"] <= sign * one[key]
-            return f"{key.replace('_', ' ')} {one[key]:.3g}{'' if met else ', MISSED'}"
-    return ""
+def describe(what: str, one: Mapping[str, Any], *, targets: bool = True) -> str:
+    """Describe a ratio in a line: what, its median with the range, by whom, target and note."""
+    words = [f"{what} by {one['peer']}"]
+    if "value" in one:
+        value, low, high = (f"{one[key]:.3g}" for key in ("value", "low", "high"))
+        words.append(value if low == high else f"{value} ({low}-{high})")
+        for key, sign in (("at_most", 1), ("at_least", -1)):
+            if targets and key in one:
+                missed = sign * one["value"] > sign * one[key]
+                words.append(f"{key.replace('_', ' ')} {one[key]:.3g}{', MISSED' if missed else ''}")
+    return ": ".join([*words, one["note"]]) if one["note"] else ": ".join(words)
 
 
 def encoder_name() -> str:

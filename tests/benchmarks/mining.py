@@ -1,7 +1,7 @@
 """Exact neighbors in both directions, by a bare float32 product of the same size and by two exact FAISS searches.
 
-The answers are compared too. What mining takes as texts grow is in ``mining_growth``, from text to pairs in
-``mining_end_to_end``; recall against time of approximate search in ``mining_approximate``.
+The answers are compared too. From text to pairs is in ``mining_end_to_end``; recall against time of approximate search
+in ``mining_approximate``.
 """
 
 from __future__ import annotations

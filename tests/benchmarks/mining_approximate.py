@@ -125,15 +125,14 @@ def measure(
     corpus = CorpusMatrix(sides[1], "target", torch.device("cpu"))
     exact = Neighbors.from_keys(exact_rows(queries, corpus, np.arange(sample), **options)).indices
     translated = exact[:, 0] == picked
-    of: dict[str, Any] = {"memory_mib": 256, "progress": False}
     for name in names:
         chosen = CandidateIndex(name.replace("IVF*", f"IVF{default_cells(rows)}"), corpus.dim)
-        to_make = run.seconds(partial(chosen.prepare, corpus, None, **of))
+        to_make = run.seconds(partial(chosen.prepare, corpus, None, memory_mib=256))
         keys: list[torch.Tensor] = []
-        search = partial(chosen.search, queries, corpus, k=k, **of)
+        search = partial(chosen.search, queries, corpus, **options)
         to_search = run.seconds(lambda: keys.append(search()[0])) * rows / sample  # noqa: B023
         found, seconds = Neighbors.from_keys(keys[0]).indices, 2 * (to_make + to_search)
-        label, note = chosen.text.replace(".", ","), f"{seconds:.1f} by {exact_seconds:.1f} s; {rows:,} a side"
+        label, note = name.replace(".", ","), f"{seconds:.1f} by {exact_seconds:.1f} s; {rows:,} a side"
         yield Ratio(f"{label}: speed", "exact", exact_seconds / seconds, note=note)
         best = float((found[:, 0] == exact[:, 0])[translated].mean())
         recall = float((exact[:, :, None] == found[:, None]).any(axis=2).mean())

@@ -1,34 +1,30 @@
-"""From two texts and their ready embeddings to a file of pairs: ``st-xling mine`` by the two ways in common use.
+"""From two texts and their ready embeddings to a file of pairs: ``st-xling mine`` by LASER's way.
 
 Text: the mining sets (test split) of the folder that ``ST_XLING_DATA`` names, each by itself and all as one.
 Embeddings: ``.npy`` files of float32, made up, gold pairs near each other.
 
-The ways in common use share their algorithm: FAISS's flat index searched once in each direction, then margins and
-choice in Python loops. LASER's writes plain text; that of sentence-transformers' example, xz.
-
-Speed is taken in turn in one process. Pairs found by all are compared. Memory is the peak of a fresh process beyond
-what it held before.
+LASER, as sentence-transformers' example, searches FAISS's flat index once in each direction; margins and choice are
+Python loops. Speed is taken in turn in one process, and the pairs are compared.
 """
 
 from __future__ import annotations
 
-import lzma
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from statistics import median
 
 import numpy as np
 
-from tests.benchmarks.measure import Ratio, Run, apart, data_folder, main, peak, quotients, resident
+from tests.benchmarks.measure import Ratio, Run, data_folder, main, quotients
 
 SETS = ("de-en", "fr-en", "ru-en", "zh-en")
 K, DIM = 4, 1024
-FILTERED, UNFILTERED = "filters", "no filters"
 
 
-def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
-    """Both peers' way: unique lines, two flat searches, a loop over candidates, a greedy pass, a file."""
+def two_searches(folder: Path, name: str) -> None:
+    """LASER's way: unique lines, two flat searches, a loop over candidates, a greedy pass, a file."""
     import faiss
 
     texts, vectors = [], []
@@ -41,7 +37,7 @@ def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
         faiss.normalize_L2(vectors[-1])
     searches = []
     for queries, corpus in (vectors, vectors[::-1]):
-        index = faiss.IndexFlatIP(dim)
+        index = faiss.IndexFlatIP(DIM)
         index.add(corpus)
         searches.append(index.search(queries, K))
     means = [cosines.mean(axis=1) for cosines, _ in searches]
@@ -56,8 +52,7 @@ def two_searches(folder: Path, name: str, dim: int, out: str) -> None:
             score, near = max(scored)
             candidates.append((score, row, near) if way == 0 else (score, near, row))
     taken: tuple[set[int], set[int]] = (set(), set())
-    write = lzma.open if out.endswith(".xz") else open
-    with write(folder / out, "wt", encoding="utf-8") as file:
+    with (folder / f"{name}.laser").open("w", encoding="utf-8") as file:
         for score, one, other_one in sorted(candidates, reverse=True):
             if one not in taken[0] and other_one not in taken[1]:
                 taken[0].add(one)
@@ -74,15 +69,6 @@ def ours(folder: Path, name: str, *, filtered: bool) -> None:
     files = {f"{side}_embeddings": folder / f"{name}.{side}.npy" for side in ("source", "target")}
     out = folder / f"{name}.{'filtered' if filtered else 'ours'}"
     mine_texts(folder / f"{name}.source", folder / f"{name}.target", out, **files, k=K, filters=filters)
-
-
-def ways(folder: Path, name: str, dim: int) -> dict[str, Callable[[], None]]:
-    return {
-        UNFILTERED: lambda: ours(folder, name, filtered=False),
-        FILTERED: lambda: ours(folder, name, filtered=True),
-        "LASER": lambda: two_searches(folder, name, dim, f"{name}.laser"),
-        "ST": lambda: two_searches(folder, name, dim, f"{name}.host.xz"),
-    }
 
 
 def read(run: Run, name: str) -> tuple[list[str], list[str], list[tuple[int, int]]]:
@@ -118,19 +104,6 @@ def _pairs(path: Path) -> set[tuple[str, ...]]:
     return {tuple(line.split("\t")[-2:]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]}
 
 
-def memory(folder: str, name: str, dim: int, way: str) -> float:
-    """MiB of one call in a process that has seen its libraries but none of its inputs."""
-    with tempfile.TemporaryDirectory() as small:
-        warm = Path(small)
-        for side in ("source", "target"):
-            (warm / f"{name}.{side}").write_text("".join(f"Sentence {n}.\n" for n in range(8)), "utf-8")
-            np.save(warm / f"{name}.{side}.npy", np.random.default_rng(0).standard_normal((8, 8), dtype=np.float32))
-        ways(warm, name, 8)[way]()
-    before = resident()
-    ways(Path(folder), name, dim)[way]()
-    return max(0.0, peak() - before)
-
-
 def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Ratio]:
     import faiss
 
@@ -139,21 +112,18 @@ def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Rat
         folder = Path(place)
         prepare(run, folder, [name for name in sets if name != "all"] if run.quick else [*SETS])
         for name in sets:
-            seconds = run.in_turn(ways(folder, name, DIM))
-            mib = {way: apart(memory, place, name, DIM, way) for way in (FILTERED, UNFILTERED, "LASER")}
-            rows = [(folder / f"{name}.{side}").read_bytes().count(b"\n") for side in ("source", "target")]
-            ours, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
-            for way in (UNFILTERED, FILTERED):
-                for peer in ("LASER", "ST"):
-                    note = f"{rows[0]:,} x {rows[1]:,}, {median(seconds[way]):.2f} s"
-                    if way == UNFILTERED and peer == "LASER":
-                        note += f"; {len(ours):,} pairs, {len(ours & theirs):,} of them also theirs"
-                    faster = quotients(seconds[peer], seconds[way])
-                    target = 2.0 if name == "all" else None
-                    what = f"{name}, {way}: speed" + (" beside ST" if peer == "ST" else "")
-                    yield Ratio(what, f"{peer}'s way", faster, at_least=target, note=note)
-                note = f"{mib[way]:.0f} by {mib['LASER']:.0f} MiB"
-                yield Ratio(f"{name}, {way}: memory", "512 MiB", mib[way] / 512, at_most=1.0, note=note)
+            ways: dict[str, Callable[[], None]] = {
+                "no filters": partial(ours, folder, name, filtered=False),
+                "filters": partial(ours, folder, name, filtered=True),
+                "LASER": partial(two_searches, folder, name),
+            }
+            seconds = run.in_turn(ways)
+            own, theirs = _pairs(folder / f"{name}.ours"), _pairs(folder / f"{name}.laser")
+            for way in ("no filters", "filters"):
+                note = f"{median(seconds[way]):.2f} s; {len(own):,} pairs, {len(own & theirs):,} of them also theirs"
+                target = 2.0 if name == "all" else None
+                faster = quotients(seconds["LASER"], seconds[way])
+                yield Ratio(f"{name}, {way}: speed", "LASER's way", faster, at_least=target, note=note)
 
 
 if __name__ == "__main__":

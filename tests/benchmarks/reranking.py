@@ -1,9 +1,7 @@
 """Re-ranking with a cross-encoder: ``PairScorer`` by ``CrossEncoder.predict``, pairs a second.
 
-32 rows at a time; passages of 150 tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). Where
-``ST_XLING_E5`` names a folder of multilingual-e5-small (MiniLM-L12-H384's shape) and ``ST_XLING_DATA`` real text, that
-encoder under a new head reads real sentences; otherwise a cross-encoder of BERT-small's shape (4 layers of 512, random
-weights) the phrasebook's.
+32 rows at a time; passages of 150 tokens, or of about XQuAD's spread (log-normal, median 150 tokens, sigma 0.5). The
+encoder that ``ST_XLING_E5`` names reads sentences of ``ST_XLING_DATA`` under a new head.
 
 - uniform: passages of one length;
 - one language: pairs of English alone, in one call, where sentence-transformers' sorting by characters does well;
@@ -16,17 +14,14 @@ The tokens in the notes are those computed, padding included, theirs by ours: th
 from __future__ import annotations
 
 import logging
-import os
 import random
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import torch
 
-from tests.benchmarks.measure import Ratio, Run, main, parallel, quotients
+from tests.benchmarks.measure import Ratio, Run, encoder_folder, main, parallel, quotients
 
 LANGUAGES = ("en", "de", "fr", "es", "vi", "zh")
 Pairs = list[tuple[str, str]]
@@ -34,49 +29,19 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Size:
-    """How much is scored, by what.
+    """How much is scored.
 
     Attributes:
         pool: Candidates of a query.
         tokens: Median of a passage's.
     """
 
-    layers: int = 4
-    hidden: int = 512
-    max_length: int = 512
     pools: int = 8
     pool: int = 24
     tokens: int = 150
 
 
-QUICK = Size(layers=1, hidden=32, max_length=64, pools=3, pool=8, tokens=20)
-
-
-def random_cross_encoder(size: Size, sentences: dict[str, list[str]]) -> Any:
-    """Random weights under a tokenizer of the sentences."""
-    from sentence_transformers import CrossEncoder
-    from transformers import BertConfig, BertForSequenceClassification
-    from transformers.utils.logging import disable_progress_bar
-
-    from st_xling.models.tiny import train_tokenizer
-
-    disable_progress_bar()
-    tokenizer = train_tokenizer([text for texts in sentences.values() for text in texts], vocabulary=8000)
-    tokenizer.model_max_length = size.max_length
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=size.hidden,
-        intermediate_size=4 * size.hidden,
-        num_hidden_layers=size.layers,
-        num_attention_heads=max(1, size.hidden // 64),
-        max_position_embeddings=size.max_length,
-        num_labels=1,
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        BertForSequenceClassification(config).save_pretrained(folder)
-        tokenizer.save_pretrained(folder)
-        return CrossEncoder(folder, device="cpu")
+QUICK = Size(pools=3, pool=8, tokens=20)
 
 
 def make_pairs(
@@ -112,18 +77,21 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
 
 
 def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
+    from st_xling.models import tiny_encoder
     from st_xling.models.cross_encoder import cross_encoder
     from st_xling.models.pair_scorer import PairScorer
 
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
     size = QUICK if run.quick else Size()
     size = replace(size, pools=pools or size.pools)
-    folder = os.environ.get("ST_XLING_E5")
-    real = bool(folder and os.environ.get("ST_XLING_DATA")) and not run.quick
-    texts = {language: parallel(replace(run, quick=not real), language, 1500) for language in LANGUAGES[1:]}
+    texts = {language: parallel(run, language, 1500) for language in LANGUAGES[1:]}
     sentences = {language: [pair[0] for pair in pairs] for language, pairs in texts.items()}
     sentences["en"] = [pair[1] for pair in texts["de"]]
-    model: Any = cross_encoder(folder, head="pooler", device="cpu") if real else random_cross_encoder(size, sentences)
+    if run.quick:
+        start: Any = tiny_encoder([text for some in sentences.values() for text in some], max_length=64, hidden_size=32)
+    else:
+        start = encoder_folder(None)
+    model: Any = cross_encoder(start, device="cpu")
     one, together = (make_pairs(size, model, sentences, languages, 0.5) for languages in (("en",), LANGUAGES))
     kinds = {
         "uniform": [make_pairs(size, model, sentences, ("en",), 0.0)],

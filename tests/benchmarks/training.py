@@ -5,8 +5,6 @@ vocabulary cut to the training text's, on real parallel text of four languages (
 trainer does by default. A step is all of it, from loading to the optimizer.
 
 - tr: our trainer with ``TranslationRankingLoss``; with ``--bf16`` both sides are;
-- tr, shuffled: the same without batches of like length: ``group_by_length: false``;
-- tr, whole: without batches of like length, and not encoded in groups of like length: ``split_by_length: false`` too;
 - dap: its two terms, also by the step of tr.
 """
 
@@ -72,7 +70,7 @@ def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, b
     )
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
+    from st_xling.data.samplers import LengthGroupedBatchSampler
     from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
     from st_xling.training import CrossLingualTrainer
 
@@ -81,8 +79,8 @@ def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, b
     if row == "ST":
         loss, kind, more = MultipleNegativesRankingLoss(model), SentenceTransformerTrainer, {}
     else:
-        sampler = LengthGroupedBatchSampler if row in ("tr", "dap") else ShuffledBatchSampler
-        loss, kind, more = TranslationRankingLoss(model), CrossLingualTrainer, {"batch_sampler": partial(sampler)}
+        sampler = {"batch_sampler": partial(LengthGroupedBatchSampler)}
+        loss, kind, more = TranslationRankingLoss(model), CrossLingualTrainer, sampler
     if row == "dap":
         ids = sorted({number for text in model.tokenizer(data["target"][:])["input_ids"] for number in text})
         loss = loss + RepresentationTranslationLoss(model, layers=2, target_vocabulary=ids)
@@ -91,7 +89,6 @@ def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, b
         options: Any = {"per_device_train_batch_size": batch, "max_steps": steps + 1, "bf16": bf16, "use_cpu": True}
         options |= {"logging_steps": 10**6, "dataloader_drop_last": True, "save_strategy": "no", "report_to": "none"}
         args = SentenceTransformerTrainingArguments(output_dir=out, disable_tqdm=True, **options, **more)
-        args.split_by_length = row != "tr, whole"  # type: ignore[attr-defined]
         kind(model=model, args=args, train_dataset=data, loss=loss, callbacks=[times]).train()
     return (times.ends[-1] - times.ends[0]) / steps
 
@@ -100,7 +97,7 @@ def measure(
     run: Run,
     *,
     model: str | None = None,
-    rows: str = "tr; tr, shuffled; tr, whole; dap",
+    rows: str = "tr; dap",
     steps: int = 20,
     batch: int = 32,
     layers: int | None = None,
@@ -125,4 +122,4 @@ def measure(
 
 
 if __name__ == "__main__":
-    main(measure, rounds=2, quick={"steps": 2, "batch": 4, "rows": "tr; dap"})
+    main(measure, rounds=2, quick={"steps": 2, "batch": 4})

@@ -46,7 +46,7 @@ def test_the_file_and_the_figures(
         lines[0] == "source: 122 lines, 121 distinct sentences, 0 blank lines"
         and lines[-2] == f"{len(pairs)} pairs: {out}"
     )
-    assert "|filters:hub=20,copy,near_copy=0.85,length_ratio=3,language=0.1" in lines[-1]
+    assert "|filters:copy=0.85,length_ratio=3,language=0.1" in lines[-1]
     assert "|threshold:0.9|" in lines[-1]
     assert "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
     written = json.loads(figures.read_text(encoding="utf-8"))

@@ -29,6 +29,10 @@ def text_with(share, rows, seed, noise=0.7, known=240):
 def test_estimates_are_near_the_truth(share, tolerance, margin, retrieval):
     source, target, gold, known = text_with(share, 3000, seed=0, known=600)
     estimate = calibrate(source, target, *known, margin=margin, retrieval=retrieval)
+    assert 1 < len(estimate.thresholds) <= 100 and (np.diff(estimate.thresholds) > 0).all()
+    assert (np.diff([estimate.recall, estimate.kept]) <= 0).all()
+    again = calibrate(source, target, *known, margin=margin, retrieval=retrieval)
+    assert np.array_equal(estimate.precision_low, again.precision_low, equal_nan=True)
     mined = mine(source, target, margin=margin, retrieval=retrieval)
     correct = (mined.source_indices == mined.target_indices) & (mined.source_indices < gold)
     checked = 0
@@ -56,21 +60,6 @@ def test_intervals_cover():
         hits["recall"] += estimate.recall_low[0] <= correct.sum() / gold <= estimate.recall_high[0]
         hits["precision"] += estimate.precision_low[0] <= correct.mean() <= estimate.precision_high[0]
     assert min(hits.values()) >= 10
-
-
-def test_shapes_and_order():
-    source, target, _, known = text_with(0.5, 300, seed=1)
-    estimate, same, other = (calibrate(source, target, *known, seed=seed) for seed in (0, 0, 1))
-    assert np.array_equal(estimate.precision_low, same.precision_low)
-    assert len(estimate.thresholds) != len(other.thresholds) or estimate.precision_low[0] != other.precision_low[0]
-    assert 1 < len(estimate.thresholds) <= 100 and (np.diff(estimate.thresholds) > 0).all()
-    assert (np.diff([estimate.recall, estimate.kept]) <= 0).all()
-    assert (estimate.recall_low <= estimate.recall).all() and (estimate.recall <= estimate.recall_high).all()
-    some = estimate.kept > 0
-    low, point, high = (getattr(estimate, name)[some] for name in ("precision_low", "precision", "precision_high"))
-    assert (low < high).all()
-    for values in (low, point, high, estimate.recall):
-        assert (values >= 0).all() and (values <= 1).all()
 
 
 def test_formula_by_hand():
@@ -148,8 +137,6 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
     [
         ({"known_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
         ({"known_source": np.ones((3, 3)), "known_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
-        ({"margin": "cosine"}, "ratio, distance, absolute"),
-        ({"retrieval": "both"}, "max, intersect, forward, backward"),
         ({"known_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
     ],
 )

@@ -10,17 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import (
-    MARGINS,
-    RETRIEVALS,
-    MinedPairs,
-    Neighbors,
-    best_pairs,
-    find_neighbors,
-    margin_scores,
-    mine,
-)
+from st_xling.mining import MinedPairs, Neighbors, Xsim, best_pairs, find_neighbors, margin_scores, mine, xsim
 from tests import reference_mining as reference
+from tests.reference_mining import MARGINS, RETRIEVALS
 
 
 def parallel(pairs, distractors, seed, dim=6):
@@ -207,6 +199,26 @@ def test_bytes_a_sentence() -> None:
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert len(found) and peak < 2 * rows * 84
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.integers(0, 2**31), st.sampled_from(MARGINS), st.integers(1, 5), st.integers(5, 15))
+def test_xsim_equals_loops(seed, margin, k, rows):
+    random = np.random.default_rng(seed)
+    source = random.standard_normal((rows, 6)) + 0.5
+    target = source + 1.2 * random.standard_normal((rows, 6))
+    found = xsim(source, target, k=k, margin=margin)
+    assert found == Xsim(reference.xsim_errors(source, target, k=k, margin=margin), rows)
+    assert found.error_rate + found.accuracy == pytest.approx(1, rel=1e-9)
+
+
+def test_xsim_of_repeated_sentences_and_without_a_meaningful_ratio():
+    """Rows 0 and 2 are one sentence: the first is found for both, an error by index."""
+    rows = np.eye(3)[[0, 1, 0]] + 0.1
+    assert xsim(rows, rows, k=2, margin="absolute") == Xsim(1, 3)
+    assert xsim(np.eye(3) + 0.1, -np.eye(3) - 0.1, k=2) == Xsim(3, 3)
+    with pytest.raises(ValueError, match="row-aligned: got 3 and 2 rows"):
+        xsim(np.eye(3), np.eye(2, 3), k=1)
 
 
 LIGHT = """

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.evaluation import nearest, precision_at, retrieval_accuracy, translation_ranks
+from st_xling.utils.cosines import STEPS, rounded_cosines, unit_vectors
 from tests import reference_mining as reference
 
 
@@ -78,3 +79,31 @@ def test_errors_of_aligned_rows():
             measure(np.eye(2), np.eye(3, 2) + 1)
     with pytest.raises(ValueError, match=r"at must hold numbers of candidates, 1 or more: got \(0, 5\)"):
         precision_at(np.eye(3), np.eye(3), at=(0, 5))
+
+
+@pytest.mark.parametrize("dim", [1, 3, 384, 1024])
+def test_near_the_definition(dim):
+    random = np.random.default_rng(dim)
+    first, second = random.standard_normal((5, dim)), random.standard_normal((4, dim))
+    cosines = rounded_cosines(unit_vectors(first) @ unit_vectors(second).T)
+    np.testing.assert_allclose(cosines, [[reference.cosine(a, b) for b in second] for a in first], atol=1e-7)
+    assert cosines.dtype == np.float32 and (cosines * STEPS == np.rint(cosines * STEPS)).all()
+
+
+def test_the_order_of_a_sum_does_not_matter():
+    random = np.random.default_rng(0)
+    rows = random.standard_normal((50, 257))
+    rows[::2] = rows[0]
+    unit, order = unit_vectors(rows), random.permutation(257)
+    whole = rounded_cosines(unit @ unit.T)
+    np.testing.assert_array_equal(rounded_cosines(unit[:, order] @ unit[:, order].T), whole)
+    np.testing.assert_array_equal(rounded_cosines(unit[:7] @ unit[3:4].T), whole[:7, 3:4])
+    assert (whole[:, ::2] == whole[:, :1]).all()
+
+
+def test_equal_rows_have_equal_unit_vectors_in_any_place():
+    rows = np.random.default_rng(1).standard_normal((50, 129)).astype(np.float32)
+    whole = unit_vectors(rows)
+    for row in range(50):
+        np.testing.assert_array_equal(unit_vectors(rows, row, row + 1)[0], whole[row])
+        np.testing.assert_array_equal(unit_vectors(torch.from_numpy(rows)[row : row + 1])[0], whole[row])

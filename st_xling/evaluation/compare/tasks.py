@@ -20,9 +20,8 @@ from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
 from st_xling.evaluation.tatoeba import english_columns
 from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import mine
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.mine import MinedPairs, best_targets
 from st_xling.mining.thresholds import correct_pairs
-from st_xling.mining.xsim import best_targets
 from st_xling.models.encode import encode
 from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.utils.cosines import translation_ranks

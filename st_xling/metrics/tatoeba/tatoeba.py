@@ -10,7 +10,7 @@ import datasets
 import evaluate
 import numpy as np
 
-from st_xling.mining.xsim import xsim
+from st_xling.mining.mine import xsim
 from st_xling.utils.cosines import nearest_both_ways, weighted_f1
 from st_xling.utils.signature import sign
 

@@ -229,7 +229,7 @@ def align_texts(
         batch_size: Maximum number of texts in a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
         prompt: Text put before every sentence, such as ``"query: "``.
-        filters: Enabled filters; all by default, except the hub filter, which needs neighbors. They and ``min_score``
+        filters: Enabled filters; all by default. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines.
         format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default

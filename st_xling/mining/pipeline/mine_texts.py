@@ -29,7 +29,7 @@ import numpy as np
 
 from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import FilterOptions, NeighborCounts, PairFilters, RejectedPair, identify_languages
+from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
@@ -267,7 +267,7 @@ def mine_texts(
             origin = f"{number:.6g} {'published' if published else 'calibrated'}"
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         filters = identify_languages(filters, *texts)
-        pair_filters = PairFilters(filters, counts=NeighborCounts.of(forward, backward))
+        pair_filters = PairFilters(filters)
 
         # Choose among the candidates that pass the filters, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))

@@ -115,14 +115,14 @@ def rescore_pairs(
     order = order[np.isfinite(logits[order])]
     scores = scorer.activate(logits[order]).astype(np.float64)
     above = np.ones(len(order), dtype=bool) if threshold is None else scores >= threshold
-    removed: list[tuple[str, int, float | None, float | None]] = [
-        *(("rescore", row, score, threshold) for row, score in zip(order[~above].tolist(), scores[~above].tolist())),
-        *(("too_long", row, None, None) for row in np.flatnonzero(~np.isfinite(logits)).tolist()),
+    removed: list[tuple[str, int, float | None]] = [
+        *(("rescore", row, score) for row, score in zip(order[~above].tolist(), scores[~above].tolist())),
+        *(("too_long", row, None) for row in np.flatnonzero(~np.isfinite(logits)).tolist()),
     ]
-    for reason, row, value, limit in removed:
+    for reason, row, value in removed:
         one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
         margin = float(pairs.scores[row])
-        on_reject(RejectedPair(reason, value, limit, margin, one, other, texts[0][one], texts[1][other]))
+        on_reject(RejectedPair(reason, value, margin, one, other, texts[0][one], texts[1][other]))
     chosen = order[above]
     return Rescored(
         MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),

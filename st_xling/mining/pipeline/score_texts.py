@@ -24,7 +24,6 @@ from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import (
     CandidateBatch,
     FilterOptions,
-    NeighborCounts,
     PairFilters,
     RejectedPair,
     identify_languages,
@@ -142,7 +141,7 @@ def score_texts(
         filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
             those of the corpus, if they are known. Only pairs that reach the threshold are checked.
         filter_first: Filter before anything is embedded: rejected pairs take no time of the model, have no score, and
-            are no neighbors of others. The hub filter, which needs neighbors, still runs last.
+            are no neighbors of others.
         rejects: File for faulty lines and the pairs that filters reject, as JSON lines.
         format: As for ``mine_texts``.
         method: As for ``mine_texts``.
@@ -186,7 +185,7 @@ def score_texts(
         filters = identify_languages(filters, some["source"].to_pylist(), some["target"].to_pylist())
         early = Counter[str]()
         if filter_first:
-            first = PairFilters(replace(filters, disable=[*filters.disable, "hub"]))
+            first = PairFilters(filters)
             table, sha256 = _filter_table(table, first, temporary / "kept.arrow", log)
             early = first.rejected
         if not len(table):
@@ -213,9 +212,7 @@ def score_texts(
             state_folder=folder.path / search_name(method),
             progress=progress,
         )
-        pair_filters = PairFilters(filters, counts=NeighborCounts.of(forward, backward))
-        if filter_first:  # all others have run
-            pair_filters.limits = {reason: limit for reason, limit in pair_filters.limits.items() if reason == "hub"}
+        pair_filters = PairFilters(filters)
 
         # Score the pairs in blocks, and write those that are kept.
         scores = pair_scorer(*embeddings, forward, backward, margin)
@@ -233,7 +230,7 @@ def score_texts(
             stays = np.ones(len(lines), dtype=bool) if threshold is None else found.scores >= threshold
             # Filters cannot check a pair without a score.
             candidates = np.flatnonzero(stays & np.isfinite(found.scores))
-            if pair_filters.limits and len(candidates):
+            if pair_filters.limits and not filter_first and len(candidates):
                 batch_of = CandidateBatch(found, *columns).select(candidates)
                 stays[candidates] = _allowed(pair_filters, batch_of, [lines[row] for row in candidates.tolist()], log)
             for row in np.flatnonzero(stays).tolist():
@@ -308,8 +305,8 @@ def _read_corpus(spec: str, path: Path, log: IO[bytes], *, max_chars: int, progr
         faulty[reason] += 1
         if not first:
             first.append(fault)
-        limit, ids = max_chars if reason == "too_long" else None, [str(fault.line)]
-        log.write(RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None).as_json(ids, ids))
+        ids = [str(fault.line)]
+        log.write(RejectedPair(reason, fault.detail or None, math.nan, -1, -1, None, None).as_json(ids, ids))
 
     def sound() -> Iterator[pa.Table]:
         for part in source.parts:

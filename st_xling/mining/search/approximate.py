@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,6 @@ from st_xling.mining.search.corpus_matrix import (
     product_error,
 )
 from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
-from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.io import atomic_path, is_intact, locked, record_hash
 
@@ -57,32 +55,6 @@ _LEAST_TRAINED = 39 * 256
 _MOST_AT_ONCE = 2**14
 
 
-@dataclass(frozen=True, eq=False)
-class ApproximateSearch:
-    """Result of an approximate search.
-
-    Attributes:
-        forward: Source → target.
-        backward: Target → source.
-        recall: Share of the true ``k`` nearest that were found for a sample of each corpus, source first; ``None``
-            without a sample.
-        index: Factory strings of the indexes, with the parameters of the search.
-    """
-
-    forward: Neighbors
-    backward: Neighbors
-    recall: tuple[float, float] | None
-    index: str
-
-    def __str__(self) -> str:
-        return f"{recall_words(self.recall) if self.recall else 'recall not measured'}, by {self.index}"
-
-
-def recall_words(recall: tuple[float, float]) -> str:
-    """Describe the recall of both sides."""
-    return "recall of exact neighbors: source side {:.4f}, target side {:.4f}".format(*recall)
-
-
 def approximate_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
@@ -90,11 +62,9 @@ def approximate_neighbors(
     k: int = 4,
     factory: str | None = None,
     index_folder: str | Path | None = None,
-    recall_sample: int = RECALL_SAMPLE,
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
-    progress: bool = False,
-) -> ApproximateSearch:
+) -> tuple[Neighbors, Neighbors]:
     """Find neighbors among the candidates that a FAISS index proposes; see :func:`~st_xling.mining.find_neighbors`.
 
     Each corpus is indexed, as unit vectors by their distance, which orders as cosines do, and searched with the other.
@@ -115,62 +85,51 @@ def approximate_neighbors(
             :func:`default_factory` chooses for each corpus.
         index_folder: Folder to keep the indexes of any number of corpora in: ``VECTORS-INDEX.faiss``, by the
             fingerprints of both. By default they are not kept.
-        recall_sample: Rows of each corpus whose exact neighbors are searched too, to measure the recall; 0 for none.
         device: Where to score the candidates; the index itself is searched on the CPU.
         memory_mib: Bound on the working memory, in MiB, on ``device``.
-        progress: Show bars on stderr.
     Returns:
-        Neighbors in both directions with the measured recall.
+        Neighbors of the sources, and of the targets.
     Raises:
         ValueError: As :func:`~st_xling.mining.find_neighbors`; if FAISS has no such index or parameter, or too few
             rows to train it.
     Example:
-        >>> found = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
-        >>> found.forward.indices.ravel().tolist(), found.recall
-        ([2, 0, 1], (1.0, 1.0))
+        >>> forward, _ = approximate_neighbors(np.eye(3), np.eye(3)[[1, 2, 0]], k=1, factory="Flat")
+        >>> forward.indices.ravel().tolist()
+        [2, 0, 1]
     """
     names = "source_embeddings", "target_embeddings"
     both = check_shapes(source_embeddings, target_embeddings, *names)
     check_k(k, both[0].shape[0], both[1].shape[0])
     source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
     folder = None if index_folder is None else Path(index_folder)
-    keys, used = [], []
+    keys = []
     for own, other in ((source, target), (target, source)):
         index = CandidateIndex(factory or default_factory(other.rows, own.dim), own.dim)
-        index.prepare(other, folder, memory_mib=memory_mib, progress=progress)
-        own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib, progress=progress)
+        index.prepare(other, folder, memory_mib=memory_mib)
+        own_keys, lacking = index.search(own, other, k=k, memory_mib=memory_mib)
+        del index  # one at a time in memory
         for rows in lacking.split(max(256, memory_mib * 2**17 // own.dim)):
             own_keys[rows] = exact_rows(own, other, rows.numpy(), k=k, memory_mib=memory_mib)
         keys.append(own_keys)
-        used.append(index.text)
-        del index  # one at a time in memory
-    forward, backward = (Neighbors.from_keys(merge_pairs(*pair)) for pair in (keys, keys[::-1]))
-    recall = None
-    if recall_sample:
-        sides = [source, target]
-        recall = measure_recall(
-            sides, (forward, backward), rows=recall_sample, k=k, memory_mib=memory_mib, progress=progress
-        )
-    return ApproximateSearch(forward, backward, recall, " and ".join(dict.fromkeys(used)))
+    return Neighbors.from_keys(merge_pairs(*keys)), Neighbors.from_keys(merge_pairs(*keys[::-1]))
 
 
 def measure_recall(
-    matrices: Sequence[CorpusMatrix],
-    found: Sequence[Neighbors],
+    source_embeddings: Embeddings,
+    target_embeddings: Embeddings,
+    found: tuple[Neighbors, Neighbors],
     *,
-    k: int,
-    memory_mib: int,
-    rows: int = RECALL_SAMPLE,
-    progress: bool = False,
+    memory_mib: int = 256,
 ) -> tuple[float, float]:
-    """Measure the recall of neighbors in both directions on so many rows of either corpus."""
+    """Measure the share of the true neighbors that a search has found, for a sample of each corpus."""
+    cpu, k = torch.device("cpu"), found[0].indices.shape[1]
+    matrices = [CorpusMatrix(rows, "rows", cpu) for rows in (source_embeddings, target_embeddings)]
     recalls = []
-    for number, (own, other) in enumerate((matrices, matrices[::-1])):
-        random = np.random.default_rng(number)
-        sample = np.sort(random.choice(own.rows, min(rows, own.rows), replace=False))
-        keys = exact_rows(own, other, sample, k=k, memory_mib=memory_mib, progress=progress)
-        some = found[number].indices[sample]  # equal in index is equal in cosine
-        recalls.append(float((indices_of(keys).numpy()[:, :, None] == some[:, None, :]).any(axis=2).mean()))
+    for neighbors, (own, other) in zip(found, (matrices, matrices[::-1])):
+        sample = np.random.default_rng(0).choice(own.rows, min(RECALL_SAMPLE, own.rows), replace=False)
+        exact = indices_of(exact_rows(own, other, np.sort(sample), k=k, memory_mib=memory_mib)).numpy()
+        same = exact[:, :, None] == neighbors.indices[np.sort(sample)][:, None, :]  # equal in index is equal in cosine
+        recalls.append(float(same.any(axis=2).mean()))
     return recalls[0], recalls[1]
 
 
@@ -195,11 +154,6 @@ class CandidateIndex:
         dim: Dimension of the vectors.
     Raises:
         ValueError: If FAISS cannot make the index, or it has no such parameter.
-
-    Attributes:
-        text: Factory string with all parameters.
-        parameters: Parameters of the search, under FAISS's names.
-        candidates: Number of candidates of each row that are scored exactly; 0 for the default.
     """
 
     def __init__(self, factory: str, dim: int) -> None:
@@ -208,7 +162,6 @@ class CandidateIndex:
         self._faiss = faiss
         self.factory, _, words = factory.partition("?")
         parameters = dict(word.partition("=")[::2] for word in words.split(",") if word)
-        self.text = self.factory
         with self._errors():
             self._index = faiss.index_factory(dim, self.factory)
             inverted = faiss.try_extract_index_ivf(self._index)
@@ -218,23 +171,20 @@ class CandidateIndex:
             defaults = {"nprobe": nprobe} if self.cells else {}
             if "HNSW" in factory:
                 defaults |= {"quantizer_efSearch": nprobe} if self.cells else {"efSearch": 128}
-            self.parameters = {name: float(value) for name, value in (defaults | parameters).items()}
-            self.candidates = int(self.parameters.pop("candidates", 0))
-            self.set_parameters()
-        used = [f"{name}={value:g}" for name, value in self.parameters.items()]
-        used += [f"candidates={self.candidates}"] if self.candidates else []
-        self.text = f"{self.factory}?{','.join(used)}" if used else self.factory
+            self._parameters = {name: float(value) for name, value in (defaults | parameters).items()}
+            # Candidates of each row that are scored exactly; 0 for the default.
+            self._candidates = int(self._parameters.pop("candidates", 0))
+            self._set_parameters()
 
-    def set_parameters(self) -> None:
-        """Pass :attr:`parameters` on to the index."""
+    def _set_parameters(self) -> None:
         space = self._faiss.ParameterSpace()
-        for name, value in self.parameters.items():
+        for name, value in self._parameters.items():
             space.set_index_parameter(self._index, name, value)
 
-    def prepare(self, matrix: CorpusMatrix, folder: Path | None, *, memory_mib: int, progress: bool) -> None:
+    def prepare(self, matrix: CorpusMatrix, folder: Path | None, *, memory_mib: int) -> None:
         """Train the index and add all rows, or read it from the folder, where it is kept."""
         if folder is None:
-            self._build(matrix, memory_mib=memory_mib, progress=progress)
+            self._build(matrix, memory_mib=memory_mib)
             return
         made_by = hashlib.sha256(f"{self.factory} {self._faiss.__version__}".encode()).hexdigest()[:16]
         path = folder / f"{matrix.fingerprint[:16]}-{made_by}.faiss"
@@ -243,14 +193,14 @@ class CandidateIndex:
         with locked(folder, name=f".{path.name}.lock", wait_s=math.inf):
             if is_intact(path):  # FAISS reads an index with wrong bits without an error, and finds other neighbors
                 self._index = self._faiss.read_index(str(path))
-                self.set_parameters()
+                self._set_parameters()
                 return
-            self._build(matrix, memory_mib=memory_mib, progress=progress)
+            self._build(matrix, memory_mib=memory_mib)
             with atomic_path(path) as temporary:
                 self._faiss.write_index(self._index, str(temporary))
             record_hash(path)
 
-    def _build(self, matrix: CorpusMatrix, *, memory_mib: int, progress: bool) -> None:
+    def _build(self, matrix: CorpusMatrix, *, memory_mib: int) -> None:
         index = self._index
         if not index.is_trained:
             most = min(matrix.rows, max(LEAST_SAMPLE, SAMPLE_PER_CELL * self.cells))
@@ -268,7 +218,7 @@ class CandidateIndex:
                 self._faiss.omp_set_num_threads(1)
                 index.train(sample)
         with self._errors():
-            for _, vectors in _blocks(matrix, memory_mib, "index", progress):
+            for _, vectors in _blocks(matrix, memory_mib):
                 index.add(vectors)
 
     @contextmanager
@@ -279,24 +229,22 @@ class CandidateIndex:
             yield
         except (RuntimeError, ValueError) as error:
             raise ValueError(
-                f"FAISS cannot search by {self.text!r} for these vectors: {error}; see its documentation of "
+                f"FAISS cannot search by {self.factory!r} for these vectors: {error}; see its documentation of "
                 "index_factory, or choose another index."
             ) from None
         finally:
             self._faiss.omp_set_num_threads(torch.get_num_threads())
 
-    def search(
-        self, own: CorpusMatrix, other: CorpusMatrix, *, k: int, memory_mib: int, progress: bool
-    ) -> tuple[Tensor, Tensor]:
+    def search(self, own: CorpusMatrix, other: CorpusMatrix, *, k: int, memory_mib: int) -> tuple[Tensor, Tensor]:
         """Find packed candidates of ``own`` among the rows of ``other``, which are indexed.
 
         Returns:
             The candidates, *Shape:* ``(rows, k)``, and the rows whose own are to be searched exactly.
         """
-        count = min(other.rows, max(k + 1, self.candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
+        count = min(other.rows, max(k + 1, self._candidates or max(LEAST_CANDIDATES, CANDIDATES_PER_NEIGHBOR * k)))
         keys = torch.empty((own.rows, k), dtype=torch.int64)
         lacking = torch.empty(own.rows, dtype=torch.bool)
-        for start, vectors in _blocks(own, memory_mib, "search", progress, count=count):
+        for start, vectors in _blocks(own, memory_mib, count=count):
             with self._errors():
                 found = torch.from_numpy(self._index.search(vectors, count)[1])
             here = slice(start, start + len(vectors))
@@ -304,18 +252,14 @@ class CandidateIndex:
         return keys, lacking.nonzero().squeeze(1)
 
 
-def _blocks(
-    matrix: CorpusMatrix, memory_mib: int, name: str, progress: bool, *, count: int = 0
-) -> Iterator[tuple[int, np.ndarray]]:
+def _blocks(matrix: CorpusMatrix, memory_mib: int, *, count: int = 0) -> Iterator[tuple[int, np.ndarray]]:
     """Unit vectors of the rows from a first one on, in blocks that leave room for ``count`` candidates of each."""
     rows = min(matrix.rows, _MOST_AT_ONCE, max(256, memory_mib * 2**20 // (4 * matrix.dim + 64 * count)))
     vectors = torch.empty((rows, matrix.dim), device=matrix.device)
-    with progress_bar(total=matrix.rows, unit="rows", desc=name, show=progress) as bar:
-        for start in range(0, matrix.rows, rows):
-            stop = min(start + rows, matrix.rows)
-            matrix.unit(start, stop, vectors)
-            yield start, vectors[: stop - start].cpu().numpy()
-            bar.update(stop - start)
+    for start in range(0, matrix.rows, rows):
+        stop = min(start + rows, matrix.rows)
+        matrix.unit(start, stop, vectors)
+        yield start, vectors[: stop - start].cpu().numpy()
 
 
 def _scored(own: CorpusMatrix, other: CorpusMatrix, start: int, found: Tensor, k: int) -> tuple[Tensor, Tensor]:

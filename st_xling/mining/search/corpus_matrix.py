@@ -13,14 +13,13 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from st_xling.utils.cosines import STEPS, Embeddings, checked_lengths
+from st_xling.utils.options import cpu_has_bfloat16
 
 # Rows handled at a time: at common widths they stay in a processor's second-level cache.
 _ROWS_AT_ONCE = 256
@@ -175,15 +174,9 @@ def precisions(source: CorpusMatrix, target: CorpusMatrix) -> list[tuple[torch.d
     """
     single = torch.float32, product_error(source.dim)
     rows = source.rows * target.rows / (source.rows + target.rows)
-    if source.device.type != "cpu" or rows < _LEAST_ROWS or not has_bfloat16():
+    if source.device.type != "cpu" or rows < _LEAST_ROWS or not cpu_has_bfloat16():
         return [single]
     return [(torch.bfloat16, bfloat16_error(source, target)), single]
-
-
-def has_bfloat16() -> bool:
-    """Return whether this processor multiplies in bfloat16; ``False`` where the version of torch cannot say."""
-    capabilities: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(capabilities.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16"))
 
 
 def pack_keys(cosines: Tensor, indices: Tensor) -> Tensor:

@@ -7,10 +7,9 @@ cosines of the others are computed in float64.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -43,12 +42,6 @@ _PAIRS_PER_CANDIDATE = 64
 
 # Cosines of a block with too many candidates that are computed at a time.
 _COSINES_AT_ONCE = 2**20
-
-# Multiplications up to which one thread is as fast as several, which mostly wait for each other: half a second.
-_ONE_THREAD = 10**10
-
-# Rows of a corpus that nearest_rows searches at a time.
-_CORPUS_ROWS = 2**16
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,20 +98,12 @@ def exact_neighbors(
     names = "source_embeddings", "target_embeddings"
     both = check_shapes(source_embeddings, target_embeddings, *names)
     check_k(k, both[0].shape[0], both[1].shape[0])
-    threads = torch.get_num_threads()
-    if both[0].shape[0] * both[1].shape[0] * both[0].shape[1] <= _ONE_THREAD:
-        torch.set_num_threads(1)
-    try:
-        source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
-        forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
-    finally:
-        torch.set_num_threads(threads)
+    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+    forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 
 
-def exact_rows(
-    own: CorpusMatrix, other: CorpusMatrix, rows: np.ndarray, *, k: int, memory_mib: int, progress: bool = False
-) -> Tensor:
+def exact_rows(own: CorpusMatrix, other: CorpusMatrix, rows: np.ndarray, *, k: int, memory_mib: int) -> Tensor:
     """Search some rows only, among all rows of ``other``: to complete a search, or to measure it.
 
     Returns:
@@ -128,7 +113,7 @@ def exact_rows(
         return torch.empty((0, k), dtype=torch.int64)
     at = torch.from_numpy(rows).to(own.embeddings.device) if isinstance(own.embeddings, Tensor) else rows
     selected = CorpusMatrix(own.embeddings[at], "rows", own.device)
-    return _search(selected, other, k=k, memory_mib=memory_mib, progress=progress)[0]
+    return _search(selected, other, k=k, memory_mib=memory_mib, both_ways=False)[0]
 
 
 def nearest_rows(
@@ -142,8 +127,7 @@ def nearest_rows(
 ) -> Neighbors:
     """Find the ``k`` rows of the store nearest to each query by exact cosine, lowest row first among equals.
 
-    Beyond the queries and one block of the store, which may be larger than the memory, this takes ``memory_mib`` and
-    about ``12 * k`` bytes for each of 65,536 rows.
+    Beyond the queries this takes ``memory_mib`` and 8 bytes per row of the store, which may be larger than the memory.
 
     Args:
         queries: Few, or many. *Shape:* ``(queries, dim)``
@@ -156,33 +140,15 @@ def nearest_rows(
         ValueError: When dims differ, a matrix is empty, ``k`` is out of range, or rows are zero or not finite.
     """
     queries, store = check_shapes(queries, store, "queries", "store")
-    rows = int(store.shape[0])
-    if not 1 <= k <= rows:
-        raise ValueError(f"k must lie between 1 and the rows of the store: got k={k} for {rows} rows.")
-    own = CorpusMatrix(queries, "queries", torch.device(device))
-    every = np.arange(own.rows)
-    cosines: np.ndarray = np.empty((own.rows, 0), dtype=np.float32)
-    indices: np.ndarray = np.empty((own.rows, 0), dtype=np.int64)
-    for start in progress_bar(range(0, rows, _CORPUS_ROWS), desc="search", unit="blocks", show=progress):
-        part = CorpusMatrix(store[start : start + _CORPUS_ROWS], f"store (from row {start})", own.device)
-        of_part = Neighbors.from_keys(exact_rows(own, part, every, k=min(k, part.rows), memory_mib=memory_mib))
-        cosines = np.concatenate([cosines, of_part.similarities], axis=1)
-        indices = np.concatenate([indices, of_part.indices + start], axis=1)
-        # Those found before have lower rows and come first: a stable sort leaves them there.
-        order = np.argsort(-cosines, axis=1, kind="stable")[:, :k]
-        cosines, indices = (np.take_along_axis(best, order, axis=1) for best in (cosines, indices))
-    return Neighbors(cosines, indices)
+    if not 1 <= k <= store.shape[0]:
+        raise ValueError(f"k must lie between 1 and the rows of the store: got k={k} for {store.shape[0]} rows.")
+    own, other = (CorpusMatrix(*side, torch.device(device)) for side in ((queries, "queries"), (store, "store")))
+    keys, _ = _search(own, other, k=k, memory_mib=memory_mib, both_ways=False, progress=progress)
+    return Neighbors.from_keys(keys)
 
 
-class Blocks(NamedTuple):
-    """Number of sources and targets compared at a time."""
-
-    rows: int
-    columns: int
-
-
-def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device: str) -> Blocks:
-    """Choose blocks whose working memory stays below a budget.
+def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device: str) -> tuple[int, int]:
+    """Choose how many sources and targets to compare at a time, so that the working memory stays below a budget.
 
     A block of r by c takes about ``8 * r * c`` bytes for the products, their group maxima and what is selected from
     them, and ``6 * dim * (r + c)`` for the unit vectors; where all pairs are compared another ``8 * dim * (r + c)``.
@@ -199,68 +165,75 @@ def block_sizes(sources: int, targets: int, dim: int, *, memory_mib: int, device
                 f"allow {(8 * 64 * 64 + 14 * dim * 128) // 2**20 + 1} or more."
             )
         rows, columns = (rows, -(-columns // 2)) if columns >= rows else (-(-rows // 2), columns)
-    return Blocks(rows, columns)
+    return rows, columns
 
 
 def _search(
-    source: CorpusMatrix, target: CorpusMatrix, *, k: int, memory_mib: int, progress: bool
+    source: CorpusMatrix,
+    target: CorpusMatrix,
+    *,
+    k: int,
+    memory_mib: int,
+    both_ways: bool = True,
+    progress: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """Return the packed candidates of both corpora, on the CPU."""
+    """Return the packed candidates of both corpora, or with ``both_ways=False`` of the source alone, on the CPU."""
     assert max(source.rows, target.rows) <= MAX_ROWS, "row numbers must fit 32 bits"
     source_keys, target_keys = (
-        torch.full((side.rows, k), NO_CANDIDATE, device=side.device) for side in (source, target)
+        torch.full((count, k), NO_CANDIDATE, device=source.device)
+        for count in (source.rows, target.rows if both_ways else 0)
     )
-    blocks = block_sizes(source.rows, target.rows, source.dim, memory_mib=memory_mib, device=source.device.type)
-    bar = progress_bar(total=source.rows, unit="rows", desc="search", show=progress)
-    products = _Products(source, target, blocks)
+    sizes = block_sizes(source.rows, target.rows, source.dim, memory_mib=memory_mib, device=source.device.type)
+    products = _Products(source, target, sizes)
+    bar = progress_bar(total=source.rows * target.rows, unit="pairs", desc="search", show=progress)
     with torch.inference_mode(), full_precision(), bar:
-        for start in range(0, source.rows, blocks.rows):
-            rows = range(start, min(start + blocks.rows, source.rows))
-            for first in range(0, target.rows, blocks.columns):
-                columns = range(first, min(first + blocks.columns, target.rows))
-                products.compare(
-                    rows, columns, source_keys[rows.start : rows.stop], target_keys[columns.start : columns.stop]
-                )
-            bar.update(len(rows))
+        for start in range(0, source.rows, sizes[0]):
+            rows = range(start, min(start + sizes[0], source.rows))
+            for first in range(0, target.rows, sizes[1]):
+                columns = range(first, min(first + sizes[1], target.rows))
+                keys = [source_keys[rows.start : rows.stop]]
+                if both_ways:
+                    keys.append(target_keys[columns.start : columns.stop])
+                products.compare(rows, columns, keys)
+                bar.update(len(rows) * len(columns))
     return source_keys.cpu(), target_keys.cpu()
 
 
 class _Products:
     """Reused buffers for one block of products and its operands."""
 
-    def __init__(self, source: CorpusMatrix, target: CorpusMatrix, blocks: Blocks) -> None:
-        self.source, self.target, self.blocks = source, target, blocks
+    def __init__(self, source: CorpusMatrix, target: CorpusMatrix, sizes: tuple[int, int]) -> None:
+        self.source, self.target, self.sizes = source, target, sizes
         self.precisions = precisions(source, target)
-        self._single = torch.empty(blocks.rows * blocks.columns, device=source.device)
+        self._single = torch.empty(sizes[0] * sizes[1], device=source.device)
         self._buffers: dict[torch.dtype, tuple[Tensor, Tensor, Tensor]] = {}
         self._loaded: dict[torch.dtype, range] = {}
 
-    def compare(self, rows: range, columns: range, source_keys: Tensor, target_keys: Tensor) -> None:
-        """Replace the keys of these rows and columns by better ones among their pairs."""
+    def compare(self, rows: range, columns: range, keys: Sequence[Tensor]) -> None:
+        """Replace the keys of these rows, and of these columns if they are given, by better ones among their pairs."""
         for precision in list(self.precisions):
             dtype, error = precision
             products = self._multiply(dtype, rows, columns)
-            ways = (1, source_keys), (0, target_keys)
-            found = [_candidates(products, dim, keys, dtype, error) for dim, keys in ways]
+            found = [_candidates(products, dim, best, dtype, error) for dim, best in zip((1, 0), keys)]
             if None not in found:
                 break
             if dtype != torch.float32:
                 self.precisions.remove(precision)  # such text will be too much for other blocks too
         else:
-            self._compare_all(rows, columns, source_keys, target_keys)
+            self._compare_all(rows, columns, keys)
             return
-        sides = (self.source, rows, source_keys), (self.target, columns, target_keys)
-        for pairs, (own, span, keys), (other, others, _) in zip(found, sides, sides[::-1]):
+        sides = (self.source, rows), (self.target, columns)
+        for best, pairs, (own, span), (other, others) in zip(keys, found, sides, sides[::-1]):
             assert pairs is not None
             partners = pairs[1] + others.start
             cosines = pair_cosines(own, other, (pairs[0] + span.start).cpu(), partners.cpu())
-            merge(keys, best_of_rows(pairs[0], pack_keys(cosines, partners), keys.shape[1], len(keys)))
+            merge(best, best_of_rows(pairs[0], pack_keys(cosines, partners), best.shape[1], len(best)))
 
     def _multiply(self, dtype: torch.dtype, rows: range, columns: range) -> Tensor:
         """Compute the products of a block, in float32."""
         if dtype not in self._buffers:
             device, dim = self.source.device, self.source.dim
-            first, second = (torch.empty((size, dim), dtype=dtype, device=device) for size in self.blocks)
+            first, second = (torch.empty((size, dim), dtype=dtype, device=device) for size in self.sizes)
             out = self._single if dtype == torch.float32 else torch.empty_like(self._single, dtype=dtype)
             self._buffers[dtype] = first, second, out
         first, second, flat = self._buffers[dtype]
@@ -275,18 +248,17 @@ class _Products:
             return products
         return self._single[: products.numel()].view_as(products).copy_(products)
 
-    def _compare_all(self, rows: range, columns: range, source_keys: Tensor, target_keys: Tensor) -> None:
+    def _compare_all(self, rows: range, columns: range, keys: Sequence[Tensor]) -> None:
         """Compare all pairs by float64 products, for text with too many near-equal sentences."""
         candidates = self.target.unit_rows(torch.arange(columns.start, columns.stop)).T
         partners = torch.arange(columns.start, columns.stop, device=candidates.device)
-        k, step = source_keys.shape[1], max(1, _COSINES_AT_ONCE // len(columns))
+        step = max(1, _COSINES_AT_ONCE // len(columns))
         for start in range(rows.start, rows.stop, step):
             own = torch.arange(start, min(start + step, rows.stop))
             cosines = self.source.unit_rows(own) @ candidates
-            keys = pack_keys(cosines, partners)
-            merge(source_keys[start - rows.start :][: len(own)], keys.topk(min(k, len(columns)), dim=1).values)
-            keys = pack_keys(cosines.T, own.to(cosines.device))
-            merge(target_keys, keys.topk(min(k, len(own)), dim=1).values)
+            best = keys[0][start - rows.start :][: len(own)], *keys[1:]
+            for known, way, others in zip(best, (cosines, cosines.T), (partners, own.to(cosines.device))):
+                merge(known, pack_keys(way, others).topk(min(known.shape[1], len(others)), dim=1).values)
 
 
 def _candidates(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
 from itertools import pairwise
@@ -25,7 +25,7 @@ from torch import Tensor
 
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.ray import check_engine, run_on_ray
-from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall, recall_words
+from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall
 from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, CorpusMatrix, distinct_best, pack_keys
 from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors
 from st_xling.utils.console import progress_bar
@@ -161,7 +161,7 @@ def find_neighbors(
     if method != "exact":
         options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
         options["index_folder"] = None if state_folder is None else Path(state_folder).absolute()
-        search = partial(_search_index, options=options)
+        search = partial(approximate_neighbors, **options)
     both = sharded_neighbors(
         source,
         target,
@@ -174,15 +174,9 @@ def find_neighbors(
         progress=progress,
     )
     if progress and method != "exact":
-        matrices = [CorpusMatrix(rows, "rows", torch.device("cpu")) for rows in (source, target)]
-        recall = measure_recall(matrices, both, k=k, memory_mib=memory_mib)
-        logger.info("%s: %s", method, recall_words(recall))
+        recall = measure_recall(source, target, both, memory_mib=memory_mib)
+        logger.info("%s: recall of exact neighbors: source side %.4f, target side %.4f", method, *recall)
     return both
-
-
-def _search_index(source: Embeddings, target: Embeddings, options: Mapping[str, Any]) -> tuple[Neighbors, Neighbors]:
-    found = approximate_neighbors(source, target, recall_sample=0, **options)
-    return found.forward, found.backward
 
 
 def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:

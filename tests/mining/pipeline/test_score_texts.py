@@ -173,7 +173,7 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
     noisy, clean = tmp_path / "noisy.tsv", tmp_path / "clean.tsv"
     noisy.write_bytes(b"\n".join(lines))
     clean.write_bytes(b"\n".join(sound))
-    filters = FilterOptions(disable=["hub", "near_copy", "length_ratio"])
+    filters = FilterOptions(limits={"copy": 1.0}, disable=["length_ratio"])
     options: dict[str, Any] = {"model": model, "filters": filters, "max_chars": 200}
     report = score_texts(noisy, tmp_path / "o", rejects=tmp_path / "deep" / "rejects.jsonl", **options)
     other = score_texts(clean, tmp_path / "c", rejects=tmp_path / "c.jsonl", **options)
@@ -195,7 +195,6 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
         assert record["reason"] == reason and detail in str(record["value"])
         assert record["source_ids"] == record["target_ids"] == [str(20 * place + 1)]
         assert record["score"] is record["source"] is record["target"] is None
-        assert record["limit"] == (200 if reason == "too_long" else None)
     rest = found[len(FAULTS) :]
     numbers = [lines.index(b"\t".join(text.encode() for text in pair)) + 1 for pair in filtered]
     assert [(line["reason"], line["source_ids"]) for line in rest] == [
@@ -232,9 +231,9 @@ def test_the_languages_of_the_corpus_are_those_of_the_filter(model: Any, tmp_pat
     french = "Les enfants mangent des pommes rouges dans le jardin.\tThey eat the red apples of the garden."
     path = write(tmp_path / "pairs.tsv", [*("\t".join(pair) for pair in PAIRS[:40]), french])
     for spec, more, rejected in (
-        (f"de-en={path}", FilterOptions(disable=["hub"]), 1),
-        (str(path), FilterOptions(disable=["hub"]), 1),
-        (f"de-en={path}", FilterOptions(disable=["hub"], target_language="en"), 1),
+        (f"de-en={path}", FilterOptions(), 1),
+        (str(path), FilterOptions(), 1),
+        (f"de-en={path}", FilterOptions(target_language="en"), 1),
     ):
         assert score_texts(spec, tmp_path / "o", model=model, filters=more).rejected.get("language", 0) == rejected
 

@@ -113,7 +113,7 @@ def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monk
             raise OSError(errno.ENOSPC, "No space left on device: index could not be written")
         return find_neighbors(*both[:2], k=4)
 
-    monkeypatch.setattr(find, "_search_index", full)
+    monkeypatch.setattr(find, "approximate_neighbors", full)
     search = partial(find_neighbors, source, target, method="approximate", shard_rows=20, state_folder=tmp_path)
     with pytest.raises(OSError, match="shard of sources 0 to 16 and targets 33 to 49: No space left.*index could"):
         search()
