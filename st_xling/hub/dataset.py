@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.read import load_pairs
+from st_xling.data.read import find_source
 from st_xling.evaluation.pictures import draw_scores
 from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
@@ -18,7 +18,7 @@ from st_xling.mining.text import tsv_cells
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import hub_language, language_name
 from st_xling.utils.paths import without_places
-from st_xling.utils.text import is_scored_header, line_text, raw_lines
+from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_lines, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -59,8 +59,8 @@ def push_dataset(
     """Publish pairs as a data set that ``datasets.load_dataset`` and ``st-xling train --data`` read.
 
     The columns are ``source``, ``target``, ``source_language`` and ``target_language``; a file of ``st-xling mine``,
-    ``score`` or ``align-documents`` also gives ``score``. The card has the number of
-    pairs, ten of them drawn at random, a histogram of the scores, and the content of ``results``.
+    ``score`` or ``align-documents`` also gives ``score``. The card has the number of pairs, ten of them drawn at
+    random, a histogram of the scores, and the content of ``results``.
 
     Args:
         pairs: File of pairs, in any format that :func:`~st_xling.data.load_pairs` reads.
@@ -77,7 +77,7 @@ def push_dataset(
     Raises:
         ValueError: For a file without pairs, results of another command, or a repository that has files and may not be
             overwritten.
-        HubError: If the Hub cannot be reached, refuses a request, or does not answer in time.
+        HubError: If the Hub cannot be reached, refuses a request, or takes too long.
     """
     check_repo_id(repo_id)
     made_by = read_json_object(Path(results)) if isinstance(results, (str, Path)) else results or {}
@@ -86,7 +86,7 @@ def push_dataset(
             f"results must be the JSON that st-xling mine, score or align-documents writes with --json: got {results}."
         )
     languages = (source_language, target_language)
-    dataset = load_pairs(pairs, source_language=source_language, target_language=target_language)
+    dataset = find_source(pairs, languages, other=".tsv").read(False)
     if (scores := _scores(Path(pairs))) is not None:
         dataset = dataset.add_column("score", scores)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as place:
@@ -115,7 +115,7 @@ def _facts(results: Mapping[str, Any]) -> Any:
     return next((results[name] for name in ("mine", "score", "align-documents") if name in results), {})
 
 
-def _scores(path: Path) -> list[float] | None:
+def _scores(path: Path) -> list[float | None] | None:
     """Return the scores of a file that ``mine``, ``score`` or ``align-documents`` wrote; ``None`` for another file."""
     if not path.is_file():
         return None
@@ -123,8 +123,8 @@ def _scores(path: Path) -> list[float] | None:
     first = next(lines, "")
     if is_scored_header(tsv_cells(first)):
         return [float(line.partition("\t")[0]) for line in lines]
-    if first.startswith("{") and "score" in json.loads(first):
-        return [float(json.loads(line)["score"]) for line in (first, *lines)]
+    if file_ending(unpacked_name(path)) == ".jsonl" and "score" in json.loads(first):
+        return [json.loads(line)["score"] for line in (first, *lines)]
     return None
 
 

@@ -237,7 +237,7 @@ def upload_folder(
             future.set_exception(error)
 
     # The client would wait forever for a silent server. A daemon does not keep the process alive.
-    threading.Thread(target=run, daemon=True).start()
+    threading.Thread(target=run, name="push", daemon=True).start()
     limit = _PATIENCE_S + sum(_files(folder).values()) / _SLOWEST
     try:
         return future.result(limit)

@@ -233,6 +233,9 @@ def test_a_time_limit(my_encoder: Path, hub: Hub, client: Run, monkeypatch: pyte
     monkeypatch.setattr("st_xling.hub.push._SLOWEST", 1e9)
     assert "failed: no answer within 1 s" in client("push", my_encoder, "tester/mine").error
     ended.set()
+    for thread in threading.enumerate():
+        if thread.name == "push":
+            thread.join()
 
 
 @pytest.mark.parametrize(
