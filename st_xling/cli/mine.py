@@ -122,7 +122,6 @@ class PairOptions:
         """Raise ``ValueError`` before the pairs are made if ``--push-dataset`` lacks something."""
         if self.push_dataset is None:
             return
-        from st_xling.hub.card_facts import check_license
         from st_xling.hub.push import check_repo_id
 
         if not (self.license and self.source_language and self.target_language) or out == "-" or format == "vecalign":
@@ -130,7 +129,6 @@ class PairOptions:
                 "--push-dataset publishes the pairs of --out FILE as tsv, jsonl or tmx, with --license, "
                 "--source-language and --target-language."
             )
-        check_license(self.license)
         check_repo_id(self.push_dataset)
 
     def push(self, out: str, results: dict[str, Any]) -> None:

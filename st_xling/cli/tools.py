@@ -258,17 +258,12 @@ def card(
     context: typer.Context,
     model: Path = argument("MODEL", "Folder of the model."),
     license: str | None = option("--license ID", "License, as the Hub spells it: apache-2.0, cc-by-4.0, …"),
-    license_name: str | None = option("--license-name", "With --license other: its name."),
-    license_link: str | None = option("--license-link", "With --license other: its address."),
     data_license: list[str] | None = option("--data-license NAME=ID", "License of a training data set (repeatable)."),
     repo: str | None = option("--repo OWNER/NAME", "Repository of the model on the Hub."),
     languages: list[str] | None = listed("--languages", "Codes, such as de,fr,en (default: those of the data)."),
     base_model: str | None = option("--base-model ID", "Hub id of the model that training started from."),
     title: str | None = option("--title", "Name of the model.", panel=TEXTS),
-    intended_use: str | None = option("--intended-use", "Intended use, above the limits.", panel=TEXTS),
-    limits: str | None = option("--limits", "Instead of the generated ones.", panel=TEXTS),
-    author: list[str] | None = option("--author", "Author of the model (repeatable).", panel=TEXTS),
-    citation: str | None = option("--citation FILE", "BibTeX of the model.", panel=TEXTS),
+    limits: str | None = option("--limits", "Markdown instead of the generated limits.", panel=TEXTS),
 ) -> None:
     """Write a model's card: results, commands, data, pictures.
 
@@ -293,18 +288,13 @@ def card(
         licenses[name] = each
     options = CardOptions(
         license=license,
-        license_name=license_name,
-        license_link=license_link,
         title=title,
         base_model=base_model,
-        intended_use=intended_use,
         limits=limits,
         repo_id=repo,
         data_licenses=licenses,
         # An empty list means that there are none; None leaves them to the training data.
-        languages=None if context.params["languages"] is None else tuple(languages or ()),
-        authors=tuple(filter(None, author)) if author else None,
-        citation=citation and Path(citation).read_text(encoding="utf-8"),
+        languages=None if context.params["languages"] is None else languages or (),
     )
     path = write_card(model, options=options)
     print(f"the card is {path}")
@@ -318,7 +308,6 @@ def push(
     repo: str = argument("REPO", "user/name on the Hub, created if missing."),
     # Unset is not public: an organization may make its repositories private by default.
     private: bool | None = option("--private", "Make the repository private."),
-    revision: str | None = option("--revision BRANCH", "Branch to push to, created from main if missing."),
     dry_run: bool = flag(
         "--dry-run",
         "Only list the files that would be published, or print the card of a data set, without any request.",
@@ -350,8 +339,6 @@ def push(
     such a data set.
     """
     if model.is_file():
-        if revision:
-            raise ValueError("--revision is for models; omit it for a file of pairs.")
         if not (source_language and target_language and license):
             raise ValueError("a data set needs --source-language, --target-language and --license.")
         from st_xling.hub.dataset import push_dataset
@@ -378,14 +365,15 @@ def push(
     _check_folder(model)
     from st_xling.hub.push import push_model
 
-    report = push_model(model, repo, private=private, revision=revision, dry_run=dry_run)
+    report = push_model(model, repo, private=private, dry_run=dry_run)
+    size = _size(sum(report.files.values()))
     if report.url is None:
-        width = max(len(file.path) for file in report.files)
-        for file in report.files:
-            print(f"{file.path:<{width}}  {_size(file.size):>9}")
-        print(f"would go to {report.repo_id}: {len(report.files)} files, {_size(report.size)}")
+        width = max(map(len, report.files))
+        for path, count in report.files.items():
+            print(f"{path:<{width}}  {_size(count):>9}")
+        print(f"would go to {report.repo_id}: {len(report.files)} files, {size}")
     else:
-        print(f"{len(report.files)} files, {_size(report.size)}, are in {report.repo_id}", file=sys.stderr)
+        print(f"{len(report.files)} files, {size}, are in {report.repo_id}", file=sys.stderr)
         print(report.url)
     write_results(context, {"push": dataclasses.asdict(report)})
 

@@ -1,20 +1,18 @@
 """A model's way to others: its card, and the Hub.
 
-- ``card``: writes a model's card by ``card_template.md`` from the content of its folder (``card_facts``),
-  as safe ``markdown``
+- ``card``: writes a model's card by ``card_template.md`` from the content of its folder (``card_facts``)
 - ``push``: which files of a folder are published; pushes them to the Hub, in one commit
 - ``dataset``: publishes a file of pairs as a data set, with a card
 """
 
 from st_xling.hub.card import CardOptions, card_text, write_card
 from st_xling.hub.dataset import DatasetReport, push_dataset
-from st_xling.hub.push import HubError, PublishedFile, PushReport, published_files, push_model
+from st_xling.hub.push import HubError, PushReport, published_files, push_model
 
 __all__ = [
     "CardOptions",
     "DatasetReport",
     "HubError",
-    "PublishedFile",
     "PushReport",
     "card_text",
     "published_files",

@@ -1,13 +1,17 @@
-"""Model cards: ``card_template.md`` filled from a model's folder, with metadata for the Hub."""
+"""Model cards: ``card_template.md`` filled from a model's folder, with metadata for the Hub, as safe Markdown.
+
+Text that is not ours is shown as it is: no structure, no HTML, no way out of a table. Signs that could mean something
+to Markdown or HTML are written as numeric entities, which unlike backslashes are safe in a table cell too.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import csv
-import functools
 import json
 import re
 import shlex
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
 from typing import Any
@@ -23,9 +27,7 @@ from sentence_transformers.sentence_transformer.model_card import SentenceTransf
 from st_xling._version import __version__
 from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
-from st_xling.hub import markdown
 from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions, read_facts
-from st_xling.hub.markdown import one_line
 from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
@@ -37,7 +39,9 @@ __all__ = ["CardOptions", "card_text", "write_card"]
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
     _EXAMPLES = {row.pop("language"): row for row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
-_NOT_IN_TAGS = re.compile(r"[^A-Za-z0-9_.:-]+")
+# `_` and `:` mean something only next to other characters; `$` opens formulas on the Hub.
+_MEANINGFUL = re.compile(r"[&<>|`*\[\]\\~$]|(?<![^\W_])_|_(?![^\W_])|(?<=[hH][tT][tT][pP])s?:|(?<=[wW]{3})\.")
+_LEADING = re.compile(r"^(?:[-+=#]|\d+(?=[.)](?:\s|$)))")
 
 
 def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Path:
@@ -56,14 +60,15 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         OSError: If it cannot be written; an earlier card is kept.
     """
     facts = read_facts(folder, options=options)
-    data = facts.run.get("data") or {}
-    if wrong := [name for name in facts.options.data_licenses if data and name not in data]:
+    names = [source["name"] for source in facts.sources]
+    if wrong := [name for name in facts.said.data_licenses if name not in names]:
         raise ValueError(
-            f"licenses are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(data)}."
+            f"licenses are given to data that were trained on: got {', '.join(wrong)}; there are {', '.join(names)}."
         )
     draw_results(facts.folder, [(TASKS[result.task][0], result) for result in facts.evaluations])
     text = _render(facts)  # shows the pictures that are there
-    write_json(facts.folder / CARD_FILE, {"said": facts.said.as_dict(), "found": dict(facts.looked_up)})
+    said = {name: value for name, value in vars(facts.said).items() if value}
+    write_json(facts.folder / CARD_FILE, {"said": said, "found": facts.found})
     path = facts.folder / CARD
     write_atomic(path, text.encode("utf-8"))
     return path
@@ -88,10 +93,7 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
         'st-xling evaluate bucc me/encoder --data mining'
     """
     shown: list[str] = []
-    try:
-        rest = iter(shlex.split(command))
-    except ValueError:  # an open quotation: not a command of ours
-        return command
+    rest = iter(shlex.split(command))
     for word in rest:
         flag, equals, value = word.partition("=")
         if flag in ("--json", "--cache"):
@@ -105,41 +107,85 @@ def shown_command(command: str, repo_id: str | None = None) -> str:
     return without_folders(shlex.join(shown))
 
 
+def one_line(text: object) -> str:
+    """Return the text in one line, without invisible signs and halves of surrogate pairs."""
+    kinds = [(sign, unicodedata.category(sign)) for sign in str(text)]
+    kept = [(sign, kind) for sign, kind in kinds if kind not in ("Cf", "Cs") or sign in "\u200c\u200d"]
+    return " ".join("".join(" " if kind in ("Cc", "Zl", "Zp") else sign for sign, kind in kept).split())
+
+
+def plain(text: object) -> str:
+    """Return one line of Markdown that reads as ``text``.
+
+    Example:
+        >>> plain("a|b <script>")
+        'a&#124;b &#60;script&#62;'
+    """
+    line = _MEANINGFUL.sub(lambda found: _entities(found[0]), one_line(text))
+    return _LEADING.sub(lambda found: _entities(found[0]), line)
+
+
+def code(text: object) -> str:
+    """Return the same in the typeface of code, also within a table."""
+    return f"<code>{plain(text)}</code>"
+
+
+def span(text: object) -> str:
+    """Return the same outside of tables, as it was typed, between as many backticks as it takes."""
+    line = one_line(text)
+    fence = _fence(line, 1)
+    room = " " if line.startswith("`") or line.endswith("`") or not line else ""
+    return f"{fence}{room}{line}{room}{fence}"
+
+
+def fenced(text: str, language: str = "") -> str:
+    """Return a block of code whose fence is longer than any run of backticks in it."""
+    hidden = ("Cc", "Cs", "Zl", "Zp")
+    shown = "".join(sign for sign in text if sign in "\n\t" or unicodedata.category(sign) not in hidden).strip("\n")
+    fence = _fence(shown, 3)
+    return f"{fence}{language}\n{shown}\n{fence}"
+
+
+def _fence(text: str, least: int) -> str:
+    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
+
+
+def _entities(text: str) -> str:
+    return "".join(f"&#{ord(sign)};" for sign in text)
+
+
 def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
     """Return the YAML at the top, sentence-transformers' card data and results that leaderboards read; and citations.
 
-    What is said of the model comes first, its results last.
+    The description of the model comes first, its results last.
     """
-    kind = SentenceTransformerModelCardData if facts.kind.is_encoder else CrossEncoderModelCardData
+    is_encoder = facts.kind != "cross-encoder"
+    kind = SentenceTransformerModelCardData if is_encoder else CrossEncoderModelCardData
     st_data: BaseModelCardData = kind(local_files_only=True, generate_widget_examples=False)
     tags = ["st-xling", "cross-lingual"]
     if name := facts.recipe.get("name"):
-        tags.append(f"recipe:{_NOT_IN_TAGS.sub('-', one_line(name)).strip('-')}")
-    if rows := [source.rows for source in facts.sources if source.rows]:
+        tags.append(f"recipe:{one_line(name)}")
+    if rows := [source["rows"] for source in facts.sources if source["rows"]]:
         tags.append(f"dataset_size:{sum(rows)}")
     st_data.add_tags(tags)
     st_data.set_losses(_losses(facts.recipe))
     if "strategy" in facts.recipe:
         st_data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
     results = [each for result in facts.evaluations for each in eval_results(result)]
-    options, base_model = facts.options, facts.base_model
-    relation = facts.slim["relation"] if facts.slim else "adapter" if facts.kind.adapters else "finetune"
+    relation = facts.slim["relation"] if facts.slim else "finetune"
     metadata = CardData(
         language=facts.hub_languages or None,
-        language_bcp47=list(facts.languages) if any(re.search("[-_]", code) for code in facts.languages) else None,
-        license=options.license or None,
-        license_name=one_line(options.license_name) if options.license_name else None,
-        license_link=one_line(options.license_link) if options.license_link else None,
+        license=facts.license,
         library_name=st_data.library_name,
-        pipeline_tag=st_data.pipeline_tag if facts.kind.is_encoder else "text-ranking",
+        pipeline_tag=st_data.pipeline_tag if is_encoder else "text-ranking",
         tags=st_data.tags,
-        base_model=base_model,
-        base_model_relation=str(relation) if base_model else None,
-        datasets=list(dict.fromkeys(source.hub_id for source in facts.sources if source.hub_id)) or None,
+        base_model=facts.base_model,
+        base_model_relation=str(relation) if facts.base_model else None,
+        datasets=list(dict.fromkeys(source["hub_id"] for source in facts.sources if source["hub_id"])) or None,
         metrics=list(dict.fromkeys(result.metric_type for result in results)) or None,
     )
     if results:
-        metadata["model-index"] = eval_results_to_model_index(facts.title, results)
+        metadata["model-index"] = eval_results_to_model_index(one_line(facts.title), results)
     return metadata, st_data.citations
 
 
@@ -191,91 +237,70 @@ def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str
 
 
 def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
-    """The row of a result that sums it up, the place of its first value, and those of the others that are shares."""
-    rows: list[Row] = sorted(result.rows or (), key=lambda row: row.average)
-    row = rows[-1] if rows else None
-    columns = enumerate(result.columns or ())
-    shares = {place: column for place, column in columns if row and column.percent and row.values[place] is not None}
-    if row is None or not shares:
+    """Return the row that sums up a result, the place of its main value, and those of its other shares."""
+    if not result.rows:
         return None
+    row, columns = sorted(result.rows, key=lambda row: row.average)[-1], result.columns
+    shares = [place for place, column in enumerate(columns) if column.percent and row.values[place] is not None]
     # A mean of both directions, the column of pictures, any.
-    main = min(shares, key=lambda place: (shares[place].name != "mean", not shares[place].picture, place))
-    return row, main, [place for place in shares if place != main]
-
-
-@functools.cache
-def _template() -> jinja2.Template:
-    """Return the compiled template; compiling takes a tenth of a second."""
-    return jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
+    shares.sort(key=lambda place: (columns[place].name != "mean", not columns[place].picture))
+    return (row, shares[0], sorted(shares[1:])) if shares else None
 
 
 def _render(facts: CardFacts) -> str:
+    template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
-    tasks = facts.kind.tasks[:2] if len(facts.kind.tasks) > 1 else facts.hub_languages
-    kind = SentenceTransformer if facts.kind.is_encoder else CrossEncoder
-    text = _template().render(
+    model = CrossEncoder if facts.kind == "cross-encoder" else SentenceTransformer
+    text = template.render(
         card_data=metadata.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
-        examples=_examples(tasks),
+        examples=_examples(facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages),
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
-        place=facts.options.repo_id or kind._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
+        place=facts.said.repo_id or model._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
         duration=duration,
         st_xling_version=__version__,
         citations=citations,
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
         repr=repr,
-        prompt=_prompt(facts),
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         flat_recipe=flat_recipe,
         tasks=TASKS,
         data_title=data_title,
         shown_command=shown_command,
-        **{name: getattr(markdown, name) for name in ("plain", "code", "span", "fenced", "paragraphs")},
+        plain=plain,
+        code=code,
+        span=span,
+        fenced=fenced,
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 
 
 def _losses(recipe: Mapping[str, Any]) -> list[Any]:
-    """A module of each class of loss that a recipe names; unbuilt: they have class and citation, and no more."""
-    from sentence_transformers.cross_encoder import losses as st_losses
-    from sentence_transformers.sentence_transformer import losses as st_encoder_losses
+    """Return an unbuilt module of each loss that a recipe names, for its class and citation."""
+    from sentence_transformers.cross_encoder import losses as ranking_losses
 
-    from st_xling import losses
+    from st_xling.losses import SiameseContrastiveLoss
+    from st_xling.training.recipe import objective
 
-    names = [name for name, options in (recipe.get("losses") or {}).items() if (options or {}).get("weight") != 0]
-    names += ["siamese_contrastive"] if "adapter" in recipe else []
-    module: Any = losses
-    if "strategy" in recipe:  # a cross-encoder, by losses of sentence-transformers
-        module = st_losses
-        names = [(recipe.get("loss") or {}).get("name") or ""]
-    classes = {name.lower(): getattr(module, name) for name in dir(module) if name.endswith("Loss")}
-    full = dict.fromkeys(("tlm", "mlm"), "translation_language_modeling")
-    keys = dict.fromkeys(f"{full.get(name, name).replace('_', '')}loss" for name in names)
-    modules = [classes[key].__new__(classes[key]) for key in keys if key in classes]
-    # Of sentence-transformers a recipe names the classes themselves, whose citation may depend on their options.
-    for name in names if module is losses else ():
-        with contextlib.suppress(AttributeError, TypeError):
-            modules.append(getattr(st_encoder_losses, name)(None))
-    return modules
-
-
-def _prompt(facts: CardFacts) -> str | None:
-    """The prompt by which texts are compared: that of the evaluations, the model's own, or that of queries."""
-    prompts, default = facts.kind.prompts, facts.kind.default_prompt
-    parts = [part for result in facts.evaluations for part in result.signature.split("|")]
-    evaluated = [name for name, text in prompts.items() if f"prompt:{text}" in parts]
-    # Results without a prompt are of texts as they are.
-    likely = () if facts.evaluations else ("query", *prompts)
-    return next((name for name in (*evaluated, default, *likely) if name in prompts), None)
+    if "adapter" in recipe:
+        return [SiameseContrastiveLoss.__new__(SiameseContrastiveLoss)]
+    if "strategy" in recipe:  # a cross-encoder, by a loss of sentence-transformers
+        classes = {name.lower(): getattr(ranking_losses, name) for name in dir(ranking_losses)}
+        loss = classes[f"{recipe['loss']['name'].replace('_', '')}loss"]
+        return [loss.__new__(loss)]
+    modules: dict[type, Any] = {}
+    for name, options in (recipe.get("losses") or {}).items():
+        known = objective(name)
+        if (options or {}).get("weight") != 0:
+            with contextlib.suppress(AttributeError, TypeError):  # ST's, whose citation may depend on their options
+                modules[known.loss] = known.loss.__new__(known.loss) if known.is_ours else known.loss(None)
+    return list(modules.values())
 
 
 def _examples(languages: Sequence[str]) -> list[dict[str, str]]:
-    """Texts in a language of the model, and in another one of it, if it can be English: in English where nothing
-    better is known."""
-    codes = [code for code in map(canonical_language, languages) if code in _EXAMPLES]
-    first = codes[0] if codes else "eng"
-    others = [code for code in codes if code != first]
+    """Return texts in two languages of the model, the second English if possible; in English if none is known."""
+    first, *others = [code for code in map(canonical_language, languages) if code in _EXAMPLES] or ["eng"]
     second = "eng" if "eng" in others or not others else others[0]
     return [_EXAMPLES[first], _EXAMPLES[second]]

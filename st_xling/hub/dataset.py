@@ -5,21 +5,20 @@ from __future__ import annotations
 import json
 import random
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from st_xling.data.read import load_pairs
+from st_xling.data.read import find_source
 from st_xling.evaluation.pictures import draw_scores
-from st_xling.hub.card_facts import check_license
-from st_xling.hub.markdown import code, fenced, plain
+from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
-from st_xling.mining.text import json_object, tsv_cells
+from st_xling.mining.text import tsv_cells
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import hub_language, language_name
 from st_xling.utils.paths import without_places
-from st_xling.utils.text import SCORED_COLUMNS, describe_missing, is_scored_header, line_text, raw_lines
+from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_lines, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -60,35 +59,41 @@ def push_dataset(
     """Publish pairs as a data set that ``datasets.load_dataset`` and ``st-xling train --data`` read.
 
     The columns are ``source``, ``target``, ``source_language`` and ``target_language``; a file of ``st-xling mine``,
-    ``score`` or ``align-documents`` also gives ``score``, ``source_id`` and ``target_id``. The card has the number of
-    pairs, ten of them drawn at random, a histogram of the scores, and the content of ``results``.
+    ``score`` or ``align-documents`` also gives ``score``. The card has the number of pairs, ten of them drawn at
+    random, a histogram of the scores, and the content of ``results``.
 
     Args:
         pairs: File of pairs, in any format that :func:`~st_xling.data.load_pairs` reads.
         repo_id: ``user/name``; created if it does not exist.
         source_language: Code of the source language, such as ``de``.
         target_language: Code of the target language.
-        license: License of the pairs, as the Hub spells it. It depends on the texts, so there is no default.
+        license: License of the pairs, as the Hub spells it, which checks it. There is no default: it depends on the
+            texts.
         results: JSON that the command which made the pairs wrote with ``--json``, or its content: model, threshold,
             filters, signature.
         private: Whether a new repository is private; by default as the account is set up.
         overwrite: Replace a data set that is in the repository.
         dry_run: Only write the card, without asking the Hub.
     Raises:
-        ValueError: For a file without pairs, an unknown license, results of another command, or a repository that has
-            files and may not be overwritten.
-        HubError: If the Hub cannot be reached, refuses a request, or the time limit is reached.
+        ValueError: For a file without pairs, results of another command, or a repository that has files and may not be
+            overwritten.
+        HubError: If the Hub cannot be reached, refuses a request, or takes too long.
     """
     check_repo_id(repo_id)
-    check_license(license)
-    made_by = _read_results(Path(results)) if isinstance(results, (str, Path)) else results or {}
+    made_by = read_json_object(Path(results)) if isinstance(results, (str, Path)) else results or {}
+    if results and not (made_by.get("signature") and _facts(made_by)):
+        raise ValueError(
+            f"results must be the JSON that st-xling mine, score or align-documents writes with --json: got {results}."
+        )
     languages = (source_language, target_language)
+    dataset = find_source(pairs, languages, other=".tsv").read(False)
+    if (scores := _scores(Path(pairs))) is not None:
+        dataset = dataset.add_column("score", scores)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as place:
-        dataset = _dataset(Path(pairs), languages, cache=f"{place}/cache")
-        folder = Path(place) / "dataset"
-        (folder / "data").mkdir(parents=True)
-        if "score" in dataset.column_names:
-            draw_scores(folder / _PICTURE, dataset["score"][:], _facts(made_by).get("threshold"))
+        folder = Path(place)
+        (folder / "data").mkdir()
+        if scores is not None:
+            draw_scores(folder / _PICTURE, scores, _facts(made_by).get("threshold"))
         card = _card(dataset, repo_id, languages, license=license, made_by=made_by)
         if dry_run:
             return DatasetReport(repo_id, len(dataset), card)
@@ -106,73 +111,21 @@ def push_dataset(
     return DatasetReport(repo_id, len(dataset), card, url)
 
 
-def _read_results(path: Path) -> dict[str, Any]:
-    """Read what ``--json`` of ``mine``, ``score`` or ``align-documents`` wrote; ``ValueError`` for other content."""
-    if not path.is_file():
-        raise ValueError(f"results: {describe_missing(path)}")
-    content = read_json_object(path)
-    if not (content.get("signature") and _facts(content)):
-        raise ValueError(
-            f"{path} is not the JSON that st-xling mine, score or align-documents writes with --json; give that file, "
-            "or leave the option out."
-        )
-    return content
-
-
 def _facts(results: Mapping[str, Any]) -> Any:
     return next((results[name] for name in ("mine", "score", "align-documents") if name in results), {})
 
 
-def _dataset(path: Path, languages: tuple[str, str], *, cache: str) -> Dataset:
-    """Read the pairs into a memory-mapped data set."""
-    from datasets import Dataset, Features, Value
-    from datasets.exceptions import DatasetGenerationError
-
-    codes = dict(zip(("source_language", "target_language"), languages))
-    if _is_scored(path):
-        features = {name: Value("float64" if name == "score" else "string") for name in (*SCORED_COLUMNS, *codes)}
-        kwargs = {"path": path, "codes": codes}
-        try:
-            dataset = Dataset.from_generator(
-                _scored_rows, gen_kwargs=kwargs, features=Features(features), cache_dir=cache
-            )
-        except DatasetGenerationError as error:
-            raise error.__cause__ or error from None
-    else:
-        dataset = load_pairs(path, source_language=languages[0], target_language=languages[1])
-    if not len(dataset):
-        raise ValueError(f"expected at least one pair, got none in {path}.")
-    return dataset
-
-
-def _is_scored(path: Path) -> bool:
-    """Return whether a file begins like one that ``mine``, ``score`` or ``align-documents`` wrote."""
+def _scores(path: Path) -> list[float | None] | None:
+    """Return the scores of a file that ``mine``, ``score`` or ``align-documents`` wrote; ``None`` for another file."""
     if not path.is_file():
-        raise ValueError(describe_missing(path))
-    first = line_text(next(iter(raw_lines(path)), b"")).decode("utf-8", "replace")
-    try:
-        return {"score", "source_ids", "source", "target"} <= json_object(first).keys()
-    except ValueError:
-        return is_scored_header(tsv_cells(first))
-
-
-def _scored_rows(path: Path, codes: dict[str, str]) -> Iterator[dict[str, Any]]:
-    for number, raw in enumerate(raw_lines(path), 1):
-        line = line_text(raw).decode("utf-8")
-        values: list[Any]
-        try:
-            if line.startswith("{"):
-                row = json.loads(line)
-                ids = (",".join(row[name]) for name in ("source_ids", "target_ids"))
-                values = [row["score"], *ids, row["source"], row["target"]]
-            elif number > 1:
-                score, *others = tsv_cells(line)[: len(SCORED_COLUMNS)]
-                values = [float(score), *others]
-            else:
-                continue
-            yield {**dict(zip(SCORED_COLUMNS, values, strict=True)), **codes}
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path}:{number}: not a line of scored pairs ({error}); write the file again.") from None
+        return None
+    lines = (line_text(raw).decode("utf-8") for raw in raw_lines(path))
+    first = next(lines, "")
+    if is_scored_header(tsv_cells(first)):
+        return [float(line.partition("\t")[0]) for line in lines]
+    if file_ending(unpacked_name(path)) == ".jsonl" and "score" in json.loads(first):
+        return [json.loads(line)["score"] for line in (first, *lines)]
+    return None
 
 
 def _card(
@@ -188,7 +141,6 @@ def _card(
         task_categories=["translation", "sentence-similarity"],
         pretty_name=f"{names[0]}–{names[1]} sentence pairs",
         tags=["parallel-text", "sentence-transformers", "st-xling"],
-        configs=[{"config_name": "default", "data_files": [{"split": "train", "path": "data/*.parquet"}]}],
     )
     drawn = sorted(random.Random(0).sample(range(len(dataset)), min(_SHOWN, len(dataset))))
     rows = dataset.select(drawn)

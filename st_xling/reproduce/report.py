@@ -10,7 +10,7 @@ from typing import Any
 
 from st_xling._version import __version__
 from st_xling.evaluation.reranking import examples_text
-from st_xling.hub.markdown import code, fenced, plain
+from st_xling.hub.card import code, fenced, plain
 from st_xling.reproduce.paper import Cell, Paper, Table
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.tables import format_table

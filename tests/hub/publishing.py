@@ -1,20 +1,51 @@
-"""Fixtures: small models of every kind with what a run leaves; a Hub on loopback, and a process that talks to it."""
+"""Fixtures: small models of every kind with what a run leaves, and a Hub that the client of this process talks to."""
 
 from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import datasets
 import pytest
+from huggingface_hub import constants, set_client_factory
+from huggingface_hub.utils._http import default_client_factory
 from PIL import Image
 
+from st_xling.cli import main
 from tests.conftest import PAIRS
-from tests.hub.clients import Client
-from tests.hub.hub_server import TOKEN, Hub, serve
+from tests.hub.hub_server import TOKEN, Hub, httpx
 from tests.hub_cards.golden import RECORDED
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command returned and printed."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+    @property
+    def error(self) -> str:
+        """The one line that says what went wrong."""
+        lines = [line for line in self.stderr.splitlines() if line.startswith("st-xling: error: ")]
+        assert self.status == 2 and len(lines) == 1, self.stderr
+        return lines[0].removeprefix("st-xling: error: ")
+
+
+def change(path: Path, **content: Any) -> None:
+    """Set keys of a JSON file, which may not be there yet."""
+    before = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    path.write_text(json.dumps({**before, **content}), encoding="utf-8")
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 @pytest.fixture(scope="session")
@@ -41,44 +72,10 @@ def models(tmp_path_factory: pytest.TempPathFactory, make_model: Callable[..., A
 
 
 @pytest.fixture
-def copy_of(models: Path, tmp_path: Path) -> Callable[[str], Path]:
-    """Such a folder, copied into this test's own."""
-    return lambda name: Path(shutil.copytree(models / name, tmp_path / name))
-
-
-@pytest.fixture(scope="session")
-def loopback() -> Iterator[Hub]:
-    with serve() as hub:
-        yield hub
-
-
-@pytest.fixture(scope="session")
-def process(loopback: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    client = Client(loopback.url, tmp_path_factory.mktemp("hf-home"))
-    yield client
-    client.close()
-
-
-@pytest.fixture
-def hub(loopback: Hub) -> Iterator[Hub]:
-    """The Hub, empty, in order."""
-    loopback.clear()
-    yield loopback
-    assert loopback.broken == []
-
-
-@pytest.fixture
-def client(process: Client) -> Callable[..., object]:
-    """Runs ``st-xling`` in the other process, logged in unless ``token`` says otherwise."""
-    return lambda *words, token=TOKEN: process.st_xling(*words, HF_TOKEN=token)
-
-
-@pytest.fixture
-def my_encoder(copy_of: Callable[[str], Path]) -> Path:
+def my_encoder(models: Path, tmp_path: Path) -> Path:
     """An encoder with everything that can be published beside it, and things that are not."""
-    folder = copy_of("encoder")
-    results = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    (folder / "results.json").write_text(json.dumps({**results, "evaluations": []}))  # whose pictures take time
+    folder = Path(shutil.copytree(models / "encoder", tmp_path / "encoder"))
+    change(folder / "results.json", evaluations=[])  # whose pictures take time
     for picture in (folder / "pictures").iterdir():
         picture.unlink()
     shutil.copyfile(RECORDED / "encoder" / "mining.json", folder / "mining.json")
@@ -87,3 +84,31 @@ def my_encoder(copy_of: Callable[[str], Path]) -> Path:
     (folder / "training" / "checkpoint-1" / "optimizer.pt").write_bytes(b"not for others")
     (folder / "similarity_evaluation_results.csv").write_text("epoch,steps\n")
     return folder
+
+
+@pytest.fixture
+def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
+    """An empty Hub, whose user is logged in and has no other traces of a Hub."""
+    hub = Hub()
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "home" / "token"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home" / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+    for place in (constants, datasets.config):
+        monkeypatch.setattr(place, "HF_HUB_OFFLINE", False)
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)  # of its waiting before a retry
+    transport = httpx.MockTransport(hub.answer)
+    set_client_factory(lambda: httpx.Client(transport=transport, follow_redirects=True, timeout=None))
+    yield hub
+    set_client_factory(default_client_factory)
+
+
+@pytest.fixture
+def client(capsys: pytest.CaptureFixture[str]) -> Callable[..., Outcome]:
+    """Runs ``st-xling`` with some words."""
+
+    def run(*words: Any) -> Outcome:
+        capsys.readouterr()
+        return Outcome(main([str(word) for word in words]), *capsys.readouterr())
+
+    return run

@@ -15,12 +15,10 @@ from huggingface_hub import ModelCard
 from st_xling.cli import main
 from st_xling.evaluation import SavedResults, save_results
 from st_xling.hub import CardOptions, card_text, write_card
-from st_xling.hub.card import eval_results, shown_command
-from st_xling.hub.card_facts import read_facts
-from st_xling.hub.markdown import fenced, one_line, paragraphs, plain, span
+from st_xling.hub.card import eval_results, fenced, one_line, plain, shown_command, span
 from st_xling.mining.thresholds import PublishedThreshold, publish_thresholds
 from st_xling.utils.tables import Column, Row
-from tests.hub.clients import change
+from tests.hub.publishing import change, contents
 from tests.hub_cards.golden import recorded
 
 pytest_plugins = ["tests.hub.publishing"]
@@ -58,53 +56,23 @@ def test_its_python_runs(kind: str, models: Path, capsys):
     assert capsys.readouterr().out.strip()
 
 
-# Kind → the recorded run, what makes it this kind, and what its first paragraph says.
-FRONTS: dict[str, tuple[str, dict[str, dict[str, Any]], list[str]]] = {
-    "encoder": ("encoder", {}, ["Turns sentences of German, French and English into 32-dim", "random weights", "dap"]),
-    "adapters": (
-        "encoder",
-        {"adapter_config.json": {"base_model_name_or_path": "some-org/base"}},
-        ["adapters (LoRA) for [some-org/base](https://huggingface.co/some-org/base)", "Li et al. 2023"],
-    ),
-    "retriever": ("retriever", {}, ["Finds the passages that answer a question", "by an encoder for each"]),
-    "cross-encoder": (
-        "reranker",
-        {},
-        ["Puts the passages that a search has returned", "Chen et al. 2020"],
-    ),
-}
-
-
-@pytest.mark.parametrize("kind", FRONTS)
-def test_what_a_visitor_sees_first(kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [
+        ("encoder", ["Turns sentences of German, French and English into 32-dim", "random weights", "dap"]),
+        ("retriever", ["Finds the passages that answer a question", "by an encoder for each"]),
+        ("reranker", ["Puts the passages that a search has returned", "Chen et al. 2020"]),
+    ],
+)
+def test_what_a_visitor_sees_first(kind: str, words: list[str], tmp_path: Path) -> None:
     """Purpose with objective and headline, lines to use it, short results, a picture; all else is folded."""
-    name, changes, words = FRONTS[kind]
-    folder = recorded(name, tmp_path)
-    for path, content in changes.items():
-        if not (folder / path).exists():
-            (folder / path).write_text("{}")
-        change(folder / path, **content)
-    text = write_card(folder).read_text(encoding="utf-8")
+    text = write_card(recorded(kind, tmp_path)).read_text(encoding="utf-8")
     seen, *folded = text.partition("\n---\n")[2].split("<details>")
     purpose, use, results = re.split("\n## (?:Use|Results)\n", seen)
     assert all(word in purpose for word in words) and re.search(r"^It .*\*\*[\d.]+ %\*\*", purpose, re.MULTILINE)
-    assert "pip install -U" in use and ("peft" in use) == (kind == "adapters") and use.count("```") == 4
-    assert results.count("\n| ") == 2 + len(read_facts(folder).evaluations) and len(re.findall("!\\[", results)) == 1
+    assert "pip install -U" in use and use.count("```") == 4
+    assert results.count("\n| ") > 2 and len(re.findall("!\\[", results)) == 1
     assert len(folded) >= 5 and all(part.rstrip().endswith("</details>") for part in folded)
-    data = metadata(text)
-    assert data.base_model == ("some-org/base" if kind == "adapters" else None)
-    assert data.get("base_model_relation") == ("adapter" if kind == "adapters" else None)
-
-
-@pytest.mark.parametrize(
-    ("languages", "codes"),
-    [(("deu", "yue", "en"), ["de", "yue", "en"]), (("zh-CN", "zh-TW", "sr_Latn"), ["zh", "sr"]), (("sv",), ["sv"])],
-)
-def test_languages_as_the_hub_spells_them(languages: Any, codes: Any, tmp_path: Path) -> None:
-    text = write_card(recorded("encoder", tmp_path), options=CardOptions(languages=languages)).read_text("utf-8")
-    data = metadata(text)
-    assert data.language == codes
-    assert data.get("language_bcp47") == (list(languages) if "zh-CN" in languages else None)
 
 
 def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path):
@@ -113,16 +81,9 @@ def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path)
     for unknown in ("Training:", "### Data", "### Cost", "**Languages", "License:", "fingerprint", "None"):
         assert unknown not in text
     assert "16 dimensions" in text and "SentenceTransformer(" in text and metadata(text).language is None
-    (tmp_path / "foreign" / "card.json").unlink()
-    said = "---\nlicense: other\nlicense_name: theirs\nlicense_link: [1]\nbase_model: some-org/root\n---\n# Theirs"
-    (tmp_path / "foreign" / "README.md").write_text(said, encoding="utf-8")
-    for _ in range(2):  # also when the card is already ours
-        data = metadata(write_card(tmp_path / "foreign").read_text(encoding="utf-8"))
-        assert (data.license, data.license_name, data.base_model) == ("other", "theirs", "some-org/root")
 
 
-@pytest.mark.slow
-def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, tmp_path):
+def test_ids_of_the_hub_are_found_once_where_the_run_was_made(monkeypatch, tmp_path):
     folder = recorded("encoder", tmp_path)
     (tmp_path / "slim").mkdir()
     (tmp_path / "slim" / "README.md").write_text("---\nbase_model: some-org/root\n---\n", encoding="utf-8")
@@ -132,8 +93,6 @@ def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, t
         change(folder / "training" / "run.json", model=start)
         data = metadata(write_card(folder).read_text(encoding="utf-8"))
         assert data.base_model == base and data.get("base_model_relation") == ("finetune" if base else None)
-    said = write_card(folder, options=CardOptions(base_model="me/base")).read_text(encoding="utf-8")
-    assert metadata(said).base_model == "me/base"
 
     specs = {"de-en": "some-org/parallel?size=9", "fr-en": "dir/fr-en"}
     sources = [{"option": "data", "spec": spec, "names": [name]} for name, spec in specs.items()]
@@ -152,47 +111,31 @@ def test_ids_of_the_hub_are_looked_up_once_where_the_run_was_made(monkeypatch, t
 
 @pytest.mark.parametrize("default", [None, "query"])
 def test_prompts_are_named_and_used(default: str | None, models: Path, tmp_path: Path, capsys) -> None:
-    """That of the evaluations first; and the lines run."""
+    """Those of queries are likely where the model has no default."""
     folder = Path(shutil.copytree(models / "encoder", tmp_path / "prompted"))
     prompts = {"query": "query: ", "document": "passage: ", "odd": "a|`b\n"}
     change(folder / "config_sentence_transformers.json", prompts=prompts, default_prompt_name=default)
-    change(folder / "config.json", dtype="bfloat16")
     text = card_text(folder)
-    assert "- **Encoder:** 2 layers, mean pooling, bfloat16\n" in text
     assert "<code>query</code> <code>'query: '</code>, <code>document</code> <code>'passage: '</code>" in text
     assert ("<code>query</code> is put before each text" in text) == (default is not None)
     lines = snippet(text, folder)
-    # Its evaluations took what the model does by itself.
-    assert "prompt_name='query'" not in lines and ("'query: ' before each text" in lines) == (default is not None)
-    assert "`--prompt-name query`" not in text
+    assert "'query: ' before each text" in lines and ('prompt_name="query"' in lines) == (default is None)
     exec(compile(lines, "card", "exec"), {"__name__": "card"})
     assert "tensor" in capsys.readouterr().out and "encode_document" in lines
-    save_results(folder, SavedResults("xsim", {}, "xsim|prompt:passage: |data:x@0", "c", [], []))
-    assert "prompt_name='document'" in card_text(folder)
-    (folder / "results.json").unlink()  # without any, those of queries are likely
-    text = card_text(folder)
-    assert ("prompt_name='query'" in text) == ("`--prompt-name query`" in text) == (default is None)
 
 
 def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
     folder = recorded("encoder", tmp_path)
-    (tmp_path / "own.bib").write_text("@misc{own}", encoding="utf-8")
-    words = ["--license", "mit", "--data-license", "de-en=cc-by-2.0", "--repo", "me/mine", "--author", "Ada"]
-    words += ["--languages", "de,fr", "--limits", "None\n\nat all.", "--citation", str(tmp_path / "own.bib")]
+    words = ["--license", "mit", "--data-license", "de-en=cc-by-2.0", "--repo", "me/mine", "--base-model", "me/base"]
+    words += ["--languages", "deu,zh-TW", "--limits", "None\n\nat *all*."]
     assert main(["card", str(folder), *words, "--title", "Mine"]) == 0
     assert f"the card is {folder / 'README.md'}" in capsys.readouterr().out
     assert main(["card", str(folder), "--title", ""]) == 0
     text = (folder / "README.md").read_text(encoding="utf-8")
-    assert metadata(text).license == "mit" and metadata(text).language == ["de", "fr"]
-    for said in (
-        "| cc-by-2.0 |",
-        "Ada",
-        "<summary>Limits</summary>\n\nNone\n\nat all.\n",
-        "@misc{own}",
-        "# mine\n",
-        "bucc me/mine",
-    ):
-        assert said in text
+    data = metadata(text)
+    assert (data.license, data.language, data.base_model) == ("mit", ["de", "zh"], "me/base")
+    limits = "<summary>Limits</summary>\n\nNone\n\nat *all*.\n"
+    assert all(said in text for said in ("| cc-by-2.0 |", limits, "# mine\n", "bucc me/mine"))
     assert "Texts are cut" in write_card(folder, options=CardOptions(limits="")).read_text(encoding="utf-8")
 
 
@@ -200,35 +143,25 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
     ("words", "message"),
     [
         (["--data-license", "xx-yy=mit"], "got xx-yy; there are de-en, fr-en"),
-        (["--license", "a\nb: c"], "license must be an identifier"),
-        (["--repo", "a/b/c"], "repo_id must be an id on the Hub"),
+        (["--repo", "a/b/c"], "'a/b/c'"),
         (["--languages", "de,<script>"], "languages are codes .*'<script>'"),
+        ([], "(?s)mining.json.*de-en"),  # which is damaged
     ],
 )
 def test_faults_change_nothing(words, message, tmp_path, capsys):
     folder = recorded("encoder", tmp_path)
-    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    if not words:
+        content = {"version": 1, "pairs": {"de-en": {"threshold": 10**400}}}
+        (folder / "mining.json").write_text(json.dumps(content), encoding="utf-8")
+    before = contents(folder)
     assert main(["card", str(folder), *words]) == 2
     assert re.search(message, capsys.readouterr().err)
-    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+    assert contents(folder) == before
 
 
-def test_damaged_thresholds_are_named(tmp_path, capsys):
-    folder = recorded("encoder", tmp_path)
-    content = {"version": 1, "pairs": {"de-en": {"threshold": 10**400}}}
-    (folder / "mining.json").write_text(json.dumps(content), encoding="utf-8")
-    assert main(["card", str(folder)]) == 2
-    error = capsys.readouterr().err
-    assert "mining.json" in error and "de-en" in error
-
-
-def test_folders_that_have_no_card(tmp_path, capsys):
-    classifier = recorded("reranker", tmp_path)
-    change(classifier / "2_Dense" / "config.json", out_features=3)
-    cases = {tmp_path: "expected the folder of a model", "a/b": "there is no folder a/b", classifier: "3 scores a pair"}
-    for folder, message in cases.items():
-        assert main(["card", str(folder)]) == 2
-        assert message in capsys.readouterr().err
+def test_a_folder_without_a_model_has_no_card(tmp_path):
+    with pytest.raises(ValueError, match="expected the folder of a model"):
+        write_card(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -236,18 +169,12 @@ def test_folders_that_have_no_card(tmp_path, capsys):
     [
         ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
         ("st-xling evaluate bucc m --keep --json 'a b'", "st-xling evaluate bucc a/b"),
-        (
-            "st-xling slim enc --languages de --prompt 'query: ' --out /home/me/small",
-            "slim enc --languages de --prompt 'query: '",
-        ),
-        ("an 'open quote", "an 'open quote"),
     ],
 )
 def test_commands_are_shown_without_what_one_machine_needs(typed, shown):
     assert (shown or "st-xling train dap --data 'x y.tsv' --out run") in shown_command(typed, "a/b")
 
 
-TO_FROM = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
 BUCC = [Column("precision", "precision"), Column("recall", "recall"), Column("F1", "f1", picture=True)]
 COUNTS = [Column(name, percent=False) for name in ("threshold", "mined", "correct", "gold")]
 FROM_TRAIN = {"threshold": 1.0625, "threshold_source": "train"}
@@ -255,13 +182,6 @@ HISTOGRAM = {"low": 0.9, "high": 1.3, "correct": [0, 0, 2, 3], "wrong": [40, 30,
 # Task → columns, rows, signature, values that the metadata must have: (config, metric, name) → value, and a row of the
 # table.
 RESULTS: dict[str, tuple[list[Column], list[Row], str, dict[tuple[str, str, str], float], str]] = {
-    "tatoeba": (
-        [*TO_FROM, Column("mean")],
-        [Row("deu", [0.5, 0.25, 0.375]), Row("all", [0.5, 0.25, 0.375], average=True)],
-        "tatoeba|direction:both|data:tatoeba@01234567",
-        {("all", "accuracy", "to English"): 0.5, ("all", "accuracy", "from English"): 0.25},
-        "| deu | 50.0 | 25.0 | 37.5 |",
-    ),
     "bucc": (
         [*BUCC, *COUNTS],
         [
@@ -274,21 +194,14 @@ RESULTS: dict[str, tuple[list[Column], list[Row], str, dict[tuple[str, str, str]
         "| de-en | 75.0 | 50.0 | 60.0 | 1.0625 | 4 | 3 | 6 |",
     ),
     "reranking": (
-        [Column("acc@1", "accuracy_at_1", picture=True), Column("MRR", "mrr")],
+        [Column("acc@1", "accuracy_at_1", picture=True), Column("MRR", "mrr"), Column("BM25 MRR")],
         [
-            Row("all", [0.5, 0.625], average=True, intervals=[[0.4, 0.6], [0.525, 0.725]]),
-            Row("en → zh", [0.5, 0.625]),
+            Row("all", [0.5, 0.625, 0.25], average=True, intervals=[[0.4, 0.6], [0.525, 0.725], None]),
+            Row("en → zh", [0.5, 0.625, 0.25]),
         ],
         "reranking|n:8|data:xquad@01234567",
         {("all", "accuracy_at_1", "acc@1"): 0.5},
-        "| **all** | 50.0 (40.0–60.0) | 62.5 (52.5–72.5) |",
-    ),
-    "retrieval": (
-        [Column("MRR@100", "mrr_at_100", picture=True), Column("BM25 MRR@100")],
-        [Row("fi", [0.5, 0.25]), Row("mean", [0.5, 0.25], average=True)],
-        "retrieval|pool:separate|data:mrtydi@01234567",
-        {("mean", "mrr_at_100", "MRR@100"): 0.5},
-        "| **mean** | 50.0 | 25.0 |",
+        "| **all** | 50.0 (40.0–60.0) | 62.5 (52.5–72.5) | 25.0 |",
     ),
     "transfer-pos": (
         [Column("accuracy", "accuracy", picture=True), Column("F1", "f1")],
@@ -320,27 +233,16 @@ def evaluated(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("task", RESULTS)
-def test_results_reach_the_metadata_with_their_signature(task):
-    results = eval_results(kept(task))
-    values = {(one.dataset_config, one.metric_type, one.metric_name): one.metric_value for one in results}
-    assert values == pytest.approx(RESULTS[task][3])
-    assert {one.metric_args["signature"] for one in results} == {RESULTS[task][2]}
-    assert not any("BM25" in name for _, _, name in values)  # another system's results are not the model's
-
-
-def test_metadata_come_back_as_they_went_in(evaluated):
-    written = [one for task in RESULTS for one in eval_results(kept(task))]
+def test_results_reach_the_metadata_with_their_signature(evaluated):
     found = metadata(card_text(evaluated)).eval_results
-    read, expected = (
-        sorted((one.dataset_config, one.metric_type, one.metric_name, one.metric_value) for one in each)
-        for each in (found, written)
-    )
-    assert read == expected and len(read) > 5
+    for task, (_, _, signature, expected, _) in RESULTS.items():
+        mine = [one for one in found if one.metric_args["signature"] == signature]
+        values = {(one.dataset_config, one.metric_type, one.metric_name): one.metric_value for one in mine}
+        # Another system's results are not the model's: there is no BM25.
+        assert values == pytest.approx(expected) and (task != "bucc" or mine[0].dataset_split == "test")
     columns, rows, signature, *_ = RESULTS["bucc"]
     [alone] = eval_results(SavedResults("bucc", {}, signature, "st-xling evaluate bucc m", columns, rows[:1]))
     assert alone.metric_args["threshold"] == 1.0625 and alone.metric_args["threshold_source"] == "train"
-    assert {one.dataset_split for one in found if one.dataset_name.startswith("mine")} == {"test"}
 
 
 def test_every_table_has_its_signature_and_a_command_to_paste(evaluated):
@@ -366,17 +268,13 @@ def test_the_card_of_a_cut_vocabulary(models: Path, tmp_path: Path) -> None:
     assert f"| text that was counted | {same['texts']} | {same['cosine_mean']:.5f} |" in card
     assert slim["signature"] in card and "st-xling slim" in card and "The same model as `encoder`" in card
     assert metadata(card).language == ["de", "en"] and "of German and English into" in card
-    change(out / "results.json", slim={**slim, "source_card": {"license": "mit", "base_model": "user/huge"}})
-    (out / "card.json").unlink()
-    data = metadata(card_text(out))
-    assert (data.license, data.base_model, data.base_model_relation) == ("mit", "user/huge", "quantized")
+    for source, base in (("encoder", "user/huge"), ("user/large", "user/large")):  # a folder, and a Hub id
+        card = {"license": "mit", "base_model": "user/huge"}
+        change(out / "results.json", slim={**slim, "source": source, "source_card": card})
+        data = metadata(card_text(out))
+        assert (data.license, data.base_model, data.base_model_relation) == ("mit", base, "quantized")
     said = metadata(write_card(out, options=CardOptions(license="apache-2.0")).read_text(encoding="utf-8"))
     assert said.license == "apache-2.0" and "huge" not in (out / "card.json").read_text(encoding="utf-8")
-    change(out / "results.json", slim={**slim, "source": "user/large"})  # as the command writes it of a Hub id
-    (out / "training" / "run.json").unlink()  # a foreign model has no run
-    data = metadata(card_text(out))
-    assert (data.base_model, data.base_model_relation) == ("user/large", "quantized")
-    assert "Training: command" not in card_text(out) and "<summary>Cut vocabulary" in card_text(out)
 
 
 HOSTILE = [
@@ -411,7 +309,3 @@ def test_hostile_text_stays_text(text):
     ticks = re.match(r"`+", span(text))[0]
     assert span(text).endswith(ticks) and "\n" not in span(text)
     assert ticks not in re.findall(r"`+", span(text)[len(ticks) : -len(ticks)])
-
-
-def test_paragraphs_are_kept_and_lines_are_not():
-    assert paragraphs("one\ntwo\r\n\r\n- three\n\n\n# four") == "one two\n\n&#45; three\n\n&#35; four"

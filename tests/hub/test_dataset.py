@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
+from st_xling.data import load_pairs
 from st_xling.hub import push_dataset
-from tests.hub.clients import Client
 from tests.hub.hub_server import Hub
 
 pytest_plugins = ["tests.hub.publishing"]
@@ -31,19 +32,13 @@ RESULTS = {
 LANGUAGES = {"source_language": "deu_Latn", "target_language": "en"}
 WORDS = ("--source-language", "de", "--target-language", "en", "--license", "cc-by-4.0")
 
-LOAD = """
-from datasets import load_dataset
-import json
-print(json.dumps(load_dataset(words[0], split="train", cache_dir=words[1]).to_list()))
-"""
-
 
 @pytest.fixture(params=["tsv", "jsonl"])
 def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A file of ``mine``, written by its writer."""
     from st_xling.mining.pipeline.work import pair_writer
 
-    path = tmp_path / f"pairs.{request.param}"
+    path = tmp_path / ("pairs" if request.param == "tsv" else "pairs.jsonl")
     with path.open("wb") as stream, pair_writer(stream, request.param) as write:
         for row, texts in enumerate(PAIRS):
             write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts, None)
@@ -51,32 +46,30 @@ def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def expected(row: int) -> dict[str, Any]:
-    ids = {"score": 1.25 - row / 8, "source_id": f"{row},9", "target_id": f"t{row}"}
-    return {**ids, **dict(zip(("source", "target"), PAIRS[row])), "source_language": "de", "target_language": "en"}
+    texts = dict(zip(("source", "target"), PAIRS[row]))
+    return {**texts, "source_language": "de", "target_language": "en", "score": 1.25 - row / 8}
 
 
-def test_pairs_come_back_as_they_were(scored: Path, hub: Hub, client: Run, process: Client, tmp_path: Path) -> None:
+def test_pairs_come_back_as_they_were(scored: Path, hub: Hub, client: Run) -> None:
     done = client("push", scored, "tester/pairs", *WORDS)
     assert done.status == 0, done.stderr
-    head = hub.model("tester/pairs", "dataset").refs["main"]
-    assert done.stdout == f"{hub.url}/datasets/tester/pairs/commit/{head}\n"
-    files = hub.files("tester/pairs", kind="dataset")
+    head = hub.repo("tester/pairs", "datasets").head
+    assert done.stdout == f"https://huggingface.co/datasets/tester/pairs/commit/{head}\n"
+    files = hub.files("tester/pairs", kind="datasets")
     assert sorted(files) == [".gitattributes", "README.md", "data/train-00000-of-00001.parquet", "pictures/scores.png"]
-    loaded = process.python(LOAD, "tester/pairs", tmp_path / "cache")
-    assert loaded.status == 0, loaded.stderr
-    assert json.loads(loaded.stdout) == [expected(row) for row in range(3)]
+    assert load_dataset("tester/pairs", split="train").to_list() == [expected(row) for row in range(3)]
 
 
 def test_other_content_is_only_replaced_if_asked_for(hub: Hub, client: Run, tmp_path: Path) -> None:
     path = tmp_path / "pairs.tsv"
     path.write_text("eins\tone\n", encoding="utf-8")
-    hub.put("tester/pairs", {"data/old.parquet": b"old", "notes.md": b"kept"}, kind="dataset")
+    hub.put("tester/pairs", {"data/old.parquet": b"old", "notes.md": b"kept"}, kind="datasets")
     refused = client("push", path, "tester/pairs", *WORDS)
     assert refused.status == 2 and "tester/pairs has 2 files" in refused.stderr and "--overwrite" in refused.stderr
-    assert hub.files("tester/pairs", kind="dataset")["data/old.parquet"] == b"old"
+    assert hub.files("tester/pairs", kind="datasets")["data/old.parquet"] == b"old"
     assert client("push", path, "tester/pairs", *WORDS, "--overwrite").status == 0
     names = {".gitattributes", "README.md", "data/train-00000-of-00001.parquet", "notes.md"}
-    assert hub.files("tester/pairs", kind="dataset").keys() == names
+    assert hub.files("tester/pairs", kind="datasets").keys() == names
 
 
 def test_the_card_says_how_the_pairs_were_made(scored: Path, tmp_path: Path) -> None:
@@ -97,17 +90,10 @@ def test_what_is_refused(tmp_path: Path) -> None:
     path.write_text("eins\tone\n", encoding="utf-8")
     other.write_text('{"bucc": {}, "signature": "bucc|"}')
     rest: Any = {**LANGUAGES, "dry_run": True}
-    with pytest.raises(ValueError, match="apache-2.0 or mit, got 'free'"):
-        push_dataset(path, "me/pairs", license="free", **rest)
-    with pytest.raises(ValueError, match="other.json is not the JSON that st-xling mine"):
+    with pytest.raises(ValueError, match="the JSON that st-xling mine.*other.json"):
         push_dataset(path, "me/pairs", license="mit", results=other, **rest)
     with pytest.raises(ValueError, match="add the user"):
         push_dataset(path, "pairs", license="mit", **rest)
-    with pytest.raises(ValueError, match=r"expected a file .*pair.tsv.*nearest name there is pairs.tsv"):
-        push_dataset(tmp_path / "pair.tsv", "me/pairs", license="mit", **rest)
-    path.write_text("score\tsource_id\ttarget_id\tsource\ttarget\n1.2\t1\t1\teins\n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"pairs.tsv:2: not a line of scored pairs"):
-        push_dataset(path, "me/pairs", license="mit", **rest)
 
 
 def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run, tmp_path: Path) -> None:
@@ -126,21 +112,13 @@ def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run,
     done = client(*words, *WORDS, "--threshold", "none", "--overwrite")
     assert done.status == 0, done.stderr
     assert "/datasets/tester/mined/commit/" in done.stdout
-    card = DatasetCard(hub.files("tester/mined", kind="dataset")["README.md"].decode())
+    card = DatasetCard(hub.files("tester/mined", kind="datasets")["README.md"].decode())
     assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
 
 
-READ = """
-from st_xling.data import load_pairs
-import json
-print(json.dumps(load_pairs(words[0], source_language="de", target_language="en").to_list()))
-"""
-
-
-def test_quotes_in_tables_of_others_are_text(hub: Hub, process: Client) -> None:
+def test_quotes_in_tables_of_others_are_text(hub: Hub) -> None:
     rows = [('"Ja', "Yes"), ("Nein", "No"), ('Halb "so', "Half as"), ('wild"', "bad")]
     text = "source\ttarget\n" + "".join(f"{source}\t{target}\n" for source, target in rows)
-    hub.put("tester/table", {"data/train.tsv": text.encode()}, "dataset")
-    done = process.python(READ, "tester/table")
-    assert done.status == 0, done.stderr
-    assert [(row["source"], row["target"]) for row in json.loads(done.stdout)] == rows
+    hub.put("tester/table", {"data/train.tsv": text.encode()}, "datasets")
+    found = load_pairs("tester/table", source_language="de", target_language="en")
+    assert list(zip(found["source"], found["target"])) == rows

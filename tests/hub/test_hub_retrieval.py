@@ -7,7 +7,6 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any
 
-import datasets
 import pytest
 from datasets import Dataset
 
@@ -22,25 +21,25 @@ Run = Callable[..., Any]
 CORPUS = {"_id": ["p1", "p2"], "title": ["Hunde", ""], "text": ["Der Hund schläft.", "Die Katze trinkt."]}
 QUERIES = {"_id": ["q1", "q2"], "text": ["Who sleeps?", "Who drinks?"]}
 QRELS = {"query-id": ["q1", "q2", "q2"], "corpus-id": ["p1", "p2", "p1"], "score": [1, 1, 0]}
+OWN_SPLITS = {"corpus": "corpus", "queries": "queries"}
 PARTS = {"corpus": CORPUS, "queries": QUERIES, "qrels": QRELS}
 
 
-@pytest.mark.slow
-def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) -> None:
-    repo, revision = HUB_RETRIEVAL_SETS["mlqa"].dataset, HUB_RETRIEVAL_SETS["mlqa"].revision
-    files: dict[str, bytes | None] = {}
-    configs = []
-    for part, columns in PARTS.items():
-        buffer = BytesIO()
+def put(hub: Hub, repo: str, configs: dict[str, dict[str, Any]], splits: dict[str, str]) -> None:
+    """Publish configurations, each with one split: that of its name in ``splits``, or ``dev``."""
+    files, card = {}, ""
+    for config, columns in configs.items():
+        buffer, split = BytesIO(), splits.get(config, "dev")
         Dataset.from_dict(columns).to_parquet(buffer)
-        files[f"eng-deu-{part}/test-00000-of-00001.parquet"] = buffer.getvalue()
-        configs.append(
-            f"- config_name: eng-deu-{part}\n  data_files:\n  - split: test\n    path: eng-deu-{part}/test-*\n"
-        )
-    files["README.md"] = f"---\nconfigs:\n{''.join(configs)}---\n".encode()
-    hub.put(repo, files, "dataset")
-    held = hub.model(repo, "dataset")
-    held.refs[revision] = held.refs["main"]
+        files[f"{config}/{split}.parquet"] = buffer.getvalue()
+        card += f"- config_name: {config}\n  data_files:\n  - split: {split}\n    path: {config}/{split}.parquet\n"
+    hub.put(repo, {**files, "README.md": f"---\nconfigs:\n{card}---\n".encode()}, "datasets")
+
+
+def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) -> None:
+    repo = HUB_RETRIEVAL_SETS["mlqa"].dataset
+    configs = {f"eng-deu-{part}": columns for part, columns in PARTS.items()}
+    put(hub, repo, configs, dict.fromkeys(configs, "test"))
     for spec in ("de=mlqa?queries=en", f"de={repo}?queries=en&name=eng-deu"):
         done = client("evaluate", "retrieval", my_encoder, "--data", spec)
         assert done.status == 0 and "1 warning" not in done.stderr, done.stderr
@@ -49,28 +48,9 @@ def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) 
     assert lacking.status == 2 and "eng-deu" in lacking.stderr
 
 
-@pytest.fixture
-def table(monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
-    """Configurations of a set on the Hub, by name; may be changed."""
-    held: dict[str, dict[str, Any]] = {}
-    monkeypatch.setattr(datasets, "get_dataset_config_names", lambda *place, **options: list(held))
-    splits = {"corpus": ["corpus"], "queries": ["queries"]}
-    monkeypatch.setattr(
-        datasets, "get_dataset_split_names", lambda repo, config, **options: splits.get(config, ["train", "dev"])
-    )
-
-    def load(repo: str, config: str, *, split: str, revision: str | None) -> Dataset:
-        assert (repo, revision) == ("user/set", None)
-        assert split == splits.get(config, ["dev"])[0]
-        return Dataset.from_dict(held[config])
-
-    monkeypatch.setattr(datasets, "load_dataset", load)
-    return held
-
-
-def test_a_set_of_one_language(table: dict[str, dict[str, Any]]) -> None:
+def test_a_set_of_one_language(hub: Hub) -> None:
     """As BEIR's are on the Hub: judgments in the default configuration, splits named by what they hold."""
-    table |= {"default": QRELS, "corpus": CORPUS, "queries": QUERIES}
+    put(hub, "user/set", {"default": QRELS, "corpus": CORPUS, "queries": QUERIES}, OWN_SPLITS)
     (data,) = load_retrieval_specs(["de=user/set?split=dev&queries=en"])
     assert list(data.passages) == ["Hunde Der Hund schläft.", "Die Katze trinkt."]
     assert data.queries == {"en": {"q1": "Who sleeps?", "q2": "Who drinks?"}}
@@ -87,10 +67,12 @@ def test_a_set_of_one_language(table: dict[str, dict[str, Any]]) -> None:
         (["de", "fr"], "nl=user/set?split=dev", "configurations of de, fr"),
     ],
 )
-def test_which_configuration(languages: list[str], spec: str, prefix: str, table: dict[str, dict[str, Any]]) -> None:
+def test_which_configuration(languages: list[str], spec: str, prefix: str, hub: Hub) -> None:
+    table: dict[str, dict[str, Any]] = {}
     for language in languages:
         table |= {f"{language}-{part}": columns for part, columns in PARTS.items()}
         table[f"{language}-corpus"] = {**CORPUS, "text": [f"{language}- {text}" for text in CORPUS["text"]]}
+    put(hub, "user/set", table, {})
     if not prefix.endswith("-"):
         with pytest.raises(ValueError, match=prefix):
             load_retrieval_specs([spec])
@@ -99,9 +81,11 @@ def test_which_configuration(languages: list[str], spec: str, prefix: str, table
     assert data.passages[1].startswith(f"{prefix} ")
 
 
-def test_faults_of_a_set(table: dict[str, dict[str, Any]]) -> None:
-    table |= {"default": QRELS, "corpus": CORPUS, "queries": {"_id": ["q1", "q2"], "text": ["Who sleeps?", ""]}}
-    with pytest.raises(ParallelTextError, match="queries:2: no id or text"):
+def test_faults_of_a_set(hub: Hub) -> None:
+    qrels = {**QRELS, "corpus-id": ["p1", "p9", "p1"]}
+    queries = {"_id": ["q1", "q2"], "text": ["Who sleeps?", ""]}
+    put(hub, "user/set", {"default": qrels, "corpus": CORPUS, "queries": queries}, OWN_SPLITS)
+    with pytest.raises(ParallelTextError, match=r"(?s)queries:2.*qrels:2: unknown passage.*p9"):
         load_retrieval_specs(["de=user/set?split=dev"])
     with pytest.raises(ValueError, match="one language of queries"):
         load_retrieval_specs(["de=user/set?split=dev&queries=en,fr"])

@@ -37,9 +37,10 @@ from st_xling.mining import (
 from st_xling.mining.thresholds import canonical_pair, language_pair, match_published_threshold
 from st_xling.models import load_encoder
 from tests import reference_mining as reference
-from tests.hub.hub_server import serve
+from tests.hub.hub_server import Hub
 from tests.mining.pipeline.test_mine_texts import read, write
-from tests.processes import run_together
+
+pytest_plugins = ["tests.hub.publishing"]
 
 # Tuned on gold pairs
 
@@ -170,30 +171,17 @@ def test_an_invalid_file_is_an_error_and_is_kept(content: str, message: str, tmp
     assert path.read_text(encoding="utf-8") == content
 
 
-LOADS = """
-import json, os, sys
-os.environ["HF_HUB_OFFLINE"] = sys.argv.pop(1)
-from st_xling.mining import load_published_thresholds
-for model in sys.argv[1:]:
-    print(json.dumps({pair: found.threshold for pair, found in load_published_thresholds(model).items()}))
-"""
-
-
-@pytest.mark.slow
-def test_a_model_of_the_hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_of_the_hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
     names = ["somebody/mining", "somebody/bare", "old"]
     content = publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
-    with serve() as hub:
-        for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
-            hub.put(name, {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content})
-        for name, value in {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "*"}.items():
-            monkeypatch.setenv(name, value)
-        for offline in ("0", "1"):
-            (tmp_path / offline).mkdir()
-            (ended,) = run_together([["-c", LOADS, offline, *names]], tmp_path / offline, seconds=100)
-            assert ended.status == 0, ended.stderr
-            assert ended.stdout.splitlines() == ['{"de-en": 1.06}', "{}", '{"de-en": 1.06}'], ended
+    for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
+        hub.put(name, {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content})
+    expected: list[Any] = [{"de-en": 1.06}, {}, {"de-en": 1.06}]
+    for offline in (False, True):
+        monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
+        found = [load_published_thresholds(name) for name in names]
+        assert [{pair: one.threshold for pair, one in each.items()} for each in found] == expected
 
 
 def match(thresholds: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any) -> str:

@@ -14,10 +14,10 @@ import torch
 import tqdm.auto
 
 import st_xling.cli
+import st_xling.hub.card
 import st_xling.mining.encoding
 import st_xling.mining.pipeline.mine_texts
 import st_xling.training.run
-from st_xling.hub.card import _template
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.training import encoder, trainer  # noqa: F401
 from st_xling.utils.identify import main_language
@@ -26,7 +26,6 @@ torch.set_num_threads(1)
 for kind in (tqdm.std.tqdm, tqdm.auto.tqdm):  # a lock shared with a process that was killed would never open again
     kind.set_lock(threading.RLock())
 st_xling.cli.load_app()
-_template()
 main_language(["The house is red."])
 with tempfile.TemporaryDirectory() as folder:
     tiny_encoder(["ab cd"] * 3, vocabulary=20, layers=1, hidden_size=8).save_pretrained(folder)

@@ -94,7 +94,7 @@ def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "X", "LIST", "CODE", "ID", "OWNER/NAME", "BRANCH", "QUERY", "REPO"}
 NO_PATHS |= {"TABLE", "LABEL", "METHOD"}
 NOT_PATHS = {"split", "device", "name", "revision", "message", "prompt", "prompt_name", "passage_prompt"}
-NOT_PATHS |= {"teacher_prompt", "author", "title", "purpose", "intended_use", "limits", "license_name", "license_link"}
+NOT_PATHS |= {"teacher_prompt", "title", "limits"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)
