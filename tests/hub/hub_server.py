@@ -1,4 +1,4 @@
-"""A Hub in this process: the real client talks to the part of the API that it uses to publish and to fetch."""
+"""A Hub on 127.0.0.1: the part of the API that the real client uses to publish and to fetch."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import base64
 import hashlib
 import json
 import re
+import socket
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
@@ -192,3 +196,66 @@ def _oid(content: bytes) -> str:
 def _row(path: str, files: dict[str, bytes]) -> dict[str, Any]:
     kind, content = ("file", files[path]) if path in files else ("directory", path.encode())
     return {"type": kind, "path": path, "oid": _oid(content), "size": len(content)}
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Hands requests to the Hub; its server has it as ``hub``."""
+
+    protocol_version = "HTTP/1.1"
+    timeout = 20
+
+    def do_GET(self) -> None:
+        server: Any = self.server
+        url = f"https://huggingface.co{self.path}"
+        request = httpx.Request(self.command, url, headers=dict(self.headers), content=b"".join(self.body()))
+        try:
+            response = server.hub.answer(request)
+        except httpx.ReadError:
+            self.close_connection = True
+            return self.connection.shutdown(socket.SHUT_RDWR)
+        self.send_response(response.status_code)
+        for name, value in response.headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.content)
+
+    do_POST = do_HEAD = do_GET
+
+    def body(self) -> Iterator[bytes]:
+        if self.headers.get("Transfer-Encoding") != "chunked":
+            yield self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            return
+        while size := int(self.rfile.readline(), 16):
+            yield self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+
+    def log_message(self, format: str, *words: Any) -> None: ...
+
+
+class Loopback(httpx.HTTPTransport):  # type: ignore[misc]
+    """Sends what goes to the Hub to a port of this machine."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__()
+        self.port = port
+
+    def handle_request(self, request: Any) -> Any:
+        request.url = request.url.copy_with(scheme="http", host="127.0.0.1", port=self.port)
+        return super().handle_request(request)
+
+
+@contextmanager
+def serving(hub: Hub) -> Iterator[int]:
+    """Serve a Hub, and return its port."""
+    server: Any = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.hub, server.daemon_threads = hub, True
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
+    thread.start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)

@@ -1,4 +1,4 @@
-"""Fixtures: small models of every kind with what a run leaves, and a Hub that the client of this process talks to."""
+"""Fixtures: small models of every kind with what a run leaves, and a Hub on this machine that the real client talks to."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from PIL import Image
 
 from st_xling.cli import main
 from tests.conftest import PAIRS
-from tests.hub.hub_server import TOKEN, Hub, httpx
+from tests.hub.hub_server import TOKEN, Hub, Loopback, httpx, serving
 from tests.hub_cards.golden import RECORDED
 
 
@@ -97,10 +97,10 @@ def hub(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Hub]:
     for place in (constants, datasets.config):
         monkeypatch.setattr(place, "HF_HUB_OFFLINE", False)
     monkeypatch.setattr(time, "sleep", lambda seconds: None)  # of its waiting before a retry
-    transport = httpx.MockTransport(hub.answer)
-    set_client_factory(lambda: httpx.Client(transport=transport, follow_redirects=True, timeout=None))
-    yield hub
-    set_client_factory(default_client_factory)
+    with serving(hub) as port:
+        set_client_factory(lambda: httpx.Client(transport=Loopback(port), follow_redirects=True, timeout=None))
+        yield hub
+        set_client_factory(default_client_factory)
 
 
 @pytest.fixture
