@@ -378,9 +378,9 @@ class PairFilters:
             values = FILTERS[reason].check(left, *([] if limit is None else [limit]))
             for place, value in enumerate(values):
                 if value is not None:
-                    pair = left.pairs[place]
                     texts = left.sources[place], left.targets[place]
-                    rejected[int(rows[place])] = RejectedPair(reason, value, *pair, *texts)
+                    score, source, target = left.pairs[place]
+                    rejected[int(rows[place])] = RejectedPair(reason, value, score, source, target, *texts)
                     self.rejected[reason] += 1
             passes = np.array([value is None for value in values])
             rows, left = rows[passes], left.select(np.flatnonzero(passes))

@@ -32,8 +32,8 @@ def test_nearest_rows_are_those_of_a_full_search(monkeypatch: pytest.MonkeyPatch
     rows[[5, 500, 899]] = rows[100]  # ties, within and across blocks
     queries[3] = rows[100]
     expected = find_neighbors(queries, rows, k=20)[0]
-    for block in (2**16, 64):
-        monkeypatch.setattr(nearest_module, "_CORPUS_ROWS", block)
+    for blocks in ((40, 900), (16, 64)):
+        monkeypatch.setattr(nearest_module, "block_sizes", lambda *_, blocks=blocks, **__: blocks)
         found = nearest_rows(queries, rows, k=20)
         assert np.array_equal(found.indices, expected.indices)
         np.testing.assert_allclose(found.similarities, expected.similarities, atol=1e-6)
