@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -143,26 +142,6 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
         ValueError: The data set lacks a language column, or a row its language.
     """
     import numpy as np
-
-    numbers: dict[tuple[str, str], int] = {}
-    groups = np.concatenate([np.zeros(0, np.int64), *_pair_numbers(dataset, numbers)])
-    return {pair: np.flatnonzero(groups == number) for pair, number in numbers.items()}
-
-
-def count_pairs(dataset: Any) -> dict[tuple[str, str], int]:
-    """Return the number of rows of each pair of languages; order and errors as of :func:`pair_rows`."""
-    import numpy as np
-
-    numbers: dict[tuple[str, str], int] = {}
-    counts: Counter[int] = Counter()
-    for places in _pair_numbers(dataset, numbers):
-        counts.update(dict(enumerate(np.bincount(places).tolist())))
-    return {pair: counts[number] for pair, number in numbers.items()}
-
-
-def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator[np.ndarray]:
-    """Yield the number of each row's pair of languages, batch by batch; new pairs are added to ``numbers``."""
-    import numpy as np
     import pyarrow.compute as pc
 
     missing = [name for name in LANGUAGE_COLUMNS if name not in dataset.column_names]
@@ -171,17 +150,16 @@ def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator
             f"balancing languages and batches of one pair need the columns {' and '.join(LANGUAGE_COLUMNS)}: the data "
             f"set has {', '.join(dataset.column_names)}; add them, or leave these options out."
         )
-    first = 0
+    numbers: dict[tuple[str, str], int] = {}
+    groups = [np.zeros(0, np.int64)]
     for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):
         # One text for both, which Arrow numbers at once; no language code holds a tab.
         joined = pc.binary_join_element_wise(*(batch[name] for name in LANGUAGE_COLUMNS), "\t").combine_chunks()
         if joined.null_count:
-            row = first + pc.index(joined.is_null(), True).as_py()
-            raise ValueError(
-                f"row {row} of the data set has no language: name it, or {UNKNOWN!r} where it is not known."
-            )
-        first += len(joined)
+            raise ValueError(f"every row needs its languages, {UNKNOWN!r} where one is not known: got a row without.")
         encoded = joined.dictionary_encode()
         pairs = [text.partition("\t")[::2] for text in encoded.dictionary.to_pylist()]
         places = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        yield places[encoded.indices.to_numpy()]
+        groups.append(places[encoded.indices.to_numpy()])
+    rows = np.concatenate(groups)
+    return {pair: np.flatnonzero(rows == number) for pair, number in numbers.items()}

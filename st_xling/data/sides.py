@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.pairs import COLUMNS, count_pairs, head
+from st_xling.data.pairs import COLUMNS, head, pair_rows
 from st_xling.data.spec import unique_name
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, likeliest_language
 from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
@@ -122,7 +122,7 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     """Return the rows of each source and target language, of a stream among its first :data:`HEAD_ROWS` rows."""
-    return count_pairs(head(dataset, HEAD_ROWS))
+    return {pair: len(rows) for pair, rows in pair_rows(head(dataset, HEAD_ROWS)).items()}
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:

@@ -135,14 +135,10 @@ def test_a_cut_by_shares_needs_articles(files: dict[str, Path]) -> None:
     ("content", "facts"),
     [
         ("{", "faulty.json: expected JSON, got"),
-        ("[]", "1 faults:\n  data: expected a list, got nothing"),
-        ('{"data": [3]}', r"data\[0\]: expected an object, got int"),
+        ('{"data": [3]}', "faulty.json: expected questions in SQuAD's form, got in data: "),
         ('{"data": []}', "no question"),
-        ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"paragraphs\[0\].context: .*blank"),
-        (
-            '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
-            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers\[0\]: expected an object",
-        ),
+        ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"in data\[0\].paragraphs\[0\]: .*blank"),
+        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"answers": []}]}]}]}', r"\[0\]: no 'question'"),
     ],
 )
 def test_faults_of_a_file_have_their_places(tmp_path: Path, content: str, facts: str) -> None:
