@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from st_xling.data.batches import apportion, arrange, draw, keep_apart, language_shares
-from st_xling.data.pairs import count_pairs, pair_rows
+from st_xling.data.pairs import pair_rows
 
 SIZES = st.lists(st.integers(1, 10**6), min_size=1, max_size=8)
 
@@ -67,9 +67,8 @@ def test_pairs_are_told_apart_by_both_languages() -> None:
         ValueError, match="need the columns source_language and target_language: the data set has source"
     ):
         pair_rows(data.select_columns(["source"]))
-    assert count_pairs(data) == {pair: len(rows) for pair, rows in found.items()}
     nameless = Dataset.from_dict({"source_language": ["de", None], "target_language": ["en", "en"]})
-    with pytest.raises(ValueError, match="row 1 of the data set has no language"):
+    with pytest.raises(ValueError, match="every row needs its languages"):
         pair_rows(nameless)
 
 
