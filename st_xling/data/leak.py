@@ -149,22 +149,14 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
         hashed[name] = _sides([np.concatenate(parts) for parts in zip(*batches)], data_digest)
-    none = np.empty(0, np.uint64)
     # Sentences are looked for on either side, and pairs among pairs.
-    wanted = {
-        is_pair: np.unique(
-            np.concatenate(
-                [none, *(h for own in hashed.values() for side, h in own.items() if is_pair == (side == "pair"))]
-            )
-        )
-        for is_pair in (False, True)
-    }
+    wanted = {is_pair: np.unique(np.concatenate(_of_kind(hashed, is_pair))) for is_pair in (False, True)}
 
     # The training text, read once.
     digest = hashlib.sha256()
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
-    seen = {False: [none], True: [none]}
+    seen: dict[bool, list[Hashes]] = {False: [], True: []}
     examples: list[str] = []
     with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
@@ -185,7 +177,7 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
                 raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
             train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
 
-    shared = {is_pair: np.concatenate(parts) for is_pair, parts in seen.items()}
+    shared = {is_pair: np.concatenate([np.empty(0, np.uint64), *parts]) for is_pair, parts in seen.items()}
     sets = {
         name: {
             side: SideLeak(len(hashes), int(np.isin(hashes, shared[side == "pair"]).sum()))
@@ -246,6 +238,13 @@ def refuse_leaks(report: LeakReport) -> None:
             f"share some ({listed}); drop the training rows in question, or evaluate by other text.",
             report,
         )
+
+
+def _of_kind(hashed: Mapping[str, Mapping[str, Hashes]], is_pair: bool) -> list[Hashes]:
+    import numpy as np
+
+    found = [values for sides in hashed.values() for side, values in sides.items() if is_pair == (side == "pair")]
+    return [np.empty(0, np.uint64), *found]
 
 
 def _batches(texts: Any) -> Iterator[list[list[str]]]:

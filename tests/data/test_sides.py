@@ -127,13 +127,13 @@ class TestSides:
         (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
         assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
         (said,) = (record.message for record in caplog.records)
-        for fact in ("source looks like en (40 of 40), expected de", "target looks like de (40 of 40)", "en-de=PATH"):
+        for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
             assert fact in said
 
     def test_another_language_is_reported(self, tmp_path: Path) -> None:
         loaded = load_data_specs([self.spec(tmp_path, DUTCH, ENGLISH)])
         (said,) = check_sides(loaded)
-        assert "de-en: source looks like nl (40 of 40), expected de: 0" in said and "swapped" not in said
+        assert "de-en: source looks like nl, expected de" in said and "swapped" not in said
 
     def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
         assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []
