@@ -25,7 +25,7 @@ Importing this package does not import ``datasets``; reading does.
 """
 
 from st_xling.data.check import Fault, ParallelTextError
-from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_languages, hard_translations
+from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_translations
 from st_xling.data.language_texts import load_texts
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.pairs import COLUMNS, require_rows, sample_rows
@@ -46,7 +46,6 @@ __all__ = [
     "OrientedData",
     "ParallelTextError",
     "drop_leaks",
-    "hard_languages",
     "hard_translations",
     "leaks",
     "load_data_specs",
