@@ -20,7 +20,7 @@ from xml.etree import ElementTree
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
 from st_xling.data.columns import Languages, Layout, Row
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.squad_form import read_json, read_squad
+from st_xling.data.squad_form import read_squad
 from st_xling.utils.languages import (
     canonical_language,
     is_code,
@@ -29,7 +29,7 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing, file_ending, open_bytes, unescape_cell, unpacked_name
+from st_xling.utils.text import describe_missing, file_ending, open_bytes, read_bytes, unescape_cell, unpacked_name
 
 NOT_LANGUAGES = {
     *("tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"),
@@ -126,15 +126,11 @@ def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]
 
 def _json_array(path: str | Path) -> list[Any] | None:
     """Return the rows of a JSON document, or ``None`` if the file has JSON lines."""
-    with open_bytes(path) as stream:
-        first_line = stream.readline()
-        try:
-            if isinstance(json.loads(first_line.decode("utf-8-sig")), dict) and stream.read(1):
-                return None
-        except (ValueError, RecursionError):
-            pass
-    content = read_json(path)
-    rows = content.get("data", [content]) if isinstance(content, dict) else content
+    try:
+        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    rows = content.get("data", content) if isinstance(content, dict) else content
     return rows if isinstance(rows, list) else [rows]
 
 

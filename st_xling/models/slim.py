@@ -221,8 +221,8 @@ class _Text:
         self.languages = list(dict.fromkeys(code.strip() for code in languages if code.strip()))
         if not self.languages:
             raise ValueError("languages are needed: got none; name those that the model shall keep, such as de,en.")
-        self._sources = language_texts(specs, skip_bad_lines=skip_bad_lines)
-        self._covers_all, self._seed, self._each = covers_all, seed, -(-rows // max(1, len(self._sources)))
+        self._specs, self._skip_bad_lines = specs, skip_bad_lines
+        self._covers_all, self._seed, self._each = covers_all, seed, -(-rows // max(1, len(specs)))
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.sample: list[str] = []
@@ -234,10 +234,10 @@ class _Text:
 
     def __iter__(self) -> Iterator[str]:
         known: dict[str, str | None] = {}  # code → as the user spells it; None: another language
-        for seed, source in enumerate(self._sources, start=self._seed):
+        for seed, spec in enumerate(self._specs, start=self._seed):
             draw, number = random.Random(seed), 0
             sample: list[tuple[tuple[str, str], ...]] = []
-            for row in source:
+            for row in language_texts(spec, skip_bad_lines=self._skip_bad_lines):
                 known.update({code: match_language(code, self.languages) for code, _ in row if code not in known})
                 texts = tuple((name, text) for code, text in row if (name := known[code]) and text.strip())
                 if not texts:

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from st_xling.data.batches import apportion, language_shares
 from st_xling.data.columns import negative_columns
-from st_xling.data.pairs import head, pair_rows, stream_rows
+from st_xling.data.pairs import COLUMNS, head, pair_rows, stream_rows
 from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import TrainingOptions, sampler_options, total_steps
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = ["source", "target", "source_language", "target_language"]
 BATCH_TEXTS = 10_000
 LAST_RANK = 32
 """Last rank that hard negatives are taken from."""
@@ -130,10 +129,10 @@ def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
     """Columns of hard negatives that every data set has; others are logged and ignored."""
     found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
     shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
+    why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
     for name, own in found.items():
-        if left := [column for column in own if column not in shared]:
-            why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
-            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(left), why)
+        if len(own) > len(shared):
+            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(own[len(shared) :]), why)
     return shared
 
 

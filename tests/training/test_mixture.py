@@ -11,6 +11,7 @@ from datasets import Dataset, IterableDataset
 
 from st_xling.cli import main
 from st_xling.data.language_texts import read_all_others
+from st_xling.data.pairs import COLUMNS
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.models import tiny_encoder
@@ -18,7 +19,6 @@ from st_xling.training import TrainingOptions, load_recipe, mixture, train
 from st_xling.training import mixture as texts_module
 from st_xling.training.arguments import sampler_options
 from st_xling.training.mixture import (
-    COLUMNS,
     add_mono,
     fingerprint,
     mix,
@@ -29,7 +29,7 @@ from st_xling.training.run_folder import RunFolder
 
 
 def corpus(language: str, size: int) -> Dataset:
-    return parallel_phrases(language, "en", size=size).select_columns(COLUMNS)
+    return parallel_phrases(language, "en", size=size).select_columns(list(COLUMNS))
 
 
 @pytest.fixture(scope="module")
