@@ -273,11 +273,6 @@ def _sentence(element: ElementTree.Element) -> Iterator[str]:
         yield inline.tail or ""
 
 
-def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read lines of ``source ||| target``, as fast_align takes them."""
-    return ((number, line.split(" ||| ")) for number, line in numbered_lines(path, faults))
-
-
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
@@ -285,15 +280,8 @@ FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
-    "|||": bar_rows,
 }
 """Ending of a file, without that of its compression, to the function that reads it."""
-
-
-def looks_like_bars(path: str | Path) -> bool:
-    """Return whether the first line of a file is ``source ||| target``."""
-    first = next(iter_lines(path, FaultLog(skip_bad_lines=True)), None)
-    return first is not None and first.count(" ||| ") == 1
 
 
 def moses_rows(

@@ -27,7 +27,6 @@ from st_xling.data.formats import (
     FORMATS,
     find_moses,
     language_ending,
-    looks_like_bars,
     moses_rows,
     open_parquet,
     pair_tables,
@@ -169,7 +168,6 @@ def load_pairs(
     split: str | None = None,
     skip_bad_lines: bool = False,
     stream: bool = False,
-    sample: Sample = Sample(),  # noqa: B008
 ) -> Any:
     """Load parallel text, in whatever format.
 
@@ -178,11 +176,11 @@ def load_pairs(
 
     Args:
         location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
-            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
-            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
-            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
-            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
-            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``; two line-aligned files, or the
+            prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``), also in a ``.zip`` of OPUS; two ``.json``
+            files in SQuAD's form, such as XQuAD's, of which the paragraphs are read; a folder of such files, or of
+            ``datasets``; the id of a data set on the Hub; or, with two languages, ``"tatoeba"``, ``"ntrex"`` or
+            ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -197,7 +195,6 @@ def load_pairs(
         skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
         stream: Return a stream instead: rows are read when they are asked for, and faults raise when their batch is
             reached.
-        sample: Seeded sample of the rows. Streams of the Hub have none.
     Returns:
         A ``Dataset``, or an ``IterableDataset``, of ``source``, ``target``, ``source_language``, ``target_language``
         and, with hard negatives, ``negative_1``, ``negative_2``, …, all strings, in the order of the file.
@@ -210,7 +207,7 @@ def load_pairs(
     """
     languages = (source_language, target_language)
     source = find_source(location, languages, columns=columns, name=name, split=split, stream=stream)
-    return (source.stream if stream else source.read)(skip_bad_lines, sample)
+    return (source.stream if stream else source.read)(skip_bad_lines)
 
 
 def labeled_pairs(data: Any) -> dict[str, Any]:
@@ -377,15 +374,13 @@ def find_source(
         return _open_moses(moses, languages)
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
-        if kind not in FORMATS:
-            kind = "|||" if looks_like_bars(path) else other or ""
-        if not kind:
+        if kind not in FORMATS and other is None:
             raise ValueError(
-                f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "
-                f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
-                f"corpus.en), got {path}; rename it, or pass both paths of a pair"
+                f"expected a file ending in {', '.join(FORMATS)} (each also {', '.join(PACKED)}) or .zip, or the "
+                f"common beginning of two files (corpus, of corpus.de and corpus.en), got {path}; rename it, or pass "
+                "both paths of a pair"
             )
-        return _open_files([path], kind, find)
+        return _open_files([path], kind if kind in FORMATS else str(other), find)
     if str(location) in HUB_TEST_SETS:
         _check_unused(f"the test set {location}", columns=columns, name=name, split=split)
         table = hub_pairs(str(location), *languages)

@@ -180,30 +180,26 @@ class HubTestSet(NamedTuple):
     Attributes:
         dataset: Its id.
         revision: Commit.
-        license: License of the text.
         split: The split that is read, of test sets of translations.
     """
 
     dataset: str
     revision: str
-    license: str
     split: str = "test"
 
 
 HUB_TEST_SETS = {
-    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282", "CC BY 2.0"),
-    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c", "CC BY-SA 4.0"),
-    "flores": HubTestSet(
-        "mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", "CC BY-SA 4.0", split="devtest"
-    ),
+    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282"),
+    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c"),
+    "flores": HubTestSet("mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", split="devtest"),
 }
 """Name → test set of translations. NTREX and FLORES have a column for each language, Tatoeba rows for each language
 with English."""
 
 HUB_RETRIEVAL_SETS = {
-    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481", "CC BY-SA 4.0"),
-    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6", "CC BY-SA 3.0"),
-    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
+    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481"),
+    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6"),
+    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2"),
 }
 """Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
 

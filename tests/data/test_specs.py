@@ -67,13 +67,6 @@ def test_languages_before_the_location(name: str, languages: tuple[str, ...]) ->
         assert split_spec(f"{name}={place}?size=5") == (languages, place, "size=5")
 
 
-@pytest.mark.parametrize("name", ["pt-br-en", "de-en-fr", "zh-cn-en", "EN-DE", "EN", "de-EN-fr-it"])
-def test_names_that_cannot_be_read(name: str) -> None:
-    with pytest.raises(ValueError, match=f"got '{name}' in .* regions after a hyphen in capitals, or ./{name}=x"):
-        split_spec(f"{name}=x.tsv")
-    assert split_spec(f"./{name}=x.tsv") == ((), f"./{name}=x.tsv", "")
-
-
 def test_parallel_text_has_two_languages(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.tsv").write_text("Hund\tdog\n", encoding="utf-8")
