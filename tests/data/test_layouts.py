@@ -180,11 +180,3 @@ def test_columns_called_by_codes_with_scripts(header, label, languages, texts, t
     path = table(tmp_path, "tsv", header, [tuple(f"text {place}" for place in range(len(header)))])
     (loaded,) = load_data_specs([f"{label}{path}"]).values()
     assert cells(loaded) == [tuple(f"text {place}" for place in texts)] and codes(loaded) == languages
-
-
-def test_two_scripts_of_a_language_are_two_languages(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("狗\t狗\n", encoding="utf-8")
-    assert list(load_data_specs([f"zh_Hans-zh_Hant={path}"])) == ["zh_Hans-zh_Hant"]
-    with pytest.raises(ValueError, match="expected two languages, got zh_Hant-zho_Hant"):
-        load_data_specs([f"zh_Hant-zho_Hant={path}"])

@@ -207,19 +207,6 @@ def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> 
         assert f"dropped for faults in {lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
 
 
-def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -> None:
-    path = tmp_path / "c.tsv"
-    path.write_text("a\tb\n" * 3000 + "one\n" * 33, encoding="utf-8")
-    with pytest.raises(ParallelTextError, match=r"got 33 faults(.|\n)*:3020: (.|\n)*and 13 more") as caught:
-        load_pairs(path)
-    assert ":3021:" not in str(caught.value)
-    rows = iter(load_pairs(path, stream=True))
-    for _ in range(3000):
-        next(rows)
-    with pytest.raises(ParallelTextError, match=r"c\.tsv:3001: wrong column count"):
-        next(rows)
-
-
 # Name of a file, what it holds, options, and what the error says, of a file that cannot be read at all.
 REFUSED: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
     "empty": ("c.tsv", b"", {}, r"at least one sentence pair in .*c\.tsv, got none"),
@@ -264,15 +251,6 @@ def test_files_that_are_not_there(tmp_path: Path, reader: Any) -> None:
         reader(tmp_path / "c.de")
     with pytest.raises(ValueError, match=r"takes no columns=\(0, 1\)"):
         reader((tmp_path / "c.de", tmp_path / "c.en"), columns=(0, 1))
-
-
-def test_parquet_faults(tmp_path: Path) -> None:
-    path = tmp_path / "c.parquet"
-    pq.write_table(pa.table({"source": ["a", None, ""], "target": ["b", "c", "d"]}), path)
-    with pytest.raises(ParallelTextError, match=r":2: non-string value \(source is null\)(.|\n)*:3: empty side"):
-        load_pairs(path)
-    pq.write_table(pa.table({"translation": [{"de": "Hund", "en": "dog"}]}), path)
-    assert cells(load_pairs(path)) == [("Hund", "dog")]
 
 
 NAMED = {"de-en.tsv": "de en", "de-en.dev.tsv": "de en", "wmt_zh-vi.tsv": "zh vi", "dev-de.tsv": "und und"}
