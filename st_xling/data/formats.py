@@ -221,13 +221,10 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
         languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
             the target.
     Raises:
-        ParallelTextError: For malformed XML, with its line, and for entity declarations.
+        ParallelTextError: For malformed XML, with its line.
     """
     wanted = resolve_pair(path, *languages)
     with open_bytes(path, any_encoding=True) as stream:
-        head = stream.peek(1 << 16).replace(b"\0", b"")
-        if b"<!ENTITY" in head.partition(b"<body")[0]:
-            raise ParallelTextError(f"{path}: expected TMX without entity declarations, got <!ENTITY; remove them")
         number, body = 0, None
         try:
             for event, element in ElementTree.iterparse(stream, ("start", "end")):

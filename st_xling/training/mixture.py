@@ -93,7 +93,6 @@ def prepare(
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     total_steps(options, rows=None)
     streams = {name: as_stream(name, part) for name, part in data.items()}
-    _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
     return Mixture(
         pairs=mix_endless(streams, options, processes=processes, more=more),
@@ -140,13 +139,12 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
     """All data sets in one, with the columns that training reads; ``more`` are those of hard negatives.
 
     Raises:
-        ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
+        ValueError: No data set, or an empty one; fewer than 2 rows in all.
     """
     from datasets import concatenate_datasets
 
     if not data:
         raise ValueError("training needs at least one data set: got none.")
-    _check_columns(data)
     for name, part in data.items():
         _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
@@ -259,14 +257,6 @@ def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
             f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
             "tokens that come later only are missing from a target_vocabulary: auto"
         )
-
-
-def _check_columns(data: Mapping[str, Any]) -> None:
-    for name, part in data.items():
-        present = part.column_names or []
-        missing = [column for column in COLUMNS if column not in present]
-        if missing:
-            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(present)}.")
 
 
 def _check_filled(name: str, part: Any) -> None:

@@ -164,7 +164,6 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [r":3: wrong column count \(expected 2"],
         [("Ja; nein, doch", "Yes; no, yes")],
     ),
-    "CSV, width": ("c.csv", b"id,source,target\n1,a,b\n2,c\n", [r":3: wrong column count \(expected 3"], [("a", "b")]),
     "JSON": (
         "c.jsonl",
         "\n".join(JSON_FAULTS).encode(),

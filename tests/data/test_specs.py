@@ -79,7 +79,7 @@ def test_phrasebook_form() -> None:
         *((f"{place}?size=3&seed={no}", f"from 0 up, got 'seed={no}'") for place in PLACES for no in ("x", "-3")),
         ("phrasebook?split=training", "expected split=train, dev or test, got 'split=training'"),
         ("phrasebook:", "expected phrasebook:de,fr"),
-        ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'; did you mean 'de'"),
+        ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'"),
     ],
 )
 def test_malformed(text: str, reason: str) -> None:
