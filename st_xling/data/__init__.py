@@ -16,7 +16,7 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``holdout``: development pairs that no language trains on
 - ``batches``, ``samplers``: batches in the shares of the languages, of like length, without duplicates; of streams too
 - ``phrasebook``: a built-in corpus: ``st_xling.data.phrasebook.parallel_phrases``
-- ``hard_translations``: sentences with one place changed, so that they mean something else, for xsim++
+- ``hard_translations``: English sentences with one place changed, so that they mean something else, for xsim++
 - ``transfer_sets``: XNLI, PAWS-X and treebanks
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 - ``reranking``: candidate pools and labeled pairs for cross-encoders

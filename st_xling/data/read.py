@@ -38,7 +38,6 @@ from st_xling.data.pairs import (
     Sample,
     head,
     no_rows,
-    pair_columns,
     require_rows,
     sample_rows,
     stream_rows,
@@ -271,11 +270,6 @@ class Source:
     where: str
     files: tuple[Path, ...] = ()
     table: Any = None
-
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of the pairs."""
-        return pair_columns(self.parts[0].layout.negatives)
 
     def read(self, skip_bad_lines: bool, sample: Sample = Sample()) -> Dataset:  # noqa: B008
         """Read all pairs, or those of a sample, memory-mapped."""

@@ -234,11 +234,11 @@ def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dic
     """Return the share of each stream in the batches; all the same if a size is unknown and none is asked for."""
     rows = {name: stream_rows(stream) for name, stream in data.items()}
     unknown = [name for name, count in rows.items() if count is None]
-    if unknown and len(rows) > 1 and alpha != 0:
-        if alpha is not None:
-            raise ValueError(
-                f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
-            )
+    if unknown and len(rows) > 1 and alpha:
+        raise ValueError(
+            f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
+        )
+    if unknown and len(rows) > 1 and alpha is None:
         logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
     if unknown:
         rows = dict.fromkeys(rows, 1)

@@ -112,7 +112,11 @@ def test_sources_that_do_not_fit_the_recipe() -> None:
         (RetrievalSources({}), "ir", "at least one data set"),
         (RetrievalSources({"en": one, "fi": two}), "ir", "got en 1, fi 2"),
         (RetrievalSources({"en": everything.queries["en"].select([])}), "ir", "'en' is empty"),
-        (RetrievalSources({"en": everything.queries["en"].select_columns(["source"])}), "ir", "target.* not in the dataset"),
+        (
+            RetrievalSources({"en": everything.queries["en"].select_columns(["source"])}),
+            "ir",
+            "target.* not in the dataset",
+        ),
     ):
         with pytest.raises(ValueError, match=message):
             sources.check(load_retrieval_recipe(name))
