@@ -122,7 +122,8 @@ def choose_columns(
     """
     spelled = {_spelling(name): name for name in reversed(names)}
     found: tuple[Any, ...] | None
-    nested, stated = False, (None, None)
+    nested = False
+    stated: tuple[str | None, ...] = (None, None)
     if columns is not None:
         nested = not set(columns) <= set(names)
         found = tuple(columns) if not nested or set(columns) <= set(translation_keys) else None

@@ -338,13 +338,13 @@ def report_sides(
     ``names`` stand before the progress bars.
     """
 
-    def report(side: str, name: str) -> TextReport:
-        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
+    reports = []
+    for side, name in zip(("source", "target"), names):
         prompt = prompts.get(side, "")
+        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
         prompted = (prompt + text for text in texts)
-        return report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length)
-
-    return report("source", names[0]), report("target", names[1])
+        reports.append(report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length))
+    return reports[0], reports[1]
 
 
 def log_truncation(

@@ -313,16 +313,6 @@ class TestMoses:
             (tmp_path / ending).write_text("a\n", encoding="utf-8")
         assert codes(load_pairs((tmp_path / "one.txt", tmp_path / "two.txt"))) == ("und", "und")
 
-    def test_faults(self, tmp_path: Path) -> None:
-        (tmp_path / "c.de").write_bytes(b"a\n\nc\xff\nd\n")
-        (tmp_path / "c.en").write_bytes(b"A\nB\nC\n \n")
-        with pytest.raises(ParallelTextError) as caught:
-            load_pairs(tmp_path / "c")
-        for reason in (r"c\.de:2: empty side", r"c\.de:3: invalid UTF-8", r"c\.en:4: empty side"):
-            assert re.search(reason, str(caught.value))
-        for reader in (load_pairs, stream_pairs):
-            assert cells(reader(tmp_path / "c", skip_bad_lines=True)) == [("a", "A")]
-
     @pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
     @pytest.mark.parametrize("rows", [(1500, 1400), (0, 1)])
     def test_unequal_line_counts_cannot_be_skipped(self, tmp_path: Path, reader: Any, rows: tuple[int, int]) -> None:

@@ -196,12 +196,6 @@ def test_a_frequent_text_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
     assert duplicates(data, batches) == 0 and "share a text with more rows" in caplog.text
 
 
-def test_labels_are_no_sentences() -> None:
-    data = Dataset.from_dict({"text": ["a", "b", "c", "d"], "label": ["x", "x", "y", "y"]})
-    batches = epoch(ShuffledBatchSampler(data, batch_size=4, valid_label_columns=["label"]))
-    assert [sorted(batch) for batch in batches] == [[0, 1, 2, 3]]
-
-
 SIZE = 16
 
 

@@ -132,24 +132,16 @@ def phrases(source: str, target: str) -> Dataset:
     return parallel_phrases(source, target, size=20).select_columns(columns)
 
 
-@pytest.mark.parametrize(
-    ("pivot", "names", "told"),
-    [
-        (None, {"en-de": 20, "fr-en": 20}, ["the target side holds several languages: de, en"]),
-        ("fr", {"en-de": 20, "en-fr": 20}, ["en-fr: 20 rows turned", "several languages: de, fr"]),
-    ],
-)
-def test_sides_are_put_in_order(
-    pivot: str | None, names: dict[str, int], told: list[str], tmp_path: Path, logged: Any
-) -> None:
+def test_sides_are_put_in_order(tmp_path: Path, logged: Any) -> None:
     data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
-    changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": pivot}
+    changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": "fr"}
     source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
     recipe = load_recipe("dap", tiny=True, overrides=changes)
     train(recipe, data, tmp_path / "run", model="tiny", tiny=TINY, provenance=[source])
     errors = logged()
-    assert all(line in errors for line in told), errors
+    assert "en-fr: 20 rows turned" in errors and "several languages: de, fr" in errors, errors
     manifest = RunFolder(tmp_path / "run").read_manifest()
+    names = {"en-de": 20, "en-fr": 20}
     assert {name: part["rows"] for name, part in manifest["data"].items()} == names
     assert manifest["sources"] == [{**source, "names": list(names)}]
 
