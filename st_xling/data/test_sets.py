@@ -131,7 +131,8 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
     faults.finalize()
     source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
-    return BuccCorpus(*source_columns, *target_columns, gold, *map(str, languages), split)
+    source_language, target_language = map(str, languages)
+    return BuccCorpus(*source_columns, *target_columns, gold, source_language, target_language, split)
 
 
 def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
