@@ -487,15 +487,13 @@ def align_words(
     ),
     gold: str | None = option("--gold FILE", "Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one."),
     gold_from_1: bool = flag("--gold-from-1", "The gold file counts words from 1."),
-    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
     batch_size: int | None = option("--batch-size", "Maximum batch size (default: 32)."),
     overwrite: bool = opts.OVERWRITE,
 ) -> None:
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. Lines skipped by --skip-bad-lines become empty lines. With
-    gold: precision, recall, F1 and alignment error rate.
+    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
 
     \b
     examples:
@@ -503,7 +501,7 @@ def align_words(
       st-xling align-words test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
       st-xling align-words pairs.tsv --method corpus --model my-encoder --out links.txt
     """
-    from st_xling.data.read import kept_lines, load_data_specs, parse_data_spec
+    from st_xling.data.read import load_data_specs
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
     from st_xling.models import align as word_alignment
     from st_xling.models import load_encoder
@@ -514,7 +512,7 @@ def align_words(
         raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
     if every_layer and (gold is None or layer is not None):
         raise ValueError("--every-layer chooses a layer by gold: add --gold, and remove --layer.")
-    read = load_data_specs([spec], skip_bad_lines=skip_bad_lines)
+    read = load_data_specs([spec])
     if len(read) != 1:
         raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
     ((name, data),) = read.items()
@@ -523,12 +521,6 @@ def align_words(
         # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
         sides = [[list(filter(None, text.split(" "))) for text in side] for side in sides]
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
-    kept, count = list(range(len(data))), len(data)
-    parsed = parse_data_spec(spec)
-    if skip_bad_lines and not parsed.is_phrasebook and parsed.sample.size is None:
-        kept, count = kept_lines(spec)
-        if right is not None and len(right) == count:
-            right = [right[line] for line in kept]
     encoder = load_encoder(model, **options_of(context, LoadOptions).given())
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
     layer = word_alignment.default_layer(encoder) if layer is None else layer
@@ -547,8 +539,7 @@ def align_words(
         links = report.links[layer]
         results |= report.as_dict()
     if out is not None:
-        written = dict(zip(kept, map(format_links, links)))
-        lines = "".join(f"{written.get(line, '')}\n" for line in range(count))
+        lines = "".join(f"{format_links(pair)}\n" for pair in links)
         if out == "-":
             print(lines, end="")
         else:

@@ -16,7 +16,7 @@ brings hard negatives, also ``negative_1``, ``negative_2``, …
 - ``holdout``: development pairs that no language trains on
 - ``batches``, ``samplers``: batches in the shares of the languages, of like length, without duplicates; of streams too
 - ``phrasebook``: a built-in corpus: ``st_xling.data.phrasebook.parallel_phrases``
-- ``hard_translations``: sentences with one place changed, so that they mean something else, for xsim++
+- ``hard_translations``: English sentences with one place changed, so that they mean something else, for xsim++
 - ``transfer_sets``: XNLI, PAWS-X and treebanks
 - ``retrieval``: queries, passages and qrels: BEIR, Mr.TyDi, MIRACL, TREC
 - ``reranking``: candidate pools and labeled pairs for cross-encoders
@@ -25,7 +25,7 @@ Importing this package does not import ``datasets``; reading does.
 """
 
 from st_xling.data.check import Fault, ParallelTextError
-from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_languages, hard_translations
+from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_translations
 from st_xling.data.language_texts import load_texts
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.pairs import COLUMNS, require_rows, sample_rows
@@ -46,7 +46,6 @@ __all__ = [
     "OrientedData",
     "ParallelTextError",
     "drop_leaks",
-    "hard_languages",
     "hard_translations",
     "leaks",
     "load_data_specs",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,17 +22,12 @@ ADVICE = {
     "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8; Western European text is often latin1.",
     "missing key": 'Name the two columns, e.g. columns=("de", "en").',
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
-    "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
 }
-
-LEAST_NUMBERS = 10
-"""Fewer rows of numbers may be sentences."""
 
 _BLOCK_BYTES = 1 << 21
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
 _VISIBLE = "[^\\pZ\\p{Cc}\\p{Cf}\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f]"
-_NUMBER = r"^[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]+)?$"
 _BIBLE_RANGE = "<range>"  # In Bible corpora: the verse is part of the one before.
 
 
@@ -65,11 +60,8 @@ class FaultLog:
         what: What is read, for the message.
 
     Attributes:
-        advice: Kind of fault → what to do about it, for the message.
         or_more: Whether the reader stopped before the end, so that there may be more faults.
     """
-
-    advice: Mapping[str, str] = ADVICE
 
     def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True, what: str = "parallel text") -> None:
         self.skip_bad_lines = skip_bad_lines
@@ -108,25 +100,21 @@ class FaultLog:
         paths = ", ".join(dict.fromkeys(fault.path for fault in self.faults))
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
         lines = len({(fault.path, fault.line) for fault in self.faults})
-        return "\n".join([f"{paths}: dropped for faults in {lines} lines: {counts}", *self._listed(self.faults)])
-
-    def _listed(self, faults: Sequence[Fault]) -> list[str]:
-        more = [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
-        return [f"  {fault}" for fault in faults[:SHOWN]] + more
+        return "\n".join([f"{paths}: dropped for faults in {lines} lines: {counts}", *_listed(self.faults)])
 
     def _message(self) -> str:
         faults = self.beyond_repair + self.faults
         more = "or more " if self.or_more else ""
-        lines = [f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"]
-        lines += self._listed(faults)
-        kinds = {fault.kind for fault in faults}
-        advice = [remedy for kind, remedy in self.advice.items() if kind in kinds]
-        lines += advice
+        head = f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"
+        advice = [remedy for kind, remedy in ADVICE.items() if kind in {fault.kind for fault in faults}]
         if self.can_skip and not self.beyond_repair:
-            lines.append("Fix them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
-        elif not advice:
-            lines.append("Fix the file: skipping lines does not help here.")
-        return "\n".join(lines)
+            advice.append("Fix them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
+        return "\n".join([head, *_listed(faults), *advice])
+
+
+def _listed(faults: Sequence[Fault]) -> list[str]:
+    more = [f"  ... and {len(faults) - SHOWN} more"] if len(faults) > SHOWN else []
+    return [f"  {fault}" for fault in faults[:SHOWN]] + more
 
 
 def is_unicode(text: str) -> bool:
@@ -183,10 +171,8 @@ def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) 
         return lines
 
 
-def check_sentences(
-    table: Any, names: Sequence[str], where: Sequence[str], faults: FaultLog, *, is_first: bool = False
-) -> Any:
-    """Return the rows of an Arrow table whose sentences are not empty; note what is wrong with the others.
+def check_sentences(table: Any, names: Sequence[str], where: Sequence[str], faults: FaultLog) -> Any:
+    """Return the rows of an Arrow table whose sentences are not empty; note the others.
 
     A sentence of white space, of invisible characters, or of ``<range>``, as in Bible corpora, counts as empty.
 
@@ -195,22 +181,15 @@ def check_sentences(
         names: The columns of sentences.
         where: The file of each column.
         faults: Where faults are noted.
-        is_first: Whether these are the first rows, which must not all be numbers.
     """
     import pyarrow.compute as pc
 
-    good = None
+    good = pc.is_valid(table["line"])
     for name, path in zip(names, where):
         cells = table[name]
-        fine = pc.fill_null(pc.match_substring_regex(cells, _VISIBLE), False)
-        if pc.any(pc.equal(cells, _BIBLE_RANGE)).as_py():
-            fine = pc.and_(fine, pc.not_equal(cells, _BIBLE_RANGE))
+        fine = pc.and_(pc.match_substring_regex(cells, _VISIBLE), pc.not_equal(cells, _BIBLE_RANGE))
         if not pc.all(fine).as_py():
-            bad = table.filter(pc.invert(fine))
-            for line, text in zip(bad["line"].to_pylist(), bad[name].to_pylist()):
-                kind = "non-string value" if text is None else "empty side"
-                faults.add(path, line, kind, f"{name} is null" if text is None else name)
-            good = fine if good is None else pc.and_(good, fine)
-        if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
-            faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
-    return table if good is None else table.filter(good)
+            for line in table["line"].filter(pc.invert(fine)).to_pylist():
+                faults.add(path, line, "empty side", name)
+            good = pc.and_(good, fine)
+    return table.filter(good)

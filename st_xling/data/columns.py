@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import product
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
@@ -91,7 +91,7 @@ def negative_columns(names: Iterable[str]) -> list[str]:
         >>> negative_columns(["negative_10", "passage", "negative_2"])
         ['negative_2', 'negative_10']
     """
-    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(str(name).strip()))}
+    matches = {name: match for name in names if (match := _NEGATIVE.fullmatch(name.strip()))}
     return sorted(matches, key=lambda name: int(matches[name][1] or 0))
 
 
@@ -120,58 +120,55 @@ def choose_columns(
         translation_keys: The keys of a ``translation`` column, if there is one.
         known: Pairs of names, in order of preference.
     """
-    found, nested = None, False
-    stated: Languages = (None, None)
+    spelled = {_spelling(name): name for name in reversed(names)}
+    found: tuple[Any, ...] | None
+    nested = False
+    stated: tuple[str | None, ...] = (None, None)
     if columns is not None:
-        found = tuple(columns) if set(columns) <= set(names) else None
-        if found is None and set(columns) <= set(translation_keys):
-            found, nested = tuple(columns), True
-    else:
-        spelled = {_spelling(name): name for name in reversed(names)}
-        pair = next((pair for pair in known if spelled.keys() >= set(pair)), None)
-        if pair is not None:
-            found = (spelled[pair[0]], spelled[pair[1]])
-        elif spelled.keys() >= {"english", "non english"}:
-            found, stated = _english_pair(spelled, named)
-        elif (found := _language_pair(names, named)) is None:
-            found = _language_pair(translation_keys, named, nested=True)
-            nested = found is not None
-        if found is not None and not nested:
-            found = (*found, *negative_columns(names))
+        nested = not set(columns) <= set(names)
+        found = tuple(columns) if not nested or set(columns) <= set(translation_keys) else None
+    elif pair := next((pair for pair in known if spelled.keys() >= set(pair)), None):
+        found = (spelled[pair[0]], spelled[pair[1]])
+    elif spelled.keys() >= {"english", "non english"}:
+        found, stated = _english_pair(spelled, named)
+    elif (found := _language_pair(names, named)) is None:
+        found, nested = _language_pair(translation_keys, named, nested=True), True
     if found is None:
         return None
-    if nested or all(map(_is_language, found[:2])):
-        stated = (_stated(found[0]), _stated(found[1]))
+    if columns is None and not nested:
+        found = (*found, *negative_columns(names))
+    if nested or all(map(_language, found[:2])):
+        stated = tuple(_language(name) or name for name in found[:2])
     # A column chosen by name states its language better than the name of the file.
     order = (requested, named, stated) if columns is None else (requested, stated, named)
     languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
-    stated_keys = tuple(
+    language_keys = tuple(
         name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
     )
-    layout = Layout(found, languages, stated_keys, nested)
-    ignored = [str(name) for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
-    if ignored and columns is None and not is_scored_header([str(name) for name in names]):
-        read = ", ".join(map(str, layout.keys))
+    layout = Layout(found, languages, language_keys, nested)
+    ignored = [name for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
+    if ignored and columns is None and not is_scored_header(names):
+        read = ", ".join(layout.keys)
         logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))
     return layout
 
 
-def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Languages]:
+def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Any]:
     """English second, unless the known languages differ."""
-    one, other = (code and canonical_language(code) for code in named)
-    codes = ("en", next((code for code in named if code and canonical_language(code) != "eng"), None))
-    first = one == "eng" or (other is not None and other != "eng")
-    names = ("english", "non english")[:: 1 if first else -1]
-    return (spelled[names[0]], spelled[names[1]]), (codes if first else codes[::-1])
+    is_english = [None if code is None else canonical_language(code) == "eng" for code in named]
+    other = next((code for code, english in zip(named, is_english) if english is False), None)
+    if is_english[0] or is_english[1] is False:
+        return (spelled["english"], spelled["non english"]), ("en", other)
+    return (spelled["non english"], spelled["english"]), (other, "en")
 
 
 def _language_pair(names: Sequence[str], languages: Languages, nested: bool = False) -> tuple[str, str] | None:
-    by_code = {_code(name): name for name in reversed(names)}
+    by_code = {_language(name) or name.strip(): name for name in reversed(names)}
     source, target = (by_code.get((code and match_language(code, by_code)) or "") for code in languages)
     if source and target and source != target:
         return source, target
     # Only where there are no other columns: "id" may be a row number, "is" a flag.
-    if len(names) != 2 or not (nested or all(map(_is_language, names))):
+    if len(names) != 2 or not (nested or all(map(_language, names))):
         return None
     one, other = names
     if source == other or target == one:
@@ -181,39 +178,22 @@ def _language_pair(names: Sequence[str], languages: Languages, nested: bool = Fa
     return (one, other) if all(fits) else None
 
 
-def _is_name(cell: str) -> bool:
-    words = re.split(r"[\W_]+", cell.strip("\"'()[]:"))
-    return all(words) and len(words) <= 3
+def _spelling(name: str) -> str:
+    return name.strip().lower().replace("_", " ").removesuffix(":")
 
 
-def _spelling(name: object) -> str:
-    return str(name).strip().lower().replace("_", " ").removesuffix(":")
-
-
-def _is_language(name: object) -> bool:
-    """Return whether a column is called by a language: an evident code, or a name such as ``German``."""
-    return is_evident_code(str(name)) or _code_of_name(name) is not None
-
-
-def _code_of_name(name: object) -> str | None:
-    """Return the language of a column's name: ``German``, ``Chinese (Simplified)``, ``Text (German)``, ``de_text``."""
-    text = str(name).strip().lower().replace("_", " ")
+def _language(name: str) -> str | None:
+    """Return the language that a column is called by: ``de``, ``German``, ``Chinese (Simplified)``, ``de_text``."""
+    if is_evident_code(name):
+        return name
+    text = name.strip().lower().replace("_", " ")
     if code := _CODE_OF_NAME.get(re.sub(r"\s*\(.*\)$|:$", "", text)):
-        return code
+        return hub_language(code)
     words = [word for word in re.findall(r"\w+", text) if word not in _NO_LANGUAGES]
     if len(words) != 1 or words[0] == text:
         return None
-    return words[0] if is_evident_code(words[0]) else _CODE_OF_NAME.get(words[0])
-
-
-def _stated(name: object) -> str:
-    code = _code_of_name(name)
-    return str(name) if code is None else hub_language(code)
-
-
-def _code(name: str) -> str:
-    """Return the language code of a column: itself, or of a name such as ``German``."""
-    return _code_of_name(name) or str(name).strip()
+    code = words[0] if is_evident_code(words[0]) else _CODE_OF_NAME.get(words[0])
+    return code and hub_language(code)
 
 
 def find_layout(
@@ -223,9 +203,8 @@ def find_layout(
     requested: Languages,
     columns: Columns | None,
     known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
-    says_header: bool = False,
 ) -> Layout:
-    """Find the columns of a file in its header or its first rows.
+    """Find the columns of a file in its header or the keys of its first row.
 
     Args:
         rows: The rows of the file, lists of cells or mappings.
@@ -233,82 +212,50 @@ def find_layout(
         requested: The languages asked for; they come before those of the file's name.
         columns: Columns to read; ``None``: see :func:`choose_columns`.
         known: Pairs of names. With :data:`QUERY_NAMES`, lines without a header may have negatives behind a pair.
-        says_header: Whether to log that the first line is taken for a header.
     Raises:
         ParallelTextError, ValueError: If no columns fit, or the languages are those of the file's name in reverse.
     """
     named = resolve_pair(where, *requested, swapped_on_purpose=columns is not None)
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
-    _, first = next(rows, (0, None))
+    _, first = next(rows, (0, list[str]()))
     if isinstance(first, Mapping):
-        others = (row for _, row in rows if isinstance(row, Mapping))
-        return layout_of_names(((list(row), row) for row in (first, *others)), where, columns, options)
-    following = [row for _, row in islice(rows, 3) if isinstance(row, list)]
-    return _delimited_layout(first or [], following, where, columns, options, says_header)
+        return layout_of_names(list(first), first.get("translation"), where, columns, options)
+    by_name = columns is not None and isinstance(columns[0], str)
+    layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
+    if layout is not None:
+        keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
+        language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
+        escaped = is_scored_header(first)
+        return Layout(keys, layout.languages, language_keys, header=first, width=len(first), escaped=escaped)
+    if by_name:
+        raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
+    languages = tuple(code or UNKNOWN for code in named)
+    if columns is not None:
+        return Layout(tuple(columns), languages)
+    width = max(2, len(first)) if known is QUERY_NAMES else 2
+    return Layout(tuple(range(width)), languages, width=width)
 
 
 def layout_of_names(
-    named: Iterable[tuple[Sequence[str], Mapping[str, Any]]],
-    where: str,
-    columns: Columns | None,
-    options: dict[str, Any],
+    names: Sequence[str], translation: Any, where: str, columns: Columns | None, options: dict[str, Any]
 ) -> Layout:
-    """Return the columns of the first names among which some fit.
+    """Return the columns of a table with names.
 
     Args:
-        named: Names of columns, and the value of each; of ``translation`` the keys count.
+        names: Names of the columns.
+        translation: Keys of the column ``translation``, as a mapping or a list, if there is one.
         where: What is read, for messages.
         columns: As :func:`choose_columns`.
         options: Others of :func:`choose_columns`.
     Raises:
         ParallelTextError: If none fit.
     """
-    first: Sequence[str] | None = None
-    for names, values in named:
-        keys = values.get("translation")
-        keys = list(keys) if isinstance(keys, (Mapping, list, tuple)) else []
-        if layout := choose_columns(names, where, columns=columns, translation_keys=keys, **options):
-            return layout
-        first = first or names
-    if first is not None:
+    keys = list(translation) if isinstance(translation, (Mapping, list, tuple)) else []
+    layout = choose_columns(names, where, columns=columns, translation_keys=keys, **options)
+    if layout is None:
         known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
         wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
-        faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(first) or 'none'}")
+        faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(names) or 'none'}")
         faults.finalize()
-    return Layout()  # nothing that can be read: the reader reports what is wrong
-
-
-def _delimited_layout(
-    first: list[str],
-    following: list[list[str]],
-    where: str,
-    columns: Columns | None,
-    options: dict[str, Any],
-    says_header: bool,
-) -> Layout:
-    by_name = columns is not None and isinstance(columns[0], str)
-    layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
-    # "no,si" may well be a pair; one or two words above sentences may well be names.
-    doubtful = layout is None and bool(following) and all(map(_is_name, first))
-    doubtful = doubtful and any(max(map(len, map(str.split, row))) > 3 for row in following)
-    if layout and not by_name and not any(options["named"]) and all(len(str(key)) == 2 for key in layout.keys[:2]):
-        layout, doubtful = None, True
-    if doubtful and columns is None:
-        names = ",".join(first)
-        logger.warning(
-            "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s", where, names
-        )
-    if layout is None and by_name:
-        raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
-    if layout is None:
-        languages = tuple(code or UNKNOWN for code in options["named"])
-        if columns is not None:
-            return Layout(tuple(columns), languages)
-        width = max(2, len(first)) if options["known"] is QUERY_NAMES else 2
-        return Layout(tuple(range(width)), languages, width=width)
-    escaped = is_scored_header(first)
-    if says_header and not escaped:
-        logger.warning("%s: the first line, %s, names the columns and is taken for no pair", where, ", ".join(first))
-    keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
-    stated_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
-    return layout._replace(keys=keys, language_keys=stated_keys, header=first, width=len(first), escaped=escaped)
+    assert layout is not None
+    return layout

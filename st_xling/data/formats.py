@@ -18,9 +18,9 @@ from typing import Any
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
-from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
+from st_xling.data.columns import Languages, Layout, Row
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.squad_form import read_json, read_squad
+from st_xling.data.squad_form import read_squad
 from st_xling.utils.languages import (
     canonical_language,
     is_code,
@@ -29,7 +29,7 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing, file_ending, is_blank, open_bytes, unescape_cell, unpacked_name
+from st_xling.utils.text import describe_missing, file_ending, open_bytes, read_bytes, unescape_cell, unpacked_name
 
 NOT_LANGUAGES = {
     *("tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"),
@@ -38,7 +38,6 @@ NOT_LANGUAGES = {
 """File endings that look like language codes but are not."""
 
 BATCH_ROWS = 1000
-_HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
 _ENDED = "\n"  # no line holds it
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -127,20 +126,11 @@ def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]
 
 def _json_array(path: str | Path) -> list[Any] | None:
     """Return the rows of a JSON document, or ``None`` if the file has JSON lines."""
-    with open_bytes(path) as stream:
-        first_line = stream.readline()
-        try:
-            if isinstance(json.loads(first_line.decode("utf-8-sig")), dict) and stream.read(1):
-                return None
-        except (ValueError, RecursionError):
-            pass
-    content = read_json(path)
-    rows = content.get("data", [content]) if isinstance(content, dict) else content
-    if rows and isinstance(rows, list) and isinstance(rows[0], dict) and "paragraphs" in rows[0]:
-        raise ValueError(
-            f"{path} has questions in SQuAD's form: for its paragraphs and their translations name two such files, "
-            "FILE.de.json,FILE.en.json; for questions and paragraphs, xx=FILE"
-        )
+    try:
+        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (ValueError, RecursionError):
+        return None
+    rows = content.get("data", content) if isinstance(content, dict) else content
     return rows if isinstance(rows, list) else [rows]
 
 
@@ -231,28 +221,28 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
         languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
             the target.
     Raises:
-        ParallelTextError: For malformed XML, with its line, and for entity declarations.
+        ParallelTextError: For malformed XML, with its line.
     """
     wanted = resolve_pair(path, *languages)
     with open_bytes(path, any_encoding=True) as stream:
-        head = stream.peek(1 << 16).replace(b"\0", b"")
-        if b"<!ENTITY" in head.partition(b"<body")[0]:
-            raise ParallelTextError(f"{path}: expected TMX without entity declarations, got <!ENTITY; remove them")
         number, body = 0, None
         try:
             for event, element in ElementTree.iterparse(stream, ("start", "end")):
                 tag = element.tag.rpartition("}")[2]  # some writers name a namespace
-                if event == "start":
-                    body = element if tag == "body" else body
-                    continue
-                if tag != "tu":
+                if tag == "body":
+                    body = element
+                if tag != "tu" or event == "start":
                     continue
                 number += 1
                 texts = _tmx_texts(element)
                 if body is not None:
                     body.clear()  # units that were read would fill the memory
                 if None in wanted and len(texts) > 1:
-                    wanted = _tmx_pair(wanted, list(texts))
+                    others = [
+                        code for code in texts if not any(each and match_language(each, [code]) for each in wanted)
+                    ]
+                    others.sort(key=lambda code: canonical_language(code) == "eng")  # English is the target
+                    wanted = (wanted[0] or others[0], wanted[1] or others[-1])
                 found = [code and match_language(code, texts) for code in wanted]
                 if all(found) and found[0] != found[1]:
                     source, target = map(str, found)
@@ -280,21 +270,6 @@ def _sentence(element: ElementTree.Element) -> Iterator[str]:
         yield inline.tail or ""
 
 
-def _tmx_pair(wanted: Languages, codes: list[str]) -> Languages:
-    source, target = wanted
-    free = [code for code in codes if not any(match_language(each, [code]) for each in wanted if each)]
-    if source is None and target is None:
-        free.sort(key=lambda code: canonical_language(code) == "eng")  # English second
-        free = free[:1] + free[-1:] if canonical_language(free[-1]) == "eng" else free
-    others = iter(free)
-    return source or next(others, None), target or next(others, None)
-
-
-def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read lines of ``source ||| target``, as fast_align takes them."""
-    return ((number, line.split(" ||| ")) for number, line in numbered_lines(path, faults))
-
-
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
@@ -302,15 +277,8 @@ FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
-    "|||": bar_rows,
 }
 """Ending of a file, without that of its compression, to the function that reads it."""
-
-
-def looks_like_bars(path: str | Path) -> bool:
-    """Return whether the first line of a file is ``source ||| target``."""
-    first = next(iter_lines(path, FaultLog(skip_bad_lines=True)), None)
-    return first is not None and first.count(" ||| ") == 1
 
 
 def moses_rows(
@@ -355,94 +323,71 @@ def pair_tables(
     """
     import pyarrow as pa
 
+    schema = pa.schema([("line", pa.int64()), *((name, pa.string()) for name in names)])
     sentences = [*names[:2], *names[4:]]
     places = [*where, *[where[-1]] * layout.negatives]
-    rows, is_first = iter(rows), True
+    rows = iter(rows)
     while part := list(islice(rows, BATCH_ROWS)):
-        columns = _columns(part, layout, where[0], faults)
         try:
-            arrays = [pa.array(column, pa.string()) for column in columns[1:]]
-        except (TypeError, ValueError):  # of what is no string, and of half surrogate pairs
-            columns = list(zip(*_strings(zip(*columns), sentences, where[0], faults))) or [()] * len(columns)
-            arrays = [pa.array(column, pa.string()) for column in columns[1:]]
-        ordered = [*arrays[2:4], *arrays[:2], *arrays[4:]]
-        table = pa.table([pa.array(columns[0], pa.int64()), *ordered], names=["line", *names])
-        yield check_sentences(table, sentences, places, faults, is_first=is_first)
-        is_first = False
+            table = pa.table(_plain_columns(part, layout), schema=schema)
+        except ValueError:  # also for half a surrogate pair, which JSON can spell
+            columns = list(zip(*_cells(part, layout, where[0], faults))) or [()] * len(schema)
+            table = pa.table(columns, schema=schema)
+        yield check_sentences(table, sentences, places, faults)
 
 
-def _columns(part: Sequence[Row], layout: Layout, where: str, faults: FaultLog) -> list[Sequence[Any]]:
-    """Return lines, languages and sentences of the rows that have them."""
+def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
+    """Return the columns of the usual case, lists of as many cells, at the speed of C; else raise ``ValueError``."""
     lines, rows = zip(*part)
-    if isinstance(rows[0], list) and layout.language_keys == (None, None) and not layout.escaped:
-        widths = set(map(len, rows))
-        if (widths == {layout.width} if layout.width else min(widths) >= layout.least) and layout.header not in rows:
-            cells = list(zip(*rows))  # the usual case, at the speed of C
-            if _HEADER_WORDS.isdisjoint(cells[layout.keys[0]]):  # else a header of a file that was appended, perhaps
-                codes = ([code] * len(lines) for code in layout.languages)
-                return [lines, *codes, *(cells[key] for key in layout.keys)]
-    return list(zip(*_cells(part, layout, where, faults))) or [()] * (len(layout.keys) + 3)
+    widths = set(map(len, rows))
+    fits = widths == {layout.width} if layout.width else min(widths) >= layout.least
+    if not fits or not isinstance(rows[0], list) or layout.escaped or layout.language_keys != (None, None):
+        raise ValueError("not plain")
+    cells = list(zip(*rows))
+    texts = [cells[key] for key in layout.keys]
+    return [lines, *texts[:2], *([code] * len(lines) for code in layout.languages), *texts[2:]]
 
 
 def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) -> Iterator[tuple[Any, ...]]:
-    """Yield line, languages and sentences of each row that has them."""
-    keys, languages = layout.keys, layout.languages
-    width, least, has_languages = layout.width, layout.least, any(key is not None for key in layout.language_keys)
+    """Yield line and cells of each row that has them."""
     for number, row in part:
         cells: Any = row
+        keyed = dict(enumerate(row)) if isinstance(row, list) else row
         if isinstance(row, list):
-            if len(row) == 1 and is_blank(row[0]):
-                faults.add(where, number, "empty line")
-                continue
-            if len(row) != width if width else len(row) < least:
-                wanted = str(width or f"at least {least}")
+            if len(row) != layout.width if layout.width else len(row) < layout.least:
+                wanted = str(layout.width or f"at least {layout.least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
-                continue
-            if row == layout.header or tuple(row) in PARALLEL_NAMES:
-                faults.add(where, number, "second header", ", ".join(row))
                 continue
         else:
             cells = row.get("translation") if layout.nested else row
-            if not isinstance(cells, Mapping) or any(key not in cells for key in keys):
-                wanted = " and ".join(map(repr, keys))
+            if not isinstance(cells, Mapping) or any(key not in cells for key in layout.keys):
+                wanted = " and ".join(map(repr, layout.keys))
                 faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
                 continue
-        codes = languages
-        if has_languages:
-            keyed = row if isinstance(row, Mapping) else dict(enumerate(row))
-            own = (keyed.get(key) for key in layout.language_keys)
-            codes = tuple(named if isinstance(named, str) and named else code for named, code in zip(own, languages))
-        texts = [cells[key] for key in keys]
-        if layout.escaped:
+        texts = [cells[key] for key in layout.keys]
+        wrong = list(_text_faults(texts))
+        if layout.escaped and not wrong:
             try:
                 texts = list(map(unescape_cell, texts))
             except ValueError as error:
-                faults.add(where, number, "bad escape", str(error))
-                continue
-        yield (number, *codes, *texts)
+                wrong = [("bad escape", str(error))]
+        for kind, detail in wrong:
+            faults.add(where, number, kind, detail)
+        if not wrong:
+            own = (keyed.get(key) for key in layout.language_keys)
+            codes = [named if isinstance(named, str) and named else code for named, code in zip(own, layout.languages)]
+            yield (number, *texts[:2], *codes, *texts[2:])
 
 
-def _strings(
-    rows: Iterable[tuple[Any, ...]], names: Sequence[str], where: str, faults: FaultLog
-) -> Iterator[tuple[Any, ...]]:
-    for number, *codes_and_texts in rows:
-        bad = False
-        for name, text in zip(names, codes_and_texts[2:]):
-            if not isinstance(text, str):
-                kind = "null" if text is None else type(text).__name__
-                faults.add(where, number, "non-string value", f"{name} is {kind}")
-            elif not is_unicode(text):
-                faults.add(where, number, "bad JSON", f"{name} holds half a surrogate pair")
-            else:
-                continue
-            bad = True
-        if not bad:
-            yield (number, *codes_and_texts)
+def _text_faults(texts: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for name, text in zip_longest(COLUMNS[:2], texts, fillvalue="a negative"):
+        if not isinstance(text, str):
+            yield "non-string value", f"{name} is {'null' if text is None else type(text).__name__}"
+        elif not is_unicode(text):
+            yield "bad JSON", f"{name} holds half a surrogate pair"
 
 
-def find_moses(
-    prefix: str | Path, source_language: str | None = None, target_language: str | None = None
-) -> tuple[Path, Path] | None:
+def find_moses(prefix: str | Path, languages: Languages = (None, None)) -> tuple[Path, Path] | None:
     """Find two files ``PREFIX.xx`` and ``PREFIX.yy``, plain or packed; ``None`` if there are no two such files.
 
     WMT's ``PREFIX-src.xx`` and ``PREFIX-ref.yy`` count too. Of more than two files the languages must choose.
@@ -461,12 +406,10 @@ def find_moses(
         names = (f"{prefix.name}.{code}", f"{prefix.name}-src.{code}", f"{prefix.name}-ref.{code}")  # WMT's have both
         if code and unpacked_name(path).removesuffix(".txt") in names and path.is_file():
             found.setdefault(code, path)
-    return _choose(found, prefix, source_language, target_language) if len(found) > 1 else None
+    return _choose(found, prefix, languages) if len(found) > 1 else None
 
 
-def zipped_moses(
-    path: str | Path, source_language: str | None = None, target_language: str | None = None
-) -> tuple[Path, Path]:
+def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple[Path, Path]:
     """Find the two files of a zip archive as OPUS publishes it, chosen as by :func:`find_moses`.
 
     Of ``de-en.txt.zip`` with ``TED2020.de-en.de`` and ``TED2020.de-en.en`` in it these are
@@ -480,42 +423,32 @@ def zipped_moses(
             names = archive.namelist()
     except zipfile.BadZipFile as error:
         raise ParallelTextError(f"{path}: expected a zip archive, got: {error}; fetch it again") from error
-    pairs: dict[str, dict[str, Path]] = {}
+    by_prefix: dict[str, dict[str, Path]] = {}
     for name in sorted(names):
         if code := language_ending(name):
-            pairs.setdefault(name[: -len(code)], {})[code] = Path(path) / name
-    whole = [(stem, found) for stem, found in pairs.items() if len(found) > 1]
-    if len(whole) != 1:
+            by_prefix.setdefault(name.removesuffix(f".{code}"), {})[code] = Path(path) / name
+    pairs = {prefix: found for prefix, found in by_prefix.items() if len(found) > 1}
+    if len(pairs) != 1:
         raise ParallelTextError(
-            f"{path}: expected one pair of files such as NAME.de-en.de and NAME.de-en.en in it, got {len(whole)} among "
+            f"{path}: expected one pair of files such as NAME.de-en.de and NAME.de-en.en in it, got {len(pairs)} among "
             f"{', '.join(names[:8])}; unpack it, and name the files"
         )
-    return _choose(whole[0][1], Path(path) / whole[0][0].rstrip("."), source_language, target_language)
+    ((prefix, found),) = pairs.items()
+    return _choose(found, Path(path) / prefix, languages)
 
 
-def _choose(
-    found: dict[str, Path], prefix: Path, source_language: str | None, target_language: str | None
-) -> tuple[Path, Path]:
-    source_language, target_language = (_spelled(code, found) for code in (source_language, target_language))
-    named = pair_in_name(prefix)
-    source = source_language or (named[0] if target_language in (None, named[1]) else None)
-    target = target_language or (named[1] if source in (None, named[0]) else None)
-    if source in found and target in found:
-        return found[source], found[target]
-    if len(found) > 2 or {source_language, target_language} - {None} - found.keys():
+def _choose(found: dict[str, Path], prefix: Path, languages: Languages) -> tuple[Path, Path]:
+    """Choose source and target among the files of several languages."""
+    wanted = [code and (match_language(code, found) or code) for code in languages]
+    named, endings = pair_in_name(prefix), sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
+    pair: list[Any] = wanted if None not in wanted else list(named) if set(named) <= found.keys() else endings
+    if len(pair) != 2 or not {*pair, *filter(None, wanted)} <= found.keys():
         raise ValueError(
             f"{prefix}: expected two files, or source_language and target_language to choose two; got "
-            f"{source_language}-{target_language} for the endings {', '.join(found)}"
+            f"{'-'.join(map(str, wanted))} for the endings {', '.join(found)}"
         )
-    first, second = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
-    if source_language == second or target_language == first:
-        first, second = second, first
-    return found[first], found[second]
-
-
-def _spelled(language: str | None, endings: Iterable[str]) -> str | None:
-    """Return the ending of this language, such as ``zh_CN`` for ``zh``; the language itself if there is none."""
-    return (language and match_language(language, endings)) or language
+    source, target = pair if wanted[0] != pair[1] and wanted[1] != pair[0] else pair[::-1]
+    return found[source], found[target]
 
 
 def language_ending(path: str | Path) -> str | None:
@@ -530,21 +463,3 @@ def language_ending(path: str | Path) -> str | None:
         return match[1]
     ending = Path(name).suffix.removeprefix(".")
     return ending if is_code(ending) and ending not in NOT_LANGUAGES else None
-
-
-def flores_pair(folder: Path, languages: Languages) -> tuple[Path, Path] | None:
-    """Find the files of two languages in a folder of FLORES (``deu_Latn.devtest``); ``None`` if there are none.
-
-    Raises:
-        ValueError: If the languages are not two of those in the folder.
-    """
-    found = {str(language_ending(path)): path for path in sorted(folder.iterdir()) if _FLORES.fullmatch(path.name)}
-    if not found:
-        return None
-    codes = [code and match_language(code, found) for code in languages]
-    if None in codes or codes[0] == codes[1]:
-        raise ValueError(
-            f"{folder}: expected two of the languages {', '.join(found)}, got {languages[0]}-{languages[1]}; "
-            f"name them, as in deu_Latn-eng_Latn={folder}"
-        )
-    return found[str(codes[0])], found[str(codes[1])]

@@ -1,4 +1,4 @@
-"""Hard near-translations: sentences with one place changed, so that they mean something else (xsim++)."""
+"""Hard near-translations: English sentences with one place changed, so that they mean something else (xsim++)."""
 
 from __future__ import annotations
 
@@ -11,21 +11,17 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from st_xling.utils.languages import canonical_language
-
 #: What a change is about.
 HARD_CATEGORIES = ("causality", "entity", "number")
 
 _CATEGORY = {kind: "causality" for kind in ("negation", "antonym", "cause")} | {"number": "number", "date": "number"}
 # Rows of a lexicon that are no swaps, but tell where swaps may be.
-_LISTS = {"keep", "negatives", "not_before", "not_after", "elided"}
-_LISTS |= {"titles", "surname", "places", "articles", "not_names"}
+_LISTS = ("keep", "negatives", "not_before", "not_after", "titles", "surname", "places", "articles", "not_names")
 # Their words are spelled as they are in running text, at any place.
 _EXACT = ("date", "country", "nationality", "city", "organisation", "given", "person")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _NUMBER = re.compile(r"(?<![\w.,:/+-])\d+(?:[.,]\d{3})*(?:[.,]\d+)?(?![\w/:]|[.,-]\d)", re.ASCII)
 _OPENING = re.compile(r"(?:^|[.!?:…]\W*\s|[\"“„«‘¿¡])\W*$")
-_VOWEL = re.compile("[aeiouyhàâéèêëîïôöùûü]", re.IGNORECASE)
 # English words before which "a" is "an", numbers of eight, eleven and eighteen among them.
 _AN = re.compile(r"[aio]|e(?!u)|u(?!kr|ni[^m]|s[ae])|8|1[18]\b", re.IGNORECASE)
 
@@ -57,10 +53,9 @@ class _Edit(NamedTuple):
 
 @dataclass
 class _Lexicon:
-    """A language's swaps, see the files in ``swaps``.
+    """The swaps of ``swaps/en.tsv``.
 
     Attributes:
-        spaced: Whether spaces divide words.
         swaps: Lower-cased words → what replaces them: (words as they must be spelled, replacement, kind).
         lists: Words that tell where a swap may be, by the row's name.
         rewrites: Regular expressions, their replacements, their kinds.
@@ -68,60 +63,32 @@ class _Lexicon:
         pattern: Finds the keys of ``swaps`` and what is to be kept, longest first.
     """
 
-    spaced: bool
     swaps: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
-    lists: dict[str, list[str]] = field(default_factory=lambda: {name: [] for name in _LISTS})
+    lists: dict[str, list[str]] = field(default_factory=dict)
     rewrites: list[tuple[re.Pattern[str], str, str]] = field(default_factory=list)
     groups: dict[str, list[str]] = field(default_factory=dict)
     pattern: re.Pattern[str] = re.compile("")
 
-    def whole(self, pattern: str) -> re.Pattern[str]:
-        """Between ends of words, where there are such; hyphens and apostrophes are of the word."""
-        bounded = rf"(?<![\w'-])(?:{pattern})(?![\w'-])" if self.spaced else pattern
-        return re.compile(bounded, re.IGNORECASE)
 
-
-def hard_languages() -> list[str]:
-    """Languages that :func:`hard_translations` has a lexicon of.
-
-    Example:
-        >>> hard_languages()
-        ['de', 'en', 'es', 'fr', 'vi', 'zh']
-    """
-    return sorted(path.name[:-4] for path in (files(__package__) / "swaps").iterdir() if path.name.endswith(".tsv"))
-
-
-def hard_translations(
-    sentences: Sequence[str], language: str = "en", *, seed: int = 0, most: int = 4
-) -> list[HardTranslation]:
-    """Sentences that differ from the given ones in one place and mean something else.
+def hard_translations(sentences: Sequence[str], *, seed: int = 0, most: int = 4) -> list[HardTranslation]:
+    """English sentences that differ from the given ones in one place and mean something else.
 
     Negation is added or removed, a word becomes its opposite, a cause an obstacle; numbers in digits and in words,
-    weekdays and months change; names give way to others of their kind. Names are known by small lists, and but in
-    German and Chinese by capital letters. No text comes twice, and none is one of ``sentences``.
+    weekdays and months change; names give way to others of their kind. Names are known by small lists and by capital
+    letters. No text comes twice, and none is one of ``sentences``.
 
     Args:
-        sentences: Texts of one language.
-        language: Two or three letters; see :func:`hard_languages`.
+        sentences: English texts.
         seed: Of what is drawn; what a sentence gives depends on it and, but for repetitions, on that sentence alone.
         most: Of a sentence, in each category.
-    Raises:
-        ValueError: A language without a lexicon, or ``most`` below one.
     Source:
         Chen et al. 2023, "xsim++: An Improved Proxy to Bitext Mining Performance for Low-Resource Languages",
-        section 2.1; lexicons and rules are our own, without models.
+        section 2.1; lexicon and rules are our own, without models.
     Example:
         >>> [(hard.text, hard.kind) for hard in hard_translations(["We are late because of rain."], most=1)]
         [('We are late despite rain.', 'cause')]
     """
-    if most < 1:
-        raise ValueError(f"most must be at least 1: got {most}.")
-    if (code := _own_code(language)) is None:
-        raise ValueError(
-            f"language must be one that there are lexicons of, {', '.join(hard_languages())}: got {language!r}; hard "
-            "near-translations of other languages cannot be made."
-        )
-    lexicon = _lexicon(code)
+    lexicon = _lexicon()
     used = {unicodedata.normalize("NFC", sentence) for sentence in sentences}
     result = []
     for index, sentence in enumerate(sentences):
@@ -132,52 +99,44 @@ def hard_translations(
         lot.shuffle(edits)
         for edit in edits:
             category = _CATEGORY.get(edit.kind, "entity")
-            changed = _changed(text, edit, lexicon)
-            if changed is not None and changed not in used and counts[category] < most:
+            changed = _changed(text, edit)
+            if changed not in used and counts[category] < most:
                 used.add(changed)
                 counts[category] += 1
                 result.append(HardTranslation(changed, index, category, edit.kind))
     return result
 
 
-def _own_code(language: str) -> str | None:
-    return {canonical_language(code): code for code in hard_languages()}.get(canonical_language(language))
-
-
 @cache
-def _lexicon(language: str) -> _Lexicon:
-    lexicon = _Lexicon(spaced=language != "zh")
-    lines = (files(__package__) / "swaps" / f"{language}.tsv").read_text(encoding="utf-8").splitlines()
-    endings = [""]
+def _lexicon() -> _Lexicon:
+    lexicon = _Lexicon()
+    lines = (files(__package__) / "swaps" / "en.tsv").read_text(encoding="utf-8").splitlines()
     for line in lines:
-        if line.startswith("#"):
-            continue
         kind, *cells = line.split("\t")
+        columns = [cell.split("|") for cell in cells]
+        if kind.startswith("#"):
+            continue
         if kind.endswith(">"):
-            lexicon.rewrites.append((lexicon.whole(cells[0]), "" if cells[1] == "-" else cells[1], kind[:-1]))
+            lexicon.rewrites.append((_whole(cells[0]), "" if cells[1] == "-" else cells[1], kind[:-1]))
             continue
-        if kind == "endings":
-            endings = cells[0].split("|")
+        if kind in _LISTS:
+            lexicon.lists[kind] = columns[0]
             continue
-        for ending in endings if kind.endswith("~") else [""]:
-            columns = [[word + ending for word in cell.split("|")] for cell in cells]
-            _add(lexicon, kind.removesuffix("~"), columns)
+        if len(columns) == 2:
+            pairs = [pair for one, other in zip(*columns) for pair in ((one, other), (other, one))]
+        else:
+            lexicon.groups.setdefault(kind, []).extend(columns[0])
+            pairs = [(one, other) for one in columns[0] for other in columns[0] if one != other]
+        for word, other in pairs:
+            lexicon.swaps.setdefault(word.lower(), []).append((word, other, kind))
     words = sorted({*lexicon.swaps, *lexicon.lists["keep"]}, key=len, reverse=True)
-    lexicon.pattern = lexicon.whole("|".join(map(re.escape, words)))
+    lexicon.pattern = _whole("|".join(map(re.escape, words)))
     return lexicon
 
 
-def _add(lexicon: _Lexicon, kind: str, columns: list[list[str]]) -> None:
-    if kind in _LISTS:
-        lexicon.lists[kind] += columns[0]
-        return
-    if len(columns) == 2:
-        pairs = [pair for one, other in zip(*columns) for pair in ((one, other), (other, one))]
-    else:
-        lexicon.groups.setdefault(kind, []).extend(columns[0])
-        pairs = [(one, other) for one in columns[0] for other in columns[0] if one != other]
-    for word, other in pairs:
-        lexicon.swaps.setdefault(word.lower(), []).append((word, other, kind))
+def _whole(pattern: str) -> re.Pattern[str]:
+    """Compile a pattern that matches between ends of words; hyphens and apostrophes are of the word."""
+    return re.compile(rf"(?<![\w'-])(?:{pattern})(?![\w'-])", re.IGNORECASE)
 
 
 def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
@@ -192,21 +151,17 @@ def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
     for match in _NUMBER.finditer(text):
         for new in dict.fromkeys(_other_number(match[0], lot) for _ in range(2)):
             yield _Edit(match.start(), match.end(), new, "number")
-    if lexicon.lists["titles"]:
-        yield from _names(text, lexicon, lot)
+    yield from _names(text, lexicon, lot)
 
 
 def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lexicon: _Lexicon) -> bool:
     """Return whether a word may become another here."""
     before, after = text[: match.start()], text[match.end() :]
-    if not lexicon.spaced and kind == "number" and before[-1:] in "一二三四五六七八九十百千万":
-        return False
     if match[0] != word and (kind in _EXACT or match[0] != _capitalised(word) or not _OPENING.search(before)):
         return False
+    if kind != "negation":
+        return True
     negatives = set(lexicon.lists["negatives"])
-    if kind != "negation" or not lexicon.spaced:
-        # 不 and 没 negate whatever follows, so that no second negation is added.
-        return kind != "negation" or other in word or not any(each in text for each in negatives)
     parts, others = (set(re.split(r"\W+", each.lower())) for each in (word, other))
     if not negatives & (others - parts):
         return True
@@ -214,7 +169,7 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
     words = re.findall(r"\w+", before.lower())
     if negatives & set(re.findall(r"\w+", text.lower())) or (words and words[-1] in lexicon.lists["not_after"]):
         return False
-    if not other.startswith(word) and not parts <= others:  # another word is in its place, such as "kein"
+    if not other.startswith(word) and not parts <= others:  # another word is in its place
         return True
     following = re.match(r" (\w+)", after)
     return (
@@ -225,19 +180,15 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
     )
 
 
-def _changed(text: str, edit: _Edit, lexicon: _Lexicon) -> str | None:
-    """Return the text with an edit; ``None`` where an article before it would no longer fit."""
+def _changed(text: str, edit: _Edit) -> str:
+    """Return the text with an edit, and the article before it that fits."""
     before, old, after = text[: edit.start], text[edit.start : edit.end], text[edit.end :]
     new = edit.new
     if old[:1].isupper() and _OPENING.search(before):
         new = _capitalised(new)
         after = after if new else _capitalised(after)
-    previous = re.search(r"(\w+) $", before)
-    elided = previous is not None and previous[1].lower() in lexicon.lists["elided"]
-    if elided and bool(_VOWEL.match(old)) != bool(_VOWEL.match(new)):
-        return None
-    if previous and lexicon.lists["articles"] == ["the"] and previous[1].lower() in ("a", "an"):
-        before = before[: previous.start()] + previous[1][0] + ("n " if _AN.match(new) else " ")
+    if previous := re.search(r"\b([Aa])n? $", before):
+        before = before[: previous.start()] + previous[1] + ("n " if _AN.match(new) else " ")
     return before + new + after
 
 
@@ -288,7 +239,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
             run, kind, choices = run[1:], "surname", surnames
         elif titled and run[0][0] not in given:
             kind, choices = "surname", surnames
-        elif opening or not lexicon.lists["places"] or any(_no_name(word[0], known, lexicon) for word in run):
+        elif opening or any(_no_name(word[0], known, lexicon) for word in run):
             continue
         elif previous in lexicon.lists["places"]:
             kind, choices = "city", lexicon.groups["city"]

@@ -13,7 +13,6 @@ Each takes ``?size=2000&seed=0``, a seeded sample of its rows, in their order.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,47 +34,25 @@ Texts = tuple[tuple[str, str], ...]
 """Language and text, once or, in parallel text, twice."""
 
 
-@dataclass(frozen=True)
-class LanguageTexts:
-    """One source of text; reading starts again with every loop over it.
-
-    Attributes:
-        languages: Languages that are known beforehand; empty if only the rows name them.
-        source: Data set or stream with the columns of parallel text; both sides are the same in text of one language.
-    """
-
-    languages: tuple[str, ...]
-    source: Any
-
-    def __iter__(self) -> Iterator[Texts]:
-        sides = ("source", "target")[: len(self.languages) or 2]
-        for row in self.source:
-            yield tuple((row[f"{side}_language"], row[side]) for side in sides)
-
-
-def language_texts(specs: Iterable[str], *, skip_bad_lines: bool = False) -> list[LanguageTexts]:
-    """Return the sources that specs name; only their first row is read.
+def language_texts(spec: str, *, skip_bad_lines: bool = False) -> Iterator[Texts]:
+    """Yield the texts of each row that a spec names, with their languages: one, or the two of a pair.
 
     Args:
-        specs: See the top of this file.
+        spec: See the top of this file.
         skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
     Raises:
-        ValueError: If a spec is malformed, or its languages are not known.
+        ValueError: If the spec is malformed, or its languages are not known.
         FileNotFoundError: If there is no such file.
     """
-    found = []
-    for spec in specs:
-        if len(languages := split_spec(spec).languages) == 1:
-            found.append(LanguageTexts(languages, load_texts(spec, skip_bad_lines=skip_bad_lines, stream=True)))
-            continue
-        for name, pairs in load_data_specs([spec], skip_bad_lines=skip_bad_lines, stream=True).items():
-            first = next(iter(pairs))
-            codes = (first["source_language"], first["target_language"])
-            if UNKNOWN in codes:
+    if len(split_spec(spec).languages) == 1:
+        for row in load_texts(spec, skip_bad_lines=skip_bad_lines, stream=True):
+            yield ((row["source_language"], row["source"]),)
+        return
+    for pairs in load_data_specs([spec], skip_bad_lines=skip_bad_lines, stream=True).values():
+        for row in pairs:
+            if UNKNOWN in (row["source_language"], row["target_language"]):
                 raise ValueError(f"the languages of {spec!r} are not known; put them before it, as in de-en={spec}")
-            # Only where the name was made from them are they the languages of every row.
-            found.append(LanguageTexts(codes if name.startswith("-".join(codes)) else (), pairs))
-    return found
+            yield tuple((row[f"{side}_language"], row[side]) for side in ("source", "target"))
 
 
 def read_all_others(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling._version import __version__
 from st_xling.data.check import FaultLog
@@ -29,45 +28,20 @@ if TYPE_CHECKING:
 Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[str]] | Iterable[str]"
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
 
-_Found: TypeAlias = "dict[str, dict[int, tuple[int, str]]]"
-"""Training set → hash that an evaluation set has, too → the first row that holds it, from 1, and its text there."""
-
 BATCH_ROWS = 10_000
-KEPT_EXAMPLES = 3
 SHOWN_EXAMPLES = 5
-_SIDES = {1: ("text",), 2: ("source", "target")}
 
 
-@dataclass(frozen=True)
-class LeakExample:
-    """A text that training and evaluation share.
-
-    Attributes:
-        text: As the training data spell it; of a pair, the source side.
-        train: The training set that has it first.
-        row: Its row there, counted from 1.
-    """
-
-    text: str
-    train: str
-    row: int
-
-
-@dataclass(frozen=True)
-class SideLeak:
+class SideLeak(NamedTuple):
     """Overlap of one side of an evaluation set with the training data.
 
     Attributes:
         rows: Sentences (or pairs) of the evaluation set, repetitions included.
         leaked: Of these, in the training data.
-        train: The same by training set, for those that hold any; a sentence counts in each that holds it.
-        examples: The first few.
     """
 
     rows: int
     leaked: int
-    train: dict[str, int]
-    examples: tuple[LeakExample, ...] = ()
 
     @property
     def share(self) -> float:
@@ -87,6 +61,7 @@ class LeakReport:
             ``"text"``) → how much of it.
         train_rows: Training set → its rows.
         leaked_rows: Training set → its rows, counted from 0, of which a side is in an evaluation set. Ascending.
+        examples: The first few of these, as text.
         signature: What was compared, and how.
         dropped: The leaked rows were dropped from the training data.
     """
@@ -94,6 +69,7 @@ class LeakReport:
     sets: dict[str, dict[str, SideLeak]]
     train_rows: dict[str, int]
     leaked_rows: dict[str, Sequence[int]] = field(repr=False)
+    examples: Sequence[str]
     signature: str
     dropped: bool = False
 
@@ -103,9 +79,9 @@ class LeakReport:
         return [name for name, sides in self.sets.items() if any(side.leaked for side in sides.values())]
 
     def as_dict(self) -> dict[str, Any]:
-        """Return everything but the list of rows, for JSON."""
+        """Return everything but the rows, for JSON."""
         sets = {
-            name: {kind: {**asdict(side), "share": round(side.share, 6)} for kind, side in sides.items()}
+            name: {kind: {**side._asdict(), "share": round(side.share, 6)} for kind, side in sides.items()}
             for name, sides in self.sets.items()
         }
         train = {name: {"rows": rows, "leaked": len(self.leaked_rows[name])} for name, rows in self.train_rows.items()}
@@ -116,14 +92,9 @@ class LeakReport:
         leaking = self.leaking
         lines = [f"text in both training and evaluation data: {len(leaking)} of {len(self.sets)} evaluation sets"]
         if leaking:
-            head = ("evaluation set", "rows", "source", "target", "both", "found in")
+            head = ("evaluation set", "rows", "source", "target", "both")
             lines.append(format_table(head, [_cells(name, self.sets[name]) for name in leaking]))
-            first = [side.examples[0] for name in leaking for side in self.sets[name].values() if side.examples]
-            shown = {(example.train, example.row): example for example in reversed(first)}
-            lines += [
-                f"  e.g. {example.train} row {example.row}: {example.text[:70]}"
-                for example in [*reversed(shown.values())][:SHOWN_EXAMPLES]
-            ]
+            lines += [f"  e.g. {example}" for example in self.examples]
         for name, rows in self.leaked_rows.items():
             if len(rows):
                 done = "dropped" if self.dropped else "in question"
@@ -164,70 +135,72 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
     """
     import numpy as np
 
-    from st_xling.data.text_columns import NORMALISATION, find_sorted, pair_hashes, text_hashes
+    from st_xling.data.text_columns import NORMALISATION, find_sorted, text_hashes
 
     if not train or not evaluation:
         raise ValueError(
             f"a leak check needs training and evaluation sets: got {len(train)} and {len(evaluation)}; name at least "
             "one of each."
         )
-    # Hashes of every side of the evaluation sets.
     hashed: dict[str, dict[str, Hashes]] = {}
     data_digest = hashlib.sha256()
     for name, texts in evaluation.items():
         batches = [[text_hashes(column) for column in batch] for batch in _batches(texts)]
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
-        whole = [np.concatenate(parts) for parts in zip(*batches)]
-        for hashes in whole:
-            data_digest.update(hashes.astype("<u8").tobytes())
-        hashed[name] = dict(zip(_SIDES[len(whole)], whole))
-        if len(whole) == 2:
-            hashed[name]["pair"] = pair_hashes(*whole)
-    listed: list[list[Hashes]] = [[np.empty(0, np.uint64)], [np.empty(0, np.uint64)]]
-    for sides in hashed.values():
-        for side, hashes in sides.items():
-            listed[side == "pair"].append(hashes)
-    wanted = [np.unique(np.concatenate(each)) for each in listed]  # of sentences and of pairs
+        hashed[name] = _sides([np.concatenate(parts) for parts in zip(*batches)], data_digest)
+    # Sentences are looked for on either side, and pairs among pairs.
+    wanted = {is_pair: np.unique(np.concatenate(_of_kind(hashed, is_pair))) for is_pair in (False, True)}
 
     # The training text, read once.
     digest = hashlib.sha256()
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
-    found: tuple[_Found, _Found] = ({}, {})  # of sentences and of pairs
+    seen: dict[bool, list[Hashes]] = {False: [], True: []}
+    examples: list[str] = []
     with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
-            rows, leaked = 0, []
-            firsts = [kind.setdefault(name, {}) for kind in found]
+            rows, leaked = 0, [np.zeros(0, np.int64)]
             for batch in _batches(texts):
-                columns = [text_hashes(column) for column in batch]
-                for values in columns:
-                    digest.update(values.astype("<u8").tobytes())
-                kinds = [0] * len(columns)
-                if len(columns) == 2:
-                    kinds, columns = [0, 0, 1], [*columns, pair_hashes(*columns)]
                 hit = np.zeros(len(batch[0]), bool)
-                for kind, values, cells in zip(kinds, columns, [*batch, batch[0]]):
-                    known = find_sorted(wanted[kind], values)[1]
+                for side, hashes in _sides([text_hashes(column) for column in batch], digest).items():
+                    known = find_sorted(wanted[side == "pair"], hashes)[1]
+                    seen[side == "pair"].append(np.unique(hashes[known]))
                     hit |= known
-                    for row in np.flatnonzero(known).tolist():
-                        firsts[kind].setdefault(int(values[row]), (rows + row + 1, cells[row]))
-                leaked.append(np.flatnonzero(hit) + rows)
+                found = np.flatnonzero(hit)
+                for row in found[: SHOWN_EXAMPLES - len(examples)].tolist():
+                    examples.append(f"{name} row {rows + row + 1}: {batch[0][row][:70]}")
+                leaked.append(found + rows)
                 rows += len(batch[0])
                 bar.update(len(batch[0]))
             if rows == 0:
                 raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
             train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
 
+    shared = {is_pair: np.concatenate([np.empty(0, np.uint64), *parts]) for is_pair, parts in seen.items()}
     sets = {
-        name: {kind: _side(found[kind == "pair"], side) for kind, side in sides.items()}
+        name: {
+            side: SideLeak(len(hashes), int(np.isin(hashes, shared[side == "pair"]).sum()))
+            for side, hashes in sides.items()
+        }
         for name, sides in hashed.items()
     }
     signature = (
         f"leak|key:{NORMALISATION}|match:exact|train:{_names(train)}@{digest.hexdigest()[:8]}"
         f"|data:{_names(evaluation)}@{data_digest.hexdigest()[:8]}|st-xling:{__version__}"
     )
-    return LeakReport(sets, train_rows, leaked_rows, signature)
+    return LeakReport(sets, train_rows, leaked_rows, examples, signature)
+
+
+def _sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
+    """Name the hashes of one column or two, and add them to the digest; of two also return those of the pairs."""
+    from st_xling.data.text_columns import pair_hashes
+
+    for column in hashes:
+        digest.update(column.astype("<u8").tobytes())
+    if len(hashes) == 1:
+        return {"text": hashes[0]}
+    return {"source": hashes[0], "target": hashes[1], "pair": pair_hashes(*hashes)}
 
 
 def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
@@ -267,18 +240,11 @@ def refuse_leaks(report: LeakReport) -> None:
         )
 
 
-def _side(found: _Found, hashes: Hashes) -> SideLeak:
+def _of_kind(hashed: Mapping[str, Mapping[str, Hashes]], is_pair: bool) -> list[Hashes]:
     import numpy as np
 
-    by_train = {name: np.isin(hashes, np.fromiter(rows, np.uint64, len(rows))) for name, rows in found.items()}
-    leaked = np.any([np.zeros(len(hashes), bool), *by_train.values()], axis=0)
-    shown = []
-    for key in list(dict.fromkeys(hashes[leaked].tolist()))[:KEPT_EXAMPLES]:
-        train = next(name for name, rows in found.items() if key in rows)
-        row, text = found[train][key]
-        shown.append(LeakExample(text, train, row))
-    counts = {name: int(hit.sum()) for name, hit in by_train.items() if hit.any()}
-    return SideLeak(len(hashes), int(leaked.sum()), counts, tuple(shown))
+    found = [values for sides in hashed.values() for side, values in sides.items() if is_pair == (side == "pair")]
+    return [np.empty(0, np.uint64), *found]
 
 
 def _batches(texts: Any) -> Iterator[list[list[str]]]:
@@ -299,14 +265,8 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _cells(name: str, sides: dict[str, SideLeak]) -> list[Any]:
-    counts: Counter[str] = Counter()
-    for kind, side in sides.items():
-        counts.update(side.train if kind != "pair" else {})
-    most = counts.most_common(3)
-    listed = ", ".join(f"{train} {count:,}" for train, count in most) + (", …" if len(counts) > 3 else "")
-    shown = [sides.get(kind) for kind in ("source", "target", "pair")]
-    shown[0] = sides.get("text", shown[0])
-    return [name, next(iter(sides.values())).rows, *shown, listed]
+    source = sides.get("source", sides.get("text"))
+    return [name, next(iter(sides.values())).rows, source, sides.get("target"), sides.get("pair")]
 
 
 def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling.utils.languages import UNKNOWN
@@ -25,8 +23,6 @@ LANGUAGE_COLUMNS = ("source_language", "target_language")
 PairRow = tuple[str, ...]
 """The cells of :data:`COLUMNS`, and those of hard negatives where there are any."""
 
-_TABLE_ROWS = 10_000
-
 
 def pair_columns(negatives: int = 0) -> list[str]:
     """Return :data:`COLUMNS`, and ``negative_1``, ``negative_2``, … behind them."""
@@ -42,15 +38,11 @@ def text_features(negatives: int = 0) -> Any:
 
 def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
     """Return rows of :func:`pair_columns`, in that order, as a data set in memory."""
-    import pyarrow as pa
     from datasets import Dataset
 
-    # Tables made here are four times faster than Dataset.from_dict, which looks at each value for its type.
-    schema = pa.schema([(column, pa.string()) for column in pair_columns(negatives)])
-    tables, iterator = [schema.empty_table()], iter(rows)
-    while part := list(islice(iterator, _TABLE_ROWS)):
-        tables.append(pa.table([pa.array(cells, pa.string()) for cells in zip(*part)], schema=schema))
-    return Dataset(pa.concat_tables(tables).combine_chunks())
+    names = pair_columns(negatives)
+    columns = zip(names, list(zip(*rows)) or [()] * len(names))
+    return Dataset.from_dict({name: list(cells) for name, cells in columns}, features=text_features(negatives))
 
 
 def stream_rows(dataset: Any) -> int | None:
@@ -143,26 +135,6 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
         ValueError: The data set lacks a language column, or a row its language.
     """
     import numpy as np
-
-    numbers: dict[tuple[str, str], int] = {}
-    groups = np.concatenate([np.zeros(0, np.int64), *_pair_numbers(dataset, numbers)])
-    return {pair: np.flatnonzero(groups == number) for pair, number in numbers.items()}
-
-
-def count_pairs(dataset: Any) -> dict[tuple[str, str], int]:
-    """Return the number of rows of each pair of languages; order and errors as of :func:`pair_rows`."""
-    import numpy as np
-
-    numbers: dict[tuple[str, str], int] = {}
-    counts: Counter[int] = Counter()
-    for places in _pair_numbers(dataset, numbers):
-        counts.update(dict(enumerate(np.bincount(places).tolist())))
-    return {pair: counts[number] for pair, number in numbers.items()}
-
-
-def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator[np.ndarray]:
-    """Yield the number of each row's pair of languages, batch by batch; new pairs are added to ``numbers``."""
-    import numpy as np
     import pyarrow.compute as pc
 
     missing = [name for name in LANGUAGE_COLUMNS if name not in dataset.column_names]
@@ -171,17 +143,16 @@ def _pair_numbers(dataset: Any, numbers: dict[tuple[str, str], int]) -> Iterator
             f"balancing languages and batches of one pair need the columns {' and '.join(LANGUAGE_COLUMNS)}: the data "
             f"set has {', '.join(dataset.column_names)}; add them, or leave these options out."
         )
-    first = 0
+    numbers: dict[tuple[str, str], int] = {}
+    groups = [np.zeros(0, np.int64)]
     for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):
         # One text for both, which Arrow numbers at once; no language code holds a tab.
         joined = pc.binary_join_element_wise(*(batch[name] for name in LANGUAGE_COLUMNS), "\t").combine_chunks()
         if joined.null_count:
-            row = first + pc.index(joined.is_null(), True).as_py()
-            raise ValueError(
-                f"row {row} of the data set has no language: name it, or {UNKNOWN!r} where it is not known."
-            )
-        first += len(joined)
+            raise ValueError(f"every row needs its languages, {UNKNOWN!r} where one is not known: got a row without.")
         encoded = joined.dictionary_encode()
         pairs = [text.partition("\t")[::2] for text in encoded.dictionary.to_pylist()]
         places = np.array([numbers.setdefault(pair, len(numbers)) for pair in pairs])
-        yield places[encoded.indices.to_numpy()]
+        groups.append(places[encoded.indices.to_numpy()])
+    rows = np.concatenate(groups)
+    return {pair: np.flatnonzero(rows == number) for pair, number in numbers.items()}

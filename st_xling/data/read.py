@@ -26,16 +26,23 @@ from st_xling.data.columns import (
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
-    flores_pair,
     language_ending,
-    looks_like_bars,
     moses_rows,
     open_parquet,
     pair_tables,
     paragraph_rows,
     zipped_moses,
 )
-from st_xling.data.pairs import COLUMNS, Sample, head, no_rows, pair_columns, require_rows, sample_rows, text_features
+from st_xling.data.pairs import (
+    COLUMNS,
+    Sample,
+    head,
+    no_rows,
+    require_rows,
+    sample_rows,
+    stream_rows,
+    text_features,
+)
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
@@ -141,29 +148,6 @@ def load_data_specs(
     return loaded
 
 
-def kept_lines(spec: str) -> tuple[list[int], int]:
-    """Return which lines :func:`load_data_specs` reads as pairs if it skips bad lines, and the number of lines.
-
-    Lines are counted from 0, over all files, without headers.
-
-    Args:
-        spec: Files, without a sample.
-    """
-    parsed = parse_data_spec(spec)
-    languages: Any = parsed.languages or (None, None)
-    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options)
-    kept: list[int] = []
-    count = 0
-    for part in source.parts:
-        faults = FaultLog(skip_bad_lines=True)
-        own = [line for table in part.tables(faults, source.names) for line in table["line"].to_pylist()]
-        lines = sorted({*own, *(fault.line for fault in faults.faults if fault.line is not None)})
-        place = dict(zip(lines, range(count, count + len(lines))))
-        kept += [place[line] for line in own]
-        count += len(lines)
-    return kept, count
-
-
 def _name(dataset: Any, spec: DataSpec) -> str:
     pairs = language_pairs(require_rows(head(dataset, 1000), spec.text))
     check_languages(pairs, spec.text)
@@ -183,7 +167,6 @@ def load_pairs(
     split: str | None = None,
     skip_bad_lines: bool = False,
     stream: bool = False,
-    sample: Sample = Sample(),  # noqa: B008
 ) -> Any:
     """Load parallel text, in whatever format.
 
@@ -192,11 +175,11 @@ def load_pairs(
 
     Args:
         location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
-            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
-            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
-            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
-            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
-            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``; two line-aligned files, or the
+            prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``), also in a ``.zip`` of OPUS; two ``.json``
+            files in SQuAD's form, such as XQuAD's, of which the paragraphs are read; a folder of such files, or of
+            ``datasets``; the id of a data set on the Hub; or, with two languages, ``"tatoeba"``, ``"ntrex"`` or
+            ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -211,7 +194,6 @@ def load_pairs(
         skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
         stream: Return a stream instead: rows are read when they are asked for, and faults raise when their batch is
             reached.
-        sample: Seeded sample of the rows. Streams of the Hub have none.
     Returns:
         A ``Dataset``, or an ``IterableDataset``, of ``source``, ``target``, ``source_language``, ``target_language``
         and, with hard negatives, ``negative_1``, ``negative_2``, …, all strings, in the order of the file.
@@ -224,7 +206,7 @@ def load_pairs(
     """
     languages = (source_language, target_language)
     source = find_source(location, languages, columns=columns, name=name, split=split, stream=stream)
-    return (source.stream if stream else source.read)(skip_bad_lines, sample)
+    return (source.stream if stream else source.read)(skip_bad_lines)
 
 
 def labeled_pairs(data: Any) -> dict[str, Any]:
@@ -245,7 +227,8 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
             )
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
         if set(COLUMNS) - set(part.column_names):
-            source = _from_table(part, name, _Request(pair_languages(name)))
+            find = {"requested": pair_languages(name), "columns": None, "known": PARALLEL_NAMES}
+            source = _from_table(part, name, None, find)
             part = source.read(False) if hasattr(part, "__len__") else source.stream(False)
         found[name] = part
     return found
@@ -288,11 +271,6 @@ class Source:
     files: tuple[Path, ...] = ()
     table: Any = None
 
-    @property
-    def names(self) -> list[str]:
-        """Names of the columns of the pairs."""
-        return pair_columns(self.parts[0].layout.negatives)
-
     def read(self, skip_bad_lines: bool, sample: Sample = Sample()) -> Dataset:  # noqa: B008
         """Read all pairs, or those of a sample, memory-mapped."""
         from datasets.exceptions import DatasetGenerationError
@@ -312,27 +290,18 @@ class Source:
         """Read the pairs when they are asked for. A sample is drawn from the memory-mapped whole."""
         from datasets import SplitDict, SplitInfo
 
-        if not self.files and sample.size is not None:
+        if sample.size is None:
+            stream, size = self._builder(skip_bad_lines, is_stream=True).as_streaming_dataset("train"), self._size()
+        elif self.files:
+            rows = self.read(skip_bad_lines, sample)
+            stream, size = rows.to_iterable_dataset(), len(rows)
+        else:
             # The first rows are no sample of a sorted corpus, and a stream may never end.
             raise ValueError(
                 f"{self.where}: a sample of size={sample.size} needs the number of rows, which a stream of the Hub "
                 "does not have; read it whole (without --stream), or leave out ?size and bound the run by --max-steps"
             )
-        if not self.files:
-            # With the shards of the table; faults raise, or warn, a thousand rows at a time.
-            return self.table.select_columns(self.parts[0].layout.column_names).map(
-                partial(_check_batch, skip_bad_lines=skip_bad_lines, where=self.where, layout=self.parts[0].layout),
-                batched=True,
-                with_indices=True,
-                remove_columns=self.parts[0].layout.column_names,
-                features=text_features(self.parts[0].layout.negatives),
-            )
-        if sample.size is not None:
-            rows = self.read(skip_bad_lines, sample)
-            stream, size = rows.to_iterable_dataset(), len(rows)
-        else:
-            stream, size = self._builder(skip_bad_lines, is_stream=True).as_streaming_dataset("train"), self._size()
-        stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size)})
+        stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=size or 0)})
         return stream
 
     def _builder(self, skip_bad_lines: bool, *, is_stream: bool) -> Any:
@@ -348,29 +317,14 @@ class Source:
         features = text_features(self.parts[0].layout.negatives)
         return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
 
-    def _size(self) -> int:
+    def _size(self) -> int | None:
         """Estimate the number of rows."""
+        if not self.files:
+            return stream_rows(self.table)
         if self.files[0].suffix == ".parquet":
             with open_parquet(self.files[0]) as file:
                 return int(file.metadata.num_rows)
         return sum(map(estimate_lines, self.files if len(self.parts) > 1 else self.files[:1]))
-
-
-class _Request(NamedTuple):
-    """Options of a location: arguments of :func:`find_source`."""
-
-    languages: Languages = (None, None)
-    columns: Columns | None = None
-    name: str | None = None
-    split: str | None = None
-    stream: bool = False
-    known: Iterable[tuple[str, str]] = PARALLEL_NAMES
-
-    def check_unused(self, what: str, *options: str) -> None:
-        """Raise ``ValueError`` if one of these options is given, which ``what`` does not have."""
-        given = [f"{name}={value!r}" for name in options if (value := getattr(self, name)) is not None]
-        if given:
-            raise ValueError(f"{what} takes no {' and '.join(given)}; leave it out")
 
 
 def find_source(
@@ -392,55 +346,56 @@ def find_source(
         known: Names of columns, see :func:`~st_xling.data.columns.choose_columns`.
         other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
     """
-    request = _Request((languages[0], languages[1]), columns, name, split, stream, known)
+    find: dict[str, Any] = {"requested": languages, "columns": columns, "known": known}
     if isinstance(location, (tuple, list)):
-        request.check_unused("a Moses pair", "columns", "name", "split")
-        return _open_moses((location[0], location[1]), request.languages)
+        _check_unused("a Moses pair", columns=columns, name=name, split=split)
+        return _open_moses((location[0], location[1]), languages)
     path = home_path(location)
-    if path.is_dir():
-        return _open_folder(path, request)
     kind = file_ending(unpacked_name(path))
-    if kind in FORMATS or kind == ".zip":
-        if not path.is_file():
-            raise FileNotFoundError(describe_missing(path))
-        request.check_unused(f"the file {path}", "name", "split", *["columns"][: kind == ".zip"])
-        if kind == ".zip":
-            return _open_moses(zipped_moses(path, *languages), request.languages)
-        return _open_files([path], kind, request)
-    if moses := find_moses(path, *languages):
-        request.check_unused(f"the Moses pair {path}", "columns", "name", "split")
-        return _open_moses(moses, request.languages)
+    if path.is_dir():
+        files = _files_of_split(path, name, split)
+        kinds = {file_ending(unpacked_name(file)) for file in files}
+        if kinds == {".csv", ".tsv"}:
+            raise ValueError(f"{path} holds both .csv and .tsv files; name one file, or part them into two folders")
+        if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
+            return _open_files(files, kinds.pop(), find)
+        return _from_table(_load_table(path, name, split, stream), str(path), name, find)
+    if kind == ".zip" and path.is_file():
+        _check_unused(f"the archive {path}", columns=columns, name=name, split=split)
+        return _open_moses(zipped_moses(path, languages), languages)
+    if kind not in FORMATS and (moses := find_moses(path, languages)):
+        _check_unused(f"the Moses pair {path}", columns=columns, name=name, split=split)
+        return _open_moses(moses, languages)
     if path.is_file():
-        request.check_unused(f"the file {path}", "name", "split")
-        kind = "|||" if looks_like_bars(path) else other or ""
-        if not kind:
+        _check_unused(f"the file {path}", name=name, split=split)
+        if kind not in FORMATS and other is None:
             raise ValueError(
-                f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "
-                f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
-                f"corpus.en), got {path}; rename it, or pass both paths of a pair"
+                f"expected a file ending in {', '.join(FORMATS)} (each also {', '.join(PACKED)}) or .zip, or the "
+                f"common beginning of two files (corpus, of corpus.de and corpus.en), got {path}; rename it, or pass "
+                "both paths of a pair"
             )
-        return _open_files([path], kind, request)
+        return _open_files([path], kind if kind in FORMATS else str(other), find)
     if str(location) in HUB_TEST_SETS:
-        request.check_unused(f"the test set {location}", "columns", "name", "split")
+        _check_unused(f"the test set {location}", columns=columns, name=name, split=split)
         table = hub_pairs(str(location), *languages)
-        return _from_table(table.to_iterable_dataset() if stream else table, str(location), request)
-    if not HUB_ID.fullmatch(str(location)):
+        return _from_table(table.to_iterable_dataset() if stream else table, str(location), None, find)
+    if kind in FORMATS or kind == ".zip" or not HUB_ID.fullmatch(str(location)):
         raise FileNotFoundError(describe_missing(path))
-    return _open_hub(str(location), request)
+    return _from_table(_load_table(str(location), name, split, stream), str(location), name, find)
 
 
-def _open_files(paths: Sequence[Path], kind: str, request: _Request) -> Source:
+def _check_unused(what: str, **options: Any) -> None:
+    """Raise ``ValueError`` if one of these options is given, which ``what`` does not have."""
+    given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
+    if given:
+        raise ValueError(f"{what} takes no {' and '.join(given)}; leave it out")
+
+
+def _open_files(paths: Sequence[Path], kind: str, find: dict[str, Any]) -> Source:
     parts = []
     for path in paths:
-        reader = partial(_format_rows, str(path), kind, request.languages)
-        layout = find_layout(
-            reader(FaultLog(skip_bad_lines=True)),
-            str(path),
-            requested=request.languages,
-            columns=request.columns,
-            known=request.known,
-            says_header=kind == ".tsv",
-        )
+        reader = partial(_format_rows, str(path), kind, find["requested"])
+        layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), **find)
         parts.append(Part(reader, layout, (str(path), str(path))))
     return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
 
@@ -462,38 +417,11 @@ def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> S
             raise FileNotFoundError(describe_missing(path))
     named = endings if any(endings) else pair_in_name(source_path)  # wmt19.en-de.src
     codes = (languages[0] or named[0] or UNKNOWN, languages[1] or named[1] or UNKNOWN)
-    squad = _kinds([source_path, target_path]) == {".json"}
+    is_squad = all(file_ending(unpacked_name(path)) == ".json" for path in (source_path, target_path))
     where = (str(source_path), str(target_path))
-    reader = partial(paragraph_rows if squad else moses_rows, *where)
-    return Source(
-        (Part(reader, Layout((0, 1), codes, width=2), where),), " and ".join(where), (source_path, target_path)
-    )
-
-
-def _open_folder(folder: Path, request: _Request) -> Source:
-    if any(folder.glob("tatoeba.*-eng.*")):
-        raise ValueError(f"{folder} holds Tatoeba test sets; read them with read_tatoeba, or one by tatoeba.deu-eng")
-    if flores := flores_pair(folder, request.languages):
-        request.check_unused(f"the FLORES folder {folder}", "columns", "name", "split")
-        return _open_moses(flores, request.languages)
-    files = _text_files(folder, request.name, request.split)
-    kinds = _kinds(files)
-    others = [path for path in sorted(folder.iterdir()) if _kinds([path]) & FORMATS.keys() - kinds]
-    if not (request.split or _is_saved(folder) or kinds & FORMATS.keys()) and len(_kinds(others)) == 1:
-        # `datasets` reads no TMX, and prefers a license's text to one table.
-        files, kinds, others = others, _kinds(others), []
-    if kinds == {".csv", ".tsv"}:
-        raise ValueError(f"{folder} holds both .csv and .tsv files; name one file, or part them into two folders")
-    if kinds and others:
-        read, left = ", ".join(sorted(kinds)), ", ".join(map(str, others))
-        logger.warning("%s: read are the files ending in %s, and not %s", folder, read, left)
-    if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
-        return _open_files(files, kinds.pop(), request)
-    return _open_hub(folder, request)
-
-
-def _kinds(files: Iterable[Path]) -> set[str]:
-    return {file_ending(unpacked_name(path)) for path in files}
+    reader = partial(paragraph_rows if is_squad else moses_rows, *where)
+    part = Part(reader, Layout((0, 1), codes, width=2), where)
+    return Source((part,), " and ".join(where), (source_path, target_path))
 
 
 def _is_saved(folder: Path) -> bool:
@@ -501,20 +429,22 @@ def _is_saved(folder: Path) -> bool:
     return (folder / "state.json").is_file() or (folder / "dataset_dict.json").is_file()
 
 
-def _text_files(folder: Path, name: str | None, split: str | None) -> list[Path]:
-    """Return the files of a split as ``datasets`` divides a folder; none if it finds no files by name."""
+def _files_of_split(folder: Path, name: str | None, split: str | None) -> list[Path]:
+    """Return the files of a split as ``datasets`` divides a folder, or its TMX files; none of another folder."""
     import datasets
 
+    if any(folder.glob("tatoeba.*-eng.*")):
+        raise ValueError(f"{folder} holds Tatoeba test sets; read them with read_tatoeba, or one by tatoeba.deu-eng")
     if _is_saved(folder):
         return []
     try:
-        files = datasets.load_dataset_builder(str(folder), name).config.data_files
+        files = datasets.load_dataset_builder(str(folder), name).config.data_files or {}
     except Exception:  # datasets raises a dozen unrelated kinds; load_dataset names the one
-        return []
-    by_split = {str(key): [Path(file) for file in paths] for key, paths in (files or {}).items()}
-    if split and split not in by_split:
-        return []
-    return by_split[split or _only_split(by_split, str(folder))] if by_split else []
+        files = {}
+    by_split = {str(key): [Path(file) for file in paths] for key, paths in files.items()}
+    if not by_split:
+        return sorted(folder.glob("*.tmx*"))
+    return by_split.get(split or _only_split(by_split, str(folder)), [])
 
 
 def _only_split(splits: Iterable[str], where: str) -> str:
@@ -524,21 +454,15 @@ def _only_split(splits: Iterable[str], where: str) -> str:
     return "train" if "train" in splits else splits[0]
 
 
-def _open_hub(dataset_id: str | Path, request: _Request) -> Source:
-    where = f"{dataset_id}{f'/{request.name}' if request.name else ''}"
-    table = _load_table(dataset_id, where, request)
-    return _from_table(table, where, request)
-
-
-def _from_table(table: Any, where: str, request: _Request) -> Source:
-    languages, pair = request.languages, pair_in_name(request.name or "")
+def _from_table(table: Any, where: str, name: str | None, find: dict[str, Any]) -> Source:
+    where, languages, pair = f"{where}{f'/{name}' if name else ''}", find["requested"], pair_in_name(name or "")
     if pair[0] != pair[1] and pair[0] and (languages[0] == pair[1] or languages[1] == pair[0]):
         pair = (pair[1], pair[0])  # the columns are chosen by language, so that either direction can be read
     feature = table.features.get("translation")
     keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
     named = (languages[0] or pair[0], languages[1] or pair[1])
-    options = {"requested": languages, "named": named, "known": request.known}
-    layout = layout_of_names([(table.column_names, {"translation": keys})], where, request.columns, options)
+    options = {"requested": languages, "named": named, "known": find["known"]}
+    layout = layout_of_names(table.column_names, keys, where, find["columns"], options)
     part = Part(partial(_table_rows, table, layout.column_names), layout, (where, where))
     return Source((part,), where, table=table)
 
@@ -551,21 +475,11 @@ def _table_rows(table: Any, names: list[str], faults: FaultLog) -> Iterator[Row]
     return enumerate(rows, 1)
 
 
-def _check_batch(
-    batch: dict[str, list[Any]], numbers: list[int], *, skip_bad_lines: bool, where: str, layout: Layout
-) -> dict[str, list[str]]:
-    faults, names = FaultLog(skip_bad_lines=skip_bad_lines), pair_columns(layout.negatives)
-    rows = ((number + 1, dict(zip(batch, values))) for number, values in zip(numbers, zip(*batch.values())))
-    tables = [table.to_pydict() for table in pair_tables(rows, layout, (where, where), faults, names)]
-    faults.finalize()
-    return {name: [text for table in tables for text in table[name]] for name in names}
-
-
-def _load_table(dataset_id: str | Path, where: str, request: _Request) -> Any:
+def _load_table(dataset_id: str | Path, name: str | None, split: str | None, stream: bool) -> Any:
     """Load one split of a data set of the Hub or of a folder."""
     import datasets
 
-    folder, name, split = Path(dataset_id), request.name, request.split
+    folder = Path(dataset_id)
     try:
         if _is_saved(folder):
             loaded = datasets.load_from_disk(str(folder))
@@ -576,18 +490,18 @@ def _load_table(dataset_id: str | Path, where: str, request: _Request) -> Any:
             # In a TSV file a quote is text; by default it would swallow lines up to the next one.
             is_tsv = builder.name == "csv" and getattr(builder.config, "sep", "") == "\t"
             options = {"quoting": csv.QUOTE_NONE} if is_tsv else {}
-            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=request.stream, **options)
+            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream, **options)
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(
-            f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {where}"
-            f"{f' with split {split}' if split else ''}; the Hub answered: {type(error).__name__}: "
-            f"{first_line(error)}.{nearby} Check the spelling, the network (HF_HUB_OFFLINE), and name= (the "
-            "configuration) and split=."
+            f"expected a file, a Moses prefix, a folder or the id of a dataset on the Hub, got {dataset_id}"
+            f"{f'/{name}' if name else ''}{f' with split {split}' if split else ''}; the Hub answered: "
+            f"{type(error).__name__}: {first_line(error)}.{nearby} Check the spelling, the network (HF_HUB_OFFLINE), "
+            "and name= (the configuration) and split=."
         ) from error
     if not isinstance(loaded, (datasets.Dataset, datasets.IterableDataset)):
-        loaded = loaded[_only_split(loaded, where)]
-    if request.stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
+        loaded = loaded[_only_split(loaded, str(dataset_id))]
+    if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
         loaded = loaded.to_iterable_dataset()
     return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
 

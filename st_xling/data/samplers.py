@@ -84,7 +84,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         counts = [len(rows) for rows in self.pairs.values()]
         shares = language_shares(counts, alpha=alpha)
         self.quotas = apportion(self.rows, shares) if self.balanced else counts
-        self.warned = False
         small = [f"{'-'.join(pair)} ({n})" for pair, n in zip(self.pairs, self.quotas) if 0 < n < self.processes]
         if one_pair and small:
             raise ValueError(
@@ -104,7 +103,11 @@ class ShuffledBatchSampler(DefaultBatchSampler):
             last = bool(batches) and not drop_last and len(order) % self.step_rows != 0
             short += batches[len(batches) - last :]
             whole += batches[: len(batches) - last]
-        self._warn(left_out)
+        if left_out:
+            logger.warning(
+                f"{left_out:,} of {self.rows:,} rows share a text with more rows than there are batches: they are left "
+                "out of this epoch. Remove repeated rows, lower batch_size, or switch keep_duplicates_apart off."
+            )
         # Several processes want all batches but the last ones to be full; one mixes them in.
         groups = [whole + short] if self.processes == 1 else [whole, short]
         for batches in groups:
@@ -143,17 +146,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         """Return the batches of the processes, one after the other, as accelerate deals them out; all of one size."""
         rows = len(batch) // self.processes
         return [batch[start : start + rows].tolist() for start in range(0, rows * self.processes, rows or 1)]
-
-    def _warn(self, left_out: int) -> None:
-        if left_out and not self.warned:
-            self.warned = True
-            logger.warning(
-                "%s of %s rows share a text with more rows than there are batches to keep them apart: they are left "
-                "out of this epoch, and their batches are shorter. Remove repeated rows, lower batch_size, or switch "
-                "keep_duplicates_apart off.",
-                f"{left_out:,}",
-                f"{self.rows:,}",
-            )
 
 
 class LengthGroupedBatchSampler(ShuffledBatchSampler):
@@ -242,11 +234,11 @@ def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dic
     """Return the share of each stream in the batches; all the same if a size is unknown and none is asked for."""
     rows = {name: stream_rows(stream) for name, stream in data.items()}
     unknown = [name for name, count in rows.items() if count is None]
-    if unknown and len(rows) > 1 and alpha != 0:
-        if alpha is not None:
-            raise ValueError(
-                f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
-            )
+    if unknown and len(rows) > 1 and alpha:
+        raise ValueError(
+            f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
+        )
+    if unknown and len(rows) > 1 and alpha is None:
         logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
     if unknown:
         rows = dict.fromkeys(rows, 1)

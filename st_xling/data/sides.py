@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import logging
 import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from st_xling.data.columns import negative_columns
-from st_xling.data.pairs import COLUMNS, count_pairs, head
+from st_xling.data.pairs import COLUMNS, head, pair_rows, sample_rows
 from st_xling.data.spec import unique_name
-from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, likeliest_language
+from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
 from st_xling.utils.languages import UNKNOWN, base_language, canonical_code, canonical_language
 
 logger = logging.getLogger(__name__)
@@ -122,7 +121,7 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     """Return the rows of each source and target language, of a stream among its first :data:`HEAD_ROWS` rows."""
-    return count_pairs(head(dataset, HEAD_ROWS))
+    return {pair: len(rows) for pair, rows in pair_rows(head(dataset, HEAD_ROWS)).items()}
 
 
 def _is_backward(source: str, target: str, pivot: str | None) -> bool:
@@ -138,11 +137,6 @@ def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, 
     pairs = list(zip(batch["source_language"], batch["target_language"]))
     check_languages(set(pairs), name)
     backward = [_is_backward(*pair, pivot) for pair in pairs]
-    if any(backward) and negative_columns(list(batch)):  # of a stream, whose first rows were all forward
-        raise ValueError(
-            f"{name}: a row begins with {pivot}, and its negatives would be of the other language once it is turned; "
-            "turn such rows, leave out the negatives (?columns=), or take --pivot none."
-        )
     turned = {
         column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
         for column, other in _SWAPPED.items()
@@ -170,59 +164,29 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
     """
     lines = []
     for name, dataset in data.items():
-        for pair, rows in _samples(dataset).items():
-            seen = [_count_languages(texts, pair) for texts in zip(*rows)]
-            found = [_other(counts, code) for counts, code in zip(seen, pair)]
-            faults = [
-                f"{side} looks like {other} ({counts[other]} of {counts.total()}), expected {code}: "
-                f"{counts[code]} look like it"
-                for side, code, counts, other in zip(("source", "target"), pair, seen, found)
-                if other
-            ]
-            if not faults:
+        rows = head(dataset, HEAD_ROWS)
+        rows = sample_rows(rows, min(len(rows), DRAWN_ROWS))
+        for pair, places in pair_rows(rows).items():
+            some = rows.select(places)
+            found = [_other_language(some[side], code) for side, code in zip(("source", "target"), pair)]
+            if not any(found):
                 continue
-            advice = "nothing is changed: check the file and the languages named for it"
-            if found == [pair[1], pair[0]]:
-                turned = "-".join(reversed(pair))
-                advice = f"the sides look swapped; nothing is changed: write {turned}=PATH, or choose by ?columns=1,0"
-            lines.append(f"{name}: {'; '.join(faults)}; {advice}")
+            sides = zip(("source", "target"), found, pair)
+            faults = [f"{side} looks like {other}, expected {code}" for side, other, code in sides if other]
+            advice = "check the file and the languages named for it"
+            if all(found) and found[0] in expected_labels(pair[1]) and found[1] in expected_labels(pair[0]):
+                advice = f"the sides look swapped: write {pair[1]}-{pair[0]}=PATH, or choose by ?columns=1,0"
+            lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")
             logger.warning("%s", lines[-1], extra={"at_once": True})  # before training begins
     return lines
 
 
-def _samples(dataset: Any) -> dict[tuple[str, str], list[tuple[str, str]]]:
-    """Return the longest of some rows of each pair of languages that can be identified."""
-    import numpy as np
-
-    dataset = head(dataset, HEAD_ROWS)
-    drawn = np.sort(np.random.default_rng(0).permutation(len(dataset))[:DRAWN_ROWS])
-    found: dict[tuple[str, str], list[tuple[str, str]]] = {}
-    for row in dataset.select(drawn):
-        found.setdefault((row["source_language"], row["target_language"]), []).append((row["source"], row["target"]))
-    samples = {}
-    for pair, rows in found.items():
-        long = [row for row in rows if min(map(len, row)) >= LEAST_CHARS or not all(map(str.isascii, row))]
-        long.sort(key=lambda row: min(map(len, row)), reverse=True)
-        if len(long) >= LEAST_ROWS and all(map(_is_known, pair)):
-            samples[pair] = long[:LOOKED_AT]
-    return samples
-
-
-def _is_known(language: str) -> bool:
-    try:
-        return language != UNKNOWN and bool(expected_labels(language))
-    except LanguageUnknown:
-        return False
-
-
-def _count_languages(texts: tuple[str, ...], pair: tuple[str, str]) -> Counter[str]:
-    """Count the texts of each language; those of the pair are counted under its spelling."""
-    names = {label: code for code in pair for label in expected_labels(code)}
-    labels = map(likeliest_language, texts)
-    return Counter(names.get(label, label) for label in labels if label != NO_LANGUAGE)
-
-
-def _other(counts: Counter[str], expected: str) -> str | None:
+def _other_language(texts: Iterable[str], expected: str) -> str | None:
     """Return the language of more than half of the texts, if it is not the expected one."""
-    most, rows = counts.most_common(1)[0] if counts else (expected, 0)
-    return most if most != expected and 2 * rows > counts.total() >= LEAST_ROWS else None
+    long = sorted((text for text in texts if len(text) >= LEAST_CHARS or not text.isascii()), key=len)
+    try:
+        labels = expected_labels(expected)
+    except LanguageUnknown:
+        return None
+    label = main_language(long[-LOOKED_AT:]) if len(long) >= LEAST_ROWS else UNKNOWN
+    return None if label in (UNKNOWN, *labels) else label

@@ -2,7 +2,7 @@
 
 ``NAME`` is one language (``de``), or two joined by a hyphen (``de-en``); ``queries`` means ``en``. Codes may have
 a script and a region: ``zh_Hant``, ``deu_Latn``, ``en-GB``, ``pt_BR``, ``zh-Hans-CN``. After a hyphen a region is in
-capitals, so that ``pt-BR-en`` and ``de-en-GB`` each have one reading and ``pt-br-en`` is an error. Codes are kept as
+capitals, so that ``pt-BR-en`` and ``de-en-GB`` each have one reading. Codes are kept as
 given and compared by language (see :mod:`st_xling.utils.languages`). Any other text before ``=`` belongs to
 ``LOCATION``; begin with ``./`` for a file whose name looks like ``NAME=``.
 
@@ -31,7 +31,6 @@ FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
 """The grammar, for help and messages."""
 
 _QUERY = re.compile(r"(.*)\?(\w+=[^&?]*(?:&\w+=[^&?]*)*)", re.DOTALL)
-_LIKE_CODES = re.compile(r"[A-Z]{2,3}|(?=.*-)[A-Za-z]{2,3}(?:[-_](?:[A-Za-z]{2,3}|[A-Z][a-z]{3}))+")
 
 
 class SpecOption(NamedTuple):
@@ -161,8 +160,6 @@ class SpecParts(NamedTuple):
 def split_spec(text: str) -> SpecParts:
     """Split a spec into its languages, location and options.
 
-    Raises:
-        ValueError: If the text before ``=`` looks like language codes but cannot be read as one or two of them.
     Example:
         >>> split_spec("pt_BR-en=what?.tsv?size=8&seed=1")
         SpecParts(languages=('pt_BR', 'en'), location='what?.tsv', query='size=8&seed=1')
@@ -177,11 +174,6 @@ def split_spec(text: str) -> SpecParts:
         languages = (name,)
     elif pair := split_pair(name):
         languages = pair
-    elif _LIKE_CODES.fullmatch(name):
-        raise ValueError(
-            f"expected one or two language codes before =, such as de, de-en or pt_BR-en, got {name!r} in {text!r}; "
-            f"write languages in lower case and regions after a hyphen in capitals, or ./{text} for a file of that name"
-        )
     else:
         rest = text
     return SpecParts(languages, *split_options(rest))

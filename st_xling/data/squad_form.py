@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.check import ADVICE, SHOWN
+from st_xling.data.check import ADVICE
 from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
@@ -66,42 +65,61 @@ def read_squad(path: str | Path, *, sentences: bool = False) -> SquadFile:
         sentences: Whether to read XQuAD-R's ``sentence_breaks`` as well, which must then be there.
     Raises:
         FileNotFoundError: There is no such file.
-        ValueError: It is not JSON, or not of this form; blank paragraphs and questions. All faults come together, each
-            with its place, such as ``data[3].paragraphs[0].qas[2]``.
+        ValueError: It is not JSON, or not of this form: the message has the place, such as ``data[3].paragraphs[0]``.
     """
-    content = read_json(path)
-    faults: list[str] = []
-    read = SquadFile(str(path))
-    for place, article in _items(content, "data", "", faults):
-        read.titles.append(str(article.get("title") or ""))
-        for where, paragraph in _items(article, "paragraphs", place, faults):
-            context = _text(paragraph, "context", where, faults)
-            read.paragraphs.append(context)
-            read.paragraph_articles.append(len(read.titles) - 1)
-            spans = _sentences(paragraph, where, context, faults) if sentences else []
-            read.sentences.append(spans)
-            for spot, entry in _items(paragraph, "qas", where, faults):
-                text, answers = _text(entry, "question", spot, faults), list(_items(entry, "answers", spot, faults))
-                texts = [answer.get("text") for _, answer in answers]
-                fault, sentence = "", None
-                if not texts or entry.get("is_impossible"):
-                    fault = NO_ANSWER
-                elif not any(isinstance(each, str) and each.strip() and each in context for each in texts):
-                    fault = NOT_IN_PARAGRAPH
-                elif spans:
-                    start = answers[0][1].get("answer_start")
-                    sentence = next((number for number, (a, b) in enumerate(spans) if start in range(a, b)), None)
-                    if sentence is None:
-                        faults.append(f"{spot}.answers[0].answer_start: expected a place in a sentence, got {start!r}")
-                identity = "" if entry.get("id") is None else str(entry["id"])
-                read.questions.append(Question(identity, text, len(read.paragraphs) - 1, fault, sentence))
-    if not faults and not read.questions:
-        faults.append("no question")
-    if faults:
-        shown = "".join(f"\n  {fault}" for fault in faults[:SHOWN])
-        more = f"\n  ... and {len(faults) - SHOWN} more" if len(faults) > SHOWN else ""
-        raise ValueError(f"{path}: expected questions in SQuAD's form, got {len(faults)} faults:{shown}{more}")
+    content, read, place = read_json(path), SquadFile(str(path)), "data"
+    try:
+        for number, article in enumerate(content["data"]):
+            read.titles.append(str(article.get("title") or ""))
+            for row, paragraph in enumerate(article["paragraphs"]):
+                place = f"data[{number}].paragraphs[{row}]"
+                context = _text(paragraph["context"])
+                spans = _sentence_spans(paragraph["sentence_breaks"], context) if sentences else []
+                own = [_read_question(entry, len(read.paragraphs), context, spans) for entry in paragraph["qas"]]
+                read.paragraphs.append(context)
+                read.paragraph_articles.append(number)
+                read.sentences.append(spans)
+                read.questions += own
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        problem = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise ValueError(f"{path}: expected questions in SQuAD's form, got in {place}: {problem}") from error
+    if not read.questions:
+        raise ValueError(f"{path}: expected questions in SQuAD's form, got no question")
     return read
+
+
+def _read_question(entry: dict[str, Any], paragraph: int, context: str, spans: list[tuple[int, int]]) -> Question:
+    answers = entry.get("answers") or []
+    fault, sentence = "", None
+    if not answers or entry.get("is_impossible"):
+        fault = NO_ANSWER
+    elif not any(answer["text"].strip() and answer["text"] in context for answer in answers):
+        fault = NOT_IN_PARAGRAPH
+    elif spans:
+        start = answers[0].get("answer_start")
+        sentence = next((number for number, (a, b) in enumerate(spans) if start in range(a, b)), None)
+        if sentence is None:
+            raise ValueError(f"answer_start: expected a place in a sentence, got {start!r}")
+    identity = "" if entry.get("id") is None else str(entry["id"])
+    return Question(identity, _text(entry["question"]), paragraph, fault, sentence)
+
+
+def _sentence_spans(breaks: Any, context: str) -> list[tuple[int, int]]:
+    """Return first character and end of each sentence of a paragraph, from XQuAD-R's ``sentence_breaks``."""
+    spans = [(start, end) for start, end in breaks]
+    for (start, end), last in zip(spans, [0, *(end for _, end in spans)]):
+        if not last <= start < end <= len(context) or not context[start:end].strip():
+            raise ValueError(
+                f"sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
+                f"got [{start}, {end}]"
+            )
+    return spans
+
+
+def _text(text: str) -> str:
+    if not text.strip():
+        raise ValueError("expected text, got a blank")
+    return text
 
 
 def read_json(path: str | Path) -> Any:
@@ -112,45 +130,3 @@ def read_json(path: str | Path) -> Any:
         raise ValueError(f"{path}: expected UTF-8, got: {error}. {ADVICE['invalid UTF-8']}") from error
     except (json.JSONDecodeError, RecursionError) as error:
         raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error
-
-
-def _sentences(paragraph: dict[str, Any], place: str, context: str, faults: list[str]) -> list[tuple[int, int]]:
-    """Return first character and end of each sentence of a paragraph, from XQuAD-R's ``sentence_breaks``."""
-    last, found = 0, []
-    try:
-        for start, end in paragraph["sentence_breaks"]:
-            if not last <= start < end <= len(context) or not context[start:end].strip():
-                raise ValueError(f"[{start}, {end}]")
-            last = end
-            found.append((start, end))
-    except (KeyError, TypeError, ValueError) as error:
-        faults.append(
-            f"{place}.sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
-            f"got {error}"
-        )
-        return []
-    return found
-
-
-def _items(parent: Any, key: str, place: str, faults: list[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield place and content of the objects in a list; its absence is a fault, but for answers."""
-    items = parent.get(key) if isinstance(parent, dict) else None
-    if items is None and key == "answers":
-        return
-    where = f"{place}.{key}" if place else key
-    if not isinstance(items, list):
-        faults.append(f"{where}: expected a list, got {'nothing' if items is None else type(items).__name__}")
-        return
-    for number, item in enumerate(items):
-        if isinstance(item, dict):
-            yield f"{where}[{number}]", item
-        else:
-            faults.append(f"{where}[{number}]: expected an object, got {type(item).__name__}")
-
-
-def _text(entry: dict[str, Any], key: str, place: str, faults: list[str]) -> str:
-    text = entry.get(key)
-    if not isinstance(text, str) or not text.strip():
-        faults.append(f"{place}.{key}: expected text, got {'blank' if isinstance(text, str) else 'nothing'}")
-        return ""
-    return text

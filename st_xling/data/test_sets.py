@@ -19,7 +19,7 @@ from st_xling.data.formats import fixed_columns, moses_rows, pair_tables
 from st_xling.data.pairs import COLUMNS, require_rows
 from st_xling.utils.console import first_line
 from st_xling.utils.languages import canonical_language, match_language, pair_languages
-from st_xling.utils.text import describe_missing, is_blank, plain_or_packed, unpacked_name
+from st_xling.utils.text import is_blank, plain_or_packed, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -37,48 +37,35 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
     Returns:
         A dataset for each code, with that language as source and English (``"eng"``) as target.
     Raises:
-        FileNotFoundError: If there is no such folder, or it has no such file.
-        ParallelTextError: For one-sided languages, unequal line counts and faulty lines of all languages together.
-            There is no skipping: a test set without some lines is another test set.
+        FileNotFoundError: If the folder has no such files, or a language has one of its two.
+        ParallelTextError: For unequal line counts and faulty lines of all languages together. There is no skipping: a
+            test set without some lines is another test set.
         ValueError: If ``languages`` holds one that is not there.
     """
     import pyarrow as pa
     from datasets import Dataset
 
     folder = Path(folder)
-    if not folder.is_dir():
-        raise FileNotFoundError(f"expected a folder of tatoeba.xxx-eng.xxx files, but {folder} is none; check the path")
-    found: dict[str, dict[str, Path]] = {}
-    for path in sorted(folder.iterdir()):
-        match = _FILE.fullmatch(unpacked_name(path))
-        if match and match[2] in (match[1], "eng"):
-            found.setdefault(match[1], {}).setdefault(match[2], path)
-    if not found:
+    codes = sorted(
+        {match[1] for path in folder.glob("tatoeba.*-eng.*") if (match := _FILE.fullmatch(unpacked_name(path)))}
+    )
+    if not codes:
         raise FileNotFoundError(f"expected tatoeba.xxx-eng.xxx files in {folder}, got none; check the path")
-    wanted = list(found) if languages is None else languages
-    if absent := [code for code in wanted if code not in found]:
+    wanted = codes if languages is None else languages
+    if absent := [code for code in wanted if code not in codes]:
         raise ValueError(
-            f"expected three-letter codes out of {', '.join(found)}, got {', '.join(absent)}; "
+            f"expected three-letter codes out of {', '.join(codes)}, got {', '.join(absent)}; "
             f"add the files to {folder} or leave these out"
         )
-
     faults = FaultLog(can_skip=False)
     tables = {}
     for code in wanted:
-        sides = found[code]
-        for missing in {code, "eng"} - sides.keys():
-            path = folder / f"tatoeba.{code}-eng.{missing}"
-            faults.add_beyond_repair(next(iter(sides.values())), "one-sided", f"{path} is missing")
-        if len(sides) == 2:
-            files = (str(sides[code]), str(sides["eng"]))
-            layout = Layout((0, 1), (code, "eng"), width=2)
-            tables[code] = list(pair_tables(moses_rows(*files, faults), layout, files, faults, COLUMNS))
+        files = tuple(str(plain_or_packed(folder / f"tatoeba.{code}-eng.{ending}")) for ending in (code, "eng"))
+        layout = Layout((0, 1), (code, "eng"), width=2)
+        tables[code] = list(pair_tables(moses_rows(files[0], files[1], faults), layout, files, faults, COLUMNS))
     faults.finalize()
-    sets = {
-        code: Dataset(pa.concat_tables(parts).drop_columns(["line"])) if parts else Dataset.from_dict({})
-        for code, parts in tables.items()
-    }
-    return {code: require_rows(dataset, f"{found[code][code]}") for code, dataset in sets.items()}
+    sets = {code: Dataset(pa.concat_tables(parts).drop_columns(["line"])) for code, parts in tables.items() if parts}
+    return {code: require_rows(sets.get(code, ()), f"{folder}/tatoeba.{code}-eng") for code in wanted}
 
 
 @dataclass(frozen=True)
@@ -128,8 +115,8 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
         folder = folder.parent
     elif (folder / pair).is_dir():
         folder = folder / pair
-    source_language, target_language = pair_languages(pair)
-    if source_language is None or target_language is None or not split:
+    languages = pair_languages(pair)
+    if None in languages or not split:
         raise ValueError(
             f"expected a folder with a pair like 'de-en' and a split, or a beginning of file names like "
             f"'de-en.training', got {folder_or_prefix} with pair {pair!r} and split {split!r}."
@@ -138,16 +125,13 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
 
     faults = FaultLog(can_skip=False)
     source_path, target_path, gold_path = (
-        plain_or_packed(folder / f"{pair}.{split}.{ending}") for ending in (source_language, target_language, "gold")
+        plain_or_packed(folder / f"{pair}.{split}.{ending}") for ending in (*languages, "gold")
     )
-    for path in (source_path, target_path):
-        if not path.is_file():
-            raise FileNotFoundError(describe_missing(path))
-    source = _read_sentences(source_path, faults)
-    target = _read_sentences(target_path, faults)
+    source, target = _read_sentences(source_path, faults), _read_sentences(target_path, faults)
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
     faults.finalize()
     source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
+    source_language, target_language = map(str, languages)
     return BuccCorpus(*source_columns, *target_columns, gold, source_language, target_language, split)
 
 
@@ -181,13 +165,8 @@ def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
 def _read_gold(path: Path, source: dict[str, str], target: dict[str, str], faults: FaultLog) -> list[tuple[str, str]]:
     gold: dict[tuple[str, str], None] = {}
     for number, (source_id, target_id) in fixed_columns(path, 2, faults):
-        unknown = [
-            f"{side} {identifier}"
-            for side, identifier, known in (("source", source_id, source), ("target", target_id, target))
-            if identifier not in known
-        ]
-        if unknown:
-            faults.add(path, number, "unknown id", ", ".join(unknown))
+        if source_id not in source or target_id not in target:
+            faults.add(path, number, "unknown id", f"{source_id} {target_id}")
         elif (source_id, target_id) in gold:
             faults.add(path, number, "duplicate pair", f"{source_id} {target_id}")
         gold[source_id, target_id] = None
@@ -202,30 +181,26 @@ class HubTestSet(NamedTuple):
     Attributes:
         dataset: Its id.
         revision: Commit.
-        license: License of the text.
         split: The split that is read, of test sets of translations.
     """
 
     dataset: str
     revision: str
-    license: str
     split: str = "test"
 
 
 HUB_TEST_SETS = {
-    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282", "CC BY 2.0"),
-    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c", "CC BY-SA 4.0"),
-    "flores": HubTestSet(
-        "mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", "CC BY-SA 4.0", split="devtest"
-    ),
+    "tatoeba": HubTestSet("mteb/tatoeba-bitext-mining", "69e8f12da6e31d59addadda9a9c8a2e601a0e282"),
+    "ntrex": HubTestSet("mteb/NTREXBitextMining", "66b8b27efc99658903127730575e9fa0cb9f075c"),
+    "flores": HubTestSet("mteb/FloresBitextMining", "2144d16cc15edd22d4a9237d12bff5f31f5c07fc", split="devtest"),
 }
 """Name → test set of translations. NTREX and FLORES have a column for each language, Tatoeba rows for each language
 with English."""
 
 HUB_RETRIEVAL_SETS = {
-    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481", "CC BY-SA 4.0"),
-    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6", "CC BY-SA 3.0"),
-    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2", "CC BY-SA 4.0"),
+    "miracl": HubTestSet("mteb/MIRACLRetrieval", "9c09abc13478308c27598f350e31d8f06b9b5481"),
+    "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6"),
+    "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2"),
 }
 """Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
 

@@ -159,7 +159,7 @@ def xsim_by_language(
     repeats = count_repeats(pairs, name)
     encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
-        hard = hard_translations(columns[1], "en", seed=seed) if plus_plus else []
+        hard = hard_translations(columns[1], seed=seed) if plus_plus else []
         hard_texts.append([each.text for each in hard])
         source, target, negatives = encoder.encode_columns(model, [*columns, hard_texts[-1]], (language, "eng", "eng"))
         own = rates[language] = dict[str, Any]()

@@ -180,7 +180,7 @@ class _Text:
         self.languages = list(dict.fromkeys(code.strip() for code in languages if code.strip()))
         if not self.languages:
             raise ValueError("languages are needed: got none; name those that the model shall keep, such as de,en.")
-        self._sources = language_texts(specs, skip_bad_lines=skip_bad_lines)
+        self._specs, self._skip_bad_lines = specs, skip_bad_lines
         self._names: dict[str, str | None] = {}  # code → as the user spells it; None: another language
         self._digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
@@ -192,11 +192,11 @@ class _Text:
         return self._digest.hexdigest()[:8]
 
     def __iter__(self) -> Iterator[str]:
-        size = -(-PARITY_ROWS // max(1, len(self._sources)))
-        for seed, source in enumerate(self._sources):
+        size = -(-PARITY_ROWS // max(1, len(self._specs)))
+        for seed, spec in enumerate(self._specs):
             draw, number = random.Random(seed), 0
             sample: list[list[tuple[str, str]]] = []
-            for row in source:
+            for row in language_texts(spec, skip_bad_lines=self._skip_bad_lines):
                 if not (texts := self._wanted(row)):
                     continue
                 self._digest.update(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass"))

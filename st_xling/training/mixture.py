@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from st_xling.data.batches import apportion, language_shares
 from st_xling.data.columns import negative_columns
-from st_xling.data.pairs import head, pair_rows, stream_rows
+from st_xling.data.pairs import COLUMNS, head, pair_rows, stream_rows
 from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import sampler_options, total_steps
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-COLUMNS = ["source", "target", "source_language", "target_language"]
 BATCH_TEXTS = 10_000
 LAST_RANK = 32
 """Last rank that hard negatives are taken from."""
@@ -95,7 +94,6 @@ def prepare(
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     total_steps(options, rows=None)
     streams = {name: as_stream(name, part) for name, part in data.items()}
-    _check_columns(streams)
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
     return Mixture(
         pairs=mix_endless(streams, options, processes=processes, more=more),
@@ -131,10 +129,10 @@ def _shared_negatives(data: Mapping[str, Any], wanted: bool) -> list[str]:
     """Columns of hard negatives that every data set has; others are logged and ignored."""
     found = {name: negative_columns(part.column_names or []) for name, part in data.items()}
     shared = [column for column in min(found.values(), key=len, default=[]) if wanted]
+    why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
     for name, own in found.items():
-        if left := [column for column in own if column not in shared]:
-            why = "not every data set has as many" if wanted else "no objective of this recipe reads them"
-            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(left), why)
+        if len(own) > len(shared):
+            logger.info("%s: hard negatives ignored (%s): %s", name, ", ".join(own[len(shared) :]), why)
     return shared
 
 
@@ -142,13 +140,12 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
     """All data sets in one, with the columns that training reads; ``more`` are those of hard negatives.
 
     Raises:
-        ValueError: No data set, an empty one, or one that lacks a column; fewer than 2 rows in all.
+        ValueError: No data set, or an empty one; fewer than 2 rows in all.
     """
     from datasets import concatenate_datasets
 
     if not data:
         raise ValueError("training needs at least one data set: got none.")
-    _check_columns(data)
     for name, part in data.items():
         _check_filled(name, part)
     if (rows := sum(map(len, data.values()))) < 2:
@@ -263,14 +260,6 @@ def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
         )
 
 
-def _check_columns(data: Mapping[str, Any]) -> None:
-    for name, part in data.items():
-        present = part.column_names or []
-        missing = [column for column in COLUMNS if column not in present]
-        if missing:
-            raise ValueError(f"data set {name!r} lacks {', '.join(missing)}: it has {', '.join(present)}.")
-
-
 def _check_filled(name: str, part: Any) -> None:
     if len(part) == 0:
         raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
@@ -350,13 +339,13 @@ def report_sides(
     ``names`` stand before the progress bars.
     """
 
-    def report(side: str, name: str) -> TextReport:
-        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
+    reports = []
+    for side, name in zip(("source", "target"), names):
         prompt = prompts.get(side, "")
+        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
         prompted = (prompt + text for text in texts)
-        return report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length)
-
-    return report("source", names[0]), report("target", names[1])
+        reports.append(report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length))
+    return reports[0], reports[1]
 
 
 def log_truncation(

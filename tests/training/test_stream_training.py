@@ -15,7 +15,7 @@ from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import mix_streams
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.training import CrossLingualTrainer, load_recipe, mixture, train
+from st_xling.training import CrossLingualTrainer
 from tests.training.children import Death, Outcome, st_xling
 
 SHAPE = {"hidden_size": 32, "vocabulary": 400, "layers": 1}
@@ -77,27 +77,6 @@ def test_a_killed_run_resumes_at_its_row(folder: Path, tmp_path: Path) -> None:
     assert max(losses(tmp_path / "run")) == 12
     mine, theirs = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "whole"))
     torch.testing.assert_close(mine, theirs, rtol=0, atol=1e-6)
-
-
-def test_words_that_come_later_are_no_error(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, make_model: Any
-) -> None:
-    """Vocabulary and softmax come from the first rows; the model is one that knows more."""
-    monkeypatch.setattr(mixture, "HEAD_ROWS", 8)
-    overrides = {
-        "training.max_steps": 4,
-        "training.per_device_train_batch_size": 8,
-        "losses.representation_translation.layers": 1,
-    }
-    result = train(
-        load_recipe("dap", tiny=True, overrides=overrides),
-        {"de-en": load_pairs(folder / "de-en.tsv", stream=True)},
-        tmp_path / "run",
-        model=make_model(max_length=32),
-    )
-    assert result.steps == 4
-    entries = [entry["representation_translation"] for entry in result.history if "representation_translation" in entry]
-    assert entries and all(0 < value < 100 for value in entries)
 
 
 @pytest.mark.parametrize("mixed", [False, True])

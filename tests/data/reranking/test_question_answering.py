@@ -104,11 +104,10 @@ def test_questions_that_read_the_same_have_both_paragraphs(tmp_path: Path) -> No
     ("content", "facts"),
     [
         ("{", "faulty.json: expected JSON, got"),
+        ('{"data": [3]}', "faulty.json: expected questions in SQuAD's form, got in data: "),
         ('{"data": []}', "no question"),
-        (
-            '{"data": [{"paragraphs": [{"context": "c", "qas": [{"id": "1"}, {"question": "?", "answers": [4]}]}]}]}',
-            r"2 faults:\n.*qas\[0\].question: expected text, got nothing\n.*qas\[1\].answers\[0\]: expected an object",
-        ),
+        ('{"data": [{"paragraphs": [{"context": " ", "qas": []}]}]}', r"in data\[0\].paragraphs\[0\]: .*blank"),
+        ('{"data": [{"paragraphs": [{"context": "c", "qas": [{"answers": []}]}]}]}', r"\[0\]: no 'question'"),
     ],
 )
 def test_faults_of_a_file_have_their_places(tmp_path: Path, content: str, facts: str) -> None:

@@ -159,7 +159,8 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "fact"),
     [
-        ({"sentence_breaks": None}, r"paragraphs\[0\].sentence_breaks: expected .* got "),
+        ({"sentence_breaks": None}, r"got in data\[0\].paragraphs\[0\]: "),
+        ({"sentence_breaks": [[0, 15], [10, 20]]}, r"got \[10, 20\]"),
         ({"sentence_breaks": [[0, 1500]]}, r"got \[0, 1500\]"),
         ({"sentence_breaks": [[5, 15]]}, r"answer_start: expected a place in a sentence, got 4"),
     ],
