@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -27,9 +27,7 @@ from st_xling.cli.results import (
 )
 from st_xling.utils.options import (
     AlignmentFormat,
-    BlankLines,
     Engine,
-    Errors,
     Margin,
     PairFormat,
     Retrieval,
@@ -42,14 +40,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-FILTERS, TEXT, DATASET = "Filters", "Text and embeddings", "Data set on the Hub"
+FILTERS, TEXT, CROSS_ENCODER = "Filters", "Text and embeddings", "Cross-encoder"
 filter_option = partial(option, panel=FILTERS)
 threshold_option = partial(option, panel="Threshold")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
 FORMAT = option("--format", "Format of the pairs (default: by the ending of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines).", panel=TEXT)
-ERRORS = option("--errors", "Bytes that are not UTF-8: an error, or replaced (default: strict).", panel=TEXT)
+BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).", panel=TEXT)
 STORE_DTYPE = option("--store-dtype", "Type in which embeddings are stored (default: float32).", panel=TEXT)
 ENGINE = search_option("--engine", "ray: all GPUs, or the workers of a cluster; same result (default: local).")
 
@@ -85,9 +83,9 @@ class PairOptions:
     """Options of ``mine``, ``score`` and ``align-documents`` for the file of pairs."""
 
     overwrite: bool = opts.OVERWRITE
-    batch_size: int | None = opts.BATCH_SIZE
-    store_dtype: StoreDtype | None = STORE_DTYPE
     work: str | None = opts.WORK
+    batch_size: int | None = BATCH_SIZE
+    store_dtype: StoreDtype | None = STORE_DTYPE
     source_language: str | None = filter_option(
         "--source-language CODE", "Such as de, for a filter, a published threshold and models centered by language."
     )
@@ -99,13 +97,6 @@ class PairOptions:
         "--disable-filter NAME", "Disable hub, copy, near_copy, length_ratio, numbers, language, or all (repeatable)."
     )
     rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines.")
-    push_dataset: str | None = option(
-        "--push-dataset REPO",
-        "Also publish the pairs as this data set on the Hub, user/name; needs --license, --source-language and "
-        "--target-language. --overwrite replaces one that is there.",
-        panel=DATASET,
-    )
-    license: str | None = option("--license ID", "License of the pairs: cc-by-4.0, cc0-1.0, …", panel=DATASET)
 
     def filters(self) -> FilterOptions:
         """Return the filters as the library takes them."""
@@ -117,39 +108,6 @@ class PairOptions:
             source_language=self.source_language,
             target_language=self.target_language,
         )
-
-    def check_dataset(self, out: str, format: str | None) -> None:
-        """Raise ``ValueError`` before the pairs are made if ``--push-dataset`` lacks something."""
-        if self.push_dataset is None:
-            return
-        from st_xling.hub.card_facts import check_license
-        from st_xling.hub.push import check_repo_id
-
-        if not (self.license and self.source_language and self.target_language) or out == "-" or format == "vecalign":
-            raise ValueError(
-                "--push-dataset publishes the pairs of --out FILE as tsv, jsonl or tmx, with --license, "
-                "--source-language and --target-language."
-            )
-        check_license(self.license)
-        check_repo_id(self.push_dataset)
-
-    def push(self, out: str, results: dict[str, Any]) -> None:
-        """Push the pairs to ``--push-dataset``, if given."""
-        if self.push_dataset is None:
-            return
-        from st_xling.hub.dataset import push_dataset
-
-        assert self.license and self.source_language and self.target_language
-        pushed = push_dataset(
-            out,
-            self.push_dataset,
-            source_language=self.source_language,
-            target_language=self.target_language,
-            license=self.license,
-            results=results,
-            overwrite=self.overwrite,
-        )
-        print(pushed.url)
 
 
 @app.command("encode", cls=with_options(EncoderOptions))
@@ -165,10 +123,6 @@ def encode(
     engine: Engine | None = ENGINE,
     overwrite: bool = opts.OVERWRITE,
     text_format: TextFormat | None = TEXT_FORMAT,
-    errors: Errors | None = ERRORS,
-    blank_lines: BlankLines | None = option(
-        "--blank-lines", "Lines without a sentence: an error, or kept (default: error).", panel=TEXT
-    ),
 ) -> None:
     """Embed text files, a sentence a line, into a store that mining reads.
 
@@ -182,8 +136,7 @@ def encode(
     """
     from st_xling.mining import encode as encode_texts
 
-    options = given(format=text_format, errors=errors, blank=blank_lines, dtype=store_dtype)
-    options |= given(shard_rows=shard_rows, engine=engine)
+    options = given(format=text_format, dtype=store_dtype, shard_rows=shard_rows, engine=engine)
     with resumable():
         store = encode_texts(
             text_files=text,
@@ -195,8 +148,6 @@ def encode(
             **options,
             **embedding_options(context, model),
         )
-    if blank := len(store.blank_rows):
-        logger.warning("%s lines without a sentence, kept", f"{blank:,}")
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
@@ -218,24 +169,24 @@ def mine(
         default="auto",
     ),
     format: PairFormat | None = FORMAT,
-    rescore: str | None = option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
-    rescore_threshold: float | None = option(
-        "--rescore-threshold", "Minimum score of the cross-encoder (default: none)."
-    ),
     dry_run: bool = flag("--dry-run", "Only estimate time, memory and disk."),
+    rescore: str | None = option(
+        "--rescore MODEL", "Cross-encoder that scores the mined pairs again.", panel=CROSS_ENCODER
+    ),
+    rescore_threshold: float | None = option(
+        "--rescore-threshold", "Minimum score of the cross-encoder (default: none).", panel=CROSS_ENCODER
+    ),
     text_format: TextFormat | None = TEXT_FORMAT,
-    errors: Errors | None = ERRORS,
     calibrate: str | None = threshold_option(
-        "--calibrate PARALLEL",
-        "Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold.",
-        panel="Threshold",
+        "--calibrate PARALLEL", "Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold."
     ),
-    target_precision: float | None = option(
-        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1).", panel="Threshold"
+    target_precision: float | None = threshold_option(
+        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1)."
     ),
-    keep_threshold: bool = flag(
+    keep_threshold: bool = threshold_option(
         "--keep-threshold",
         "With --calibrate: also write the threshold into the model's mining.json; MODEL must be a folder.",
+        default=False,
     ),
     retrieval: Retrieval | None = opts.RETRIEVAL,
 ) -> None:
@@ -262,26 +213,22 @@ def mine(
     from st_xling.mining import mine_texts, plan_mining
 
     search, pairs = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(text_format=text_format, errors=errors, batch_size=pairs.batch_size, dtype=pairs.store_dtype)
+    options = given(text_format=text_format, batch_size=pairs.batch_size, dtype=pairs.store_dtype)
+    options |= embedding_options(context, model)
     if dry_run:
         plan = plan_mining(
             source,
             target,
             source_language=pairs.source_language,
             target_language=pairs.target_language,
-            work=pairs.work or ("." if out == "-" else out),
             source_embeddings=search.source_embeddings,
             target_embeddings=search.target_embeddings,
             **given(k=search.k, memory_mib=search.memory_mib),
             **options,
-            **embedding_options(context, model),
         )
         print("\n".join(plan.lines()))
-        return write_results(context, {"plan": plan.as_dict()})
-    pairs.check_dataset(out, format)
+        return write_results(context, {"plan": asdict(plan)})
     pair = _pair_to_keep(model, calibrate, pairs) if keep_threshold else None
-    filters = pairs.filters()
-    options |= embedding_options(context, model)
     with output(out, pairs.work) as opened:
         report = mine_texts(
             source,
@@ -292,19 +239,18 @@ def mine(
             target_precision=target_precision,
             rescore=rescore,
             rescore_threshold=rescore_threshold,
-            filters=filters,
+            filters=pairs.filters(),
             rejects=pairs.rejects,
             work=pairs.work,
             progress=True,
             **given(**vars(search), retrieval=retrieval, format=format),
             **options,
         )
-    results = print_report(context, report, f"{report.pairs:,} pairs")
+    print_report(context, report, f"{report.pairs:,} pairs")
     if pair is not None:
         assert model is not None and report.calibration is not None
         keep_thresholds(Path(model), {pair: report.calibration})
         update_model_card(Path(model))
-    pairs.push(out, results)
 
 
 def _pair_to_keep(model: str | None, calibrate: str | None, pairs: PairOptions) -> str:
@@ -361,7 +307,6 @@ def score(
     from st_xling.mining import score_texts
 
     search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    files.check_dataset(out, format)
     asked = filters or filter_first or files.rejects or files.source_language or files.target_language
     chosen = files.filters() if asked or files.filter_limit or files.disable_filter else None
     options = given(**vars(search), dtype=files.store_dtype, format=format) | embedding_options(context, model)
@@ -378,7 +323,7 @@ def score(
             progress=True,
             **options,
         )
-    files.push(out, print_report(context, report, f"{report.kept:,} pairs"))
+    print_report(context, report, f"{report.kept:,} pairs")
 
 
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions))
@@ -394,7 +339,6 @@ def align_documents(
         "--source-dir DIR", "Instead of SOURCE: folder of documents; those of the same name are paired."
     ),
     target_dir: Path | None = option("--target-dir DIR", "Folder of their translations."),
-    split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers."),
     min_score: float | None = option(
         "--min-score", "Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
     ),
@@ -403,16 +347,12 @@ def align_documents(
         "tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
         "else tsv).",
     ),
-    html: Path | None = option("--html FILE", "Page that shows both texts next to each other."),
     max_size: int | None = option(
         "--max-size",
         "Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
         panel=TEXT,
     ),
-    documents: str | None = option(
-        "--documents FILE", "Instead of SOURCE: pairs of file names, a pair a line, relative to this file.", panel=TEXT
-    ),
-    errors: Errors | None = ERRORS,
+    split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
 ) -> None:
     """Align documents with their translations, sentence by sentence.
 
@@ -421,20 +361,17 @@ def align_documents(
 
     \b
     examples:
-      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv --html book.html
+      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv
       st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
       st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
-      st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --min-score 0.3
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
     The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the
     same command again to resume from OUT.work.
     """
     from st_xling.mining import align_texts, pair_documents
-    from st_xling.mining.pipeline.align_texts import read_document_list
 
     files = options_of(context, PairOptions)
-    files.check_dataset(out, format)
     if source is not None and target is not None:
         pairs = [(source, target)]
     elif source_dir is not None and target_dir is not None:
@@ -442,12 +379,9 @@ def align_documents(
         if alone:
             more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
             logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
-    elif documents is not None:
-        pairs = read_document_list(documents)
     else:
-        raise ValueError("expected SOURCE and TARGET, or --source-dir and --target-dir, or --documents.")
-    filters = files.filters()
-    options = given(max_size=max_size, format=format, errors=errors, dtype=files.store_dtype)
+        raise ValueError("expected SOURCE and TARGET, or --source-dir and --target-dir.")
+    options = given(max_size=max_size, format=format, dtype=files.store_dtype)
     options |= embedding_options(context, model)
     with output(out, files.work) as opened:
         report = align_texts(
@@ -456,14 +390,13 @@ def align_documents(
             split=split,
             min_score=min_score,
             batch_size=files.batch_size,
-            filters=filters,
+            filters=files.filters(),
             rejects=files.rejects,
-            html_page=html,
             work=files.work,
             progress=True,
             **options,
         )
-    files.push(out, print_report(context, report, f"{report.pairs:,} pairs"))
+    print_report(context, report, f"{report.pairs:,} pairs")
 
 
 @app.command("align-words", cls=with_options(LoadOptions))
@@ -489,15 +422,14 @@ def align_words(
     ),
     gold: str | None = option("--gold FILE", "Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one."),
     gold_from_1: bool = flag("--gold-from-1", "The gold file counts words from 1."),
-    skip_bad_lines: bool = opts.SKIP_BAD_LINES,
     batch_size: int | None = option("--batch-size", "Maximum batch size (default: 32)."),
     overwrite: bool = opts.OVERWRITE,
 ) -> None:
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. Lines skipped by --skip-bad-lines become empty lines. With
-    gold: precision, recall, F1 and alignment error rate.
+    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment
+    error rate.
 
     \b
     examples:
@@ -505,7 +437,7 @@ def align_words(
       st-xling align-words test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
       st-xling align-words pairs.tsv --method corpus --model my-encoder --out links.txt
     """
-    from st_xling.data.read import kept_lines, load_data_specs, parse_data_spec
+    from st_xling.data.read import load_data_specs
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
     from st_xling.models import align as word_alignment
     from st_xling.models import load_encoder
@@ -516,7 +448,7 @@ def align_words(
         raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
     if every_layer and (gold is None or layer is not None):
         raise ValueError("--every-layer chooses a layer by gold: add --gold, and remove --layer.")
-    read = load_data_specs([spec], skip_bad_lines=skip_bad_lines)
+    read = load_data_specs([spec])
     if len(read) != 1:
         raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
     ((name, data),) = read.items()
@@ -525,12 +457,6 @@ def align_words(
         # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
         sides = [[list(filter(None, text.split(" "))) for text in side] for side in sides]
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
-    kept, count = list(range(len(data))), len(data)
-    parsed = parse_data_spec(spec)
-    if skip_bad_lines and not parsed.is_phrasebook and parsed.sample.size is None:
-        kept, count = kept_lines(spec)
-        if right is not None and len(right) == count:
-            right = [right[line] for line in kept]
     encoder = load_encoder(model, **options_of(context, LoadOptions).given())
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
     layer = word_alignment.default_layer(encoder) if layer is None else layer
@@ -549,8 +475,7 @@ def align_words(
         links = report.links[layer]
         results |= report.as_dict()
     if out is not None:
-        written = dict(zip(kept, map(format_links, links)))
-        lines = "".join(f"{written.get(line, '')}\n" for line in range(count))
+        lines = "".join(f"{format_links(some)}\n" for some in links)
         if out == "-":
             print(lines, end="")
         else:

@@ -141,29 +141,6 @@ def load_data_specs(
     return loaded
 
 
-def kept_lines(spec: str) -> tuple[list[int], int]:
-    """Return which lines :func:`load_data_specs` reads as pairs if it skips bad lines, and the number of lines.
-
-    Lines are counted from 0, over all files, without headers.
-
-    Args:
-        spec: Files, without a sample.
-    """
-    parsed = parse_data_spec(spec)
-    languages: Any = parsed.languages or (None, None)
-    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options)
-    kept: list[int] = []
-    count = 0
-    for part in source.parts:
-        faults = FaultLog(skip_bad_lines=True)
-        own = [line for table in part.tables(faults, source.names) for line in table["line"].to_pylist()]
-        lines = sorted({*own, *(fault.line for fault in faults.faults if fault.line is not None)})
-        place = dict(zip(lines, range(count, count + len(lines))))
-        kept += [place[line] for line in own]
-        count += len(lines)
-    return kept, count
-
-
 def _name(dataset: Any, spec: DataSpec) -> str:
     pairs = language_pairs(require_rows(head(dataset, 1000), spec.text))
     check_languages(pairs, spec.text)

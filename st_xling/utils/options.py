@@ -35,10 +35,6 @@ StoreDtype = Literal["float32", "float16", "int8"]
 
 #: Lines of a text: sentences, ``id TAB sentence``, or JSON objects with ``id`` and ``text``.
 TextFormat = Literal["lines", "bucc", "jsonl"]
-#: Bytes that are not UTF-8: an error, or replaced.
-Errors = Literal["strict", "replace"]
-#: Lines without a sentence: an error, or kept.
-BlankLines = Literal["error", "keep"]
 #: Format of pairs.
 PairFormat = Literal["tsv", "jsonl", "tmx"]
 #: Format of aligned documents.

@@ -46,17 +46,16 @@ def assert_same(found: EmbeddingStore, expected: EmbeddingStore) -> None:
     np.testing.assert_allclose(found[:], expected[:], atol=1e-6)
 
 
-@pytest.mark.parametrize(("dtype", "normalize"), [("float32", True), ("float16", True), ("float32", False)])
-def test_rows_are_the_model_s_vectors(dtype: str, normalize: bool, model: Any, text: Path, tmp_path: Path) -> None:
-    store = encode(model, text, tmp_path / "s", dtype=dtype, normalize=normalize, batch_size=16, shard_rows=100)
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", dtype=dtype, batch_size=16, shard_rows=100)
     assert store.manifest.shards == (100, 100, 100, 100, 80)
-    expected = model.encode(SENTENCES, normalize_embeddings=normalize)
+    expected = model.encode(SENTENCES, normalize_embeddings=True)
     np.testing.assert_allclose(store[:], expected, atol=1e-5 if dtype == "float32" else 1e-3)
-    exact = embed(model, SENTENCES[100:200], normalize_embeddings=normalize, batch_size=16).astype(dtype)
+    exact = embed(model, SENTENCES[100:200], normalize_embeddings=True, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
-    header = store.manifest.header
-    assert header.normalized == normalize and header.settings["batch_size"] == 16
+    assert store.manifest.header.settings["batch_size"] == 16
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
 
 
@@ -70,15 +69,6 @@ def test_several_files_and_forms_of_one_text(model: Any, text: Path, tmp_path: P
     two = encode(model, [tmp_path / "a.gz", tmp_path / "b"], tmp_path / "two.store", shard_rows=200)
     assert_same(two, expected)
     assert_same(encode(model, tmp_path / "ids", tmp_path / "s", shard_rows=200, format="bucc"), expected)
-
-
-def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
-    store = encode(model, text, tmp_path / "s", prompt="query: ", batch_size=32, shard_rows=480)
-    expected = model.encode(SENTENCES, prompt="query: ", normalize_embeddings=True)
-    np.testing.assert_allclose(store[:], expected, atol=1e-6)
-    assert "|prompt:query: |" in store.signature
-    with pytest.raises(ValueError, match="prompt was query: , is now None"):
-        encode(model, text, tmp_path / "s", batch_size=32, shard_rows=480)
 
 
 def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
@@ -98,14 +88,6 @@ def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
         encode(model, text, out, **options)
     assert not list(out.glob("*"))
     np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
-
-
-def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) -> None:
-    out = encode(model, text, tmp_path / "s", shard_rows=100).path
-    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
-    text = text.rename(text.with_name("renamed.txt"))
-    assert encode(model, text, out, shard_rows=100).rows == len(SENTENCES)
-    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
 
 
 @contextmanager
@@ -160,7 +142,6 @@ def test_another_command_is_refused(
         (model, as_it_was[:-9] + "other\n", {}, "text was"),
         (model, as_it_was + "Noch einer.\n", {}, "rows was 480, is now 481"),
         (model, as_it_was, {"dtype": "float16"}, "dtype was float32, is now float16"),
-        (model, as_it_was, {"normalize": False}, "normalized was True, is now False"),
         (model, as_it_was, {"batch_size": 8}, "batch_size was None, is now 8"),
         (changed, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
         (shorter, as_it_was, {}, r"model was \w{8}, is now \w{8}"),
@@ -173,17 +154,12 @@ def test_another_command_is_refused(
     assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)
 
 
-def test_blank_lines(model: Any, tmp_path: Path) -> None:
-    """An error, or rows that keep their place and are noted."""
-    text = tmp_path / "text.txt"
-    text.write_text("eins\n\nzwei\n \n", encoding="utf-8")
-    with pytest.raises(ValueError, match=r"text\.txt:2: blank line(.|\n)*text\.txt:4: blank line"):
-        encode(model, text, tmp_path / "s")
-    assert not (tmp_path / "s").exists()
-    store = encode(model, text, tmp_path / "s", blank="keep")
+def test_blank_lines_are_kept_and_told(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "text.txt").write_text("eins\n\nzwei\n \n", encoding="utf-8")
+    store = encode(model, tmp_path / "text.txt", tmp_path / "s")
     np.testing.assert_allclose(store[0], model.encode("eins", normalize_embeddings=True), atol=1e-6)
-    assert store.rows == 4 and store.blank_rows.tolist() == [1, 3]
-    store.check_text(["eins", "", "zwei", " "])
+    assert store.rows == 4 and store.manifest.text.blank_rows == [1, 3]
+    assert "2 lines without a sentence, kept" in caplog.text
 
 
 def test_refused_vectors(model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

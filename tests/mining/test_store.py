@@ -182,11 +182,11 @@ def write(folder: Path, *, stop: bool = False, text: TextSummary = TEXT, **optio
     """Write shards of two rows, all or only two of them; returns how many were there."""
     before = 0
 
-    def shards(done: Any) -> Any:
+    def shards(start: int) -> Any:
         nonlocal before
-        before = len(done)
+        before = start // 2
         for number in range(before, 2 if stop else 5):
-            yield vectors()[2 * number : 2 * number + 2], str
+            yield vectors()[2 * number : 2 * number + 2]
         if stop:
             raise Stop
 

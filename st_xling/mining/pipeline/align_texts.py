@@ -13,21 +13,19 @@ vecalign  every group, also sentences without a partner: ``[0]:[0, 1]:0.16``, li
 
 from __future__ import annotations
 
-import html
 import logging
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.mining.deduplication import write_sentences
 from st_xling.mining.documents import (
     DocumentSide,
     SentenceGroup,
@@ -47,26 +45,22 @@ from st_xling.mining.pipeline.work import (
     Report,
     default_device,
     open_work,
-    outcome_lines,
     pair_writer,
     resolve_format,
     sign_pairs,
 )
-from st_xling.mining.text import hash_sentences, read_rows, validate_text
+from st_xling.mining.text import MiningText, summarize
 from st_xling.utils.console import progress_bar
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import AlignmentFormat, Errors, StoreDtype, check_choice
+from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
-from st_xling.utils.text import ParallelTextError
 
 logger = logging.getLogger(__name__)
 
-_LONG_GAP = 10
-_LOW_SCORE = 0.3
 _SIDES = ("source", "target")
 # A language at the end of a file's name, which is not part of the name that two documents share.
 _LANGUAGE_TAG = re.compile(r"[._-][A-Za-z]{2,3}(?:[_-][A-Za-z]{2,4})?$")
@@ -82,8 +76,6 @@ class DocumentReport(Report):
         groups: Number of groups with sentences of both sides.
         unpaired: Number of sentences of each side without a partner.
         below: Number of groups below the minimum score.
-        gaps: Passages of ten sentences and more without a partner: file, first and last line.
-        split: Whether lines were split into sentences, which are then counted instead of lines.
     """
 
     documents: int
@@ -91,17 +83,12 @@ class DocumentReport(Report):
     groups: int
     unpaired: dict[str, int]
     below: int
-    gaps: Sequence[tuple[str, int, int]]
-    split: bool
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
         sides = ", ".join(f"{self.rows[side]:,} {side} sentences ({self.unpaired[side]:,} unpaired)" for side in _SIDES)
         below = f", {self.below:,} below the minimum score" if self.below else ""
-        unit = "sentences" if self.split else "lines"
-        gaps = [f"no translation: {file}, {unit} {first:,} to {last:,}" for file, first, last in self.gaps[:5]]
-        more = [f"… and {len(self.gaps) - 5:,} more such passages"] if len(self.gaps) > 5 else []
-        return [f"{sides}: {self.groups:,} groups{below}", *gaps, *more, *outcome_lines(self.rejected, None)]
+        return [f"{sides}: {self.groups:,} groups{below}", *super().lines()]
 
 
 class _Document(NamedTuple):
@@ -167,27 +154,6 @@ def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list
     return [(named[0][name], named[1][name]) for name in both], alone
 
 
-def read_document_list(path: str | Path) -> list[tuple[str, str]]:
-    """Read pairs of file names, separated by a tab, a pair a line; relative ones are relative to the file.
-
-    Raises:
-        ParallelTextError: For a line of another number of names, or a missing file; names file and line.
-    """
-    pairs: list[tuple[str, str]] = []
-    for row in read_rows(path):
-        if not row.sentence.strip():
-            continue
-        files = [str(Path(path).parent / name.strip()) for name in row.sentence.split("\t")]
-        if len(files) != 2:
-            raise ParallelTextError(f"{path}:{row.line}: expected two file names and a tab between, got {len(files)}.")
-        if missing := [file for file in files if not Path(file).is_file()]:
-            raise ParallelTextError(f"{path}:{row.line}: there is no file {missing[0]}.")
-        pairs.append((files[0], files[1]))
-    if not pairs:
-        raise ParallelTextError(f"{path}: expected two file names a line, with a tab between, got none.")
-    return pairs
-
-
 def align_texts(
     documents: Sequence[tuple[str | Path, str | Path]],
     out: Output,
@@ -196,14 +162,12 @@ def align_texts(
     max_size: int = 8,
     split: bool = False,
     min_score: float | None = None,
-    errors: Errors = "strict",
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
     filters: FilterOptions | None = None,
     rejects: str | Path | None = None,
     format: AlignmentFormat | None = None,
-    html_page: str | Path | None = None,
     device: str | None = None,
     work: str | Path | None = None,
     progress: bool = False,
@@ -225,7 +189,6 @@ def align_texts(
             of ``filters`` or those that are identified. Ids are then the numbers of sentences, where the end of a
             paragraph also counts.
         min_score: Minimum score of a pair; all are kept by default.
-        errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Maximum number of texts in a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
         prompt: Text put before every sentence, such as ``"query: "``.
@@ -234,7 +197,6 @@ def align_texts(
         rejects: File for the pairs that filters reject, as JSON lines.
         format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
             that of the ending of ``out``, otherwise TSV.
-        html_page: File for a page that shows both texts next to each other.
         device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
@@ -253,26 +215,24 @@ def align_texts(
     if format != "vecalign":
         format = resolve_format(format, out, (filters.source_language, filters.target_language))
     inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
-    outputs = {"out": out, "rejects": rejects, "html": html_page}
-    check_outputs(outputs, inputs, folders={"work": work_path(out, work)})
-    sides = [[_read_document(str(pair[side]), errors) for pair in documents] for side in (0, 1)]
+    check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
+    sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
+    task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
     if split:
         given = (filters.source_language, filters.target_language)
         spoken = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
         sides = [[_split(document, language) for document in side] for language, side in zip(spoken, sides)]
+        task["split"] = spoken
     filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
         logger.warning("both sides are in %s, as it seems: expected a translation", languages[0])
     encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device or default_device())
     encoders = encoder.in_languages(dict(zip(_SIDES, languages)))
-    task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
-    if split:
-        task["split"] = spoken
     for name, side in zip(_SIDES, sides):
-        task[f"{name} text"] = hash_sentences(document.sha256 for document in side)
+        task[f"{name} text"] = summarize(document.sha256 for document in side).sha256
         task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
-    with open_work(out, work, task, {"pairs": out, REJECTS: rejects, "page.html": html_page}) as folder:
+    with open_work(out, work, task, {"pairs": out, REJECTS: rejects}) as folder:
         stores = [
             _Overlaps(side, encoders[name], folder.path / name, max_size, progress=progress)
             for name, side in zip(_SIDES, sides)
@@ -281,27 +241,19 @@ def align_texts(
         means = None if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
         pair_filters = PairFilters(replace(filters, disable=["all"]) if format == "vecalign" else filters)
         counts, unpaired = Counter[str](), dict.fromkeys(_SIDES, 0)
-        gaps: list[tuple[str, int, int]] = []
-        with ExitStack() as files:
-            stream, log, page = (
-                files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS, "page.html")
-            )
-            write = None
-            if format != "vecalign":
-                write = files.enter_context(pair_writer(stream, format, languages=languages))
-            page.write(_PAGE.encode())
+        with (
+            atomic_writer(folder.path / "pairs") as stream,
+            atomic_writer(folder.path / REJECTS) as log,
+            nullcontext() if format == "vecalign" else pair_writer(stream, format, languages=languages) as write,
+        ):
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 pair = sides[0][number], sides[1][number]
                 aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
                 groups = renumber(aligned, pair[0].rows, pair[1].rows)
-                _write_table(page, pair, groups)
-                alone = [group for group in groups if not (group.source and group.target)]
-                for name, document in zip(_SIDES, pair):
-                    rows = [row for group in alone for row in getattr(group, name)]
-                    unpaired[name] += len(rows)
-                    gaps += [(document.file, *gap) for gap in _long_gaps(rows, document.rows)]
                 found = [group for group in groups if group.source and group.target]
                 counts["groups"] += len(found)
+                for name, document in zip(_SIDES, pair):
+                    unpaired[name] += len(document.rows) - sum(len(getattr(group, name)) for group in found)
                 if write is None:
                     for group in groups:
                         distance = 1 - group.score if group.source and group.target else 0.0
@@ -321,7 +273,6 @@ def align_texts(
                 for place in np.flatnonzero(allowed).tolist():
                     write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]), None)
                 counts["pairs"] += int(allowed.sum())
-            page.write(b"</table>\n</body>\n</html>\n")
     return DocumentReport(
         documents=len(documents),
         rows={name: sum(len(document.rows) for document in side) for name, side in zip(_SIDES, sides)},
@@ -330,8 +281,6 @@ def align_texts(
         below=counts["below"],
         rejected=dict(pair_filters.rejected),
         pairs=counts["pairs"],
-        gaps=gaps,
-        split=split,
         signature=sign_pairs(
             "align_documents",
             {**encoders},
@@ -344,9 +293,9 @@ def align_texts(
     )
 
 
-def _read_document(path: str, errors: Errors) -> _Document:
-    summary = validate_text(path, errors=errors, blank="keep")
-    lines = [row.sentence.strip() for row in read_rows(path, errors=errors)]
+def _read_document(path: str) -> _Document:
+    text = MiningText(path)
+    summary, lines = text.validate(), [line.strip() for line in text]
     return _Document(path, summary.sha256, lines, *paragraph_marks(lines))
 
 
@@ -366,20 +315,8 @@ def _names(documents: Sequence[_Document]) -> str:
     return first if len(documents) == 1 else f"{first}+{len(documents) - 1}"
 
 
-def _long_gaps(rows: Sequence[int], lines: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield first and last line, counted from 1, of long runs of neighboring lines without a partner."""
-    place = {row: number for number, row in enumerate(lines)}
-    rows = sorted(rows)
-    start = 0
-    for stop in range(1, len(rows) + 1):
-        if stop == len(rows) or place[rows[stop]] != place[rows[stop - 1]] + 1:
-            if stop - start >= _LONG_GAP:
-                yield rows[start] + 1, rows[stop - 1] + 1
-            start = stop
-
-
 class _Overlaps:
-    """Vectors of the groups of all documents of a side, in a store."""
+    """Texts of the groups of all documents of a side, with their vectors in a store."""
 
     def __init__(
         self, documents: Sequence[_Document], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
@@ -387,14 +324,12 @@ class _Overlaps:
         self._documents, self._max_size = documents, max_size
         counts = [len(overlap_texts(document.texts, max_size)) for document in documents]
         self._ends = [0, *accumulate(counts)]
-        folder.mkdir(exist_ok=True)
-        texts = (text for document in documents for text in overlap_texts(document.texts, max_size))
-        write_sentences(texts, folder / "sentences.jsonl")
         self._store: Any = None
         if self._ends[-1]:
-            self._store = encoder.encode_sentences(
-                folder / "sentences.jsonl", folder / "store", place=self._place, progress=progress
-            )
+            self._store = encoder.encode_sentences(self, folder, place=self._place, progress=progress)
+
+    def __iter__(self) -> Iterator[str]:
+        return (text for document in self._documents for text in overlap_texts(document.texts, self._max_size))
 
     def side(self, number: int) -> DocumentSide:
         """Return the vectors of a document."""
@@ -413,40 +348,4 @@ class _Overlaps:
         return np.asarray(total / rows, dtype=np.float32) if rows else None
 
     def _place(self, row: int) -> str:
-        number = bisect_right(self._ends, row) - 1
-        return self._documents[number].file
-
-
-_PAGE = """<!doctype html>
-<html>
-<head>
-<meta charset="utf-8">
-<title>Aligned documents</title>
-<style>
-body {font: 15px/1.5 sans-serif; margin: 2em auto; max-width: 75em; padding: 0 1em}
-table {border-collapse: collapse; table-layout: fixed; width: 100%}
-td {border-top: 1px solid #ddd; padding: .4em .8em; vertical-align: top}
-td:nth-child(2) {text-align: center; width: 3em}
-.alone {background: #fff3cd} .low {background: #fde2e1}
-sup {color: #888}
-</style>
-</head>
-<body>
-<table>
-"""
-
-
-def _write_table(page: IO[bytes], pair: tuple[_Document, _Document], groups: Sequence[SentenceGroup]) -> None:
-    """Write both documents next to each other, a group a row."""
-    heads = (f"<th>{html.escape(Path(document.file).name)}</th>" for document in pair)
-    page.write("<tr>{}<th></th>{}</tr>\n".format(*heads).encode())
-    for number, group in enumerate(groups):
-        alone = not (group.source and group.target)
-        kind = "alone" if alone else "low" if group.score < _LOW_SCORE else "pair"
-        source, target = (
-            " ".join(f"<sup>{row + 1}</sup> {html.escape(document.lines[row])}" for row in rows)
-            for document, rows in zip(pair, (group.source, group.target))
-        )
-        score = "" if alone else f"{group.score:.2f}"
-        cells = f'<td>{source}</td><td><a href="#{number}">{score}</a></td><td>{target}</td>'
-        page.write(f'<tr id="{number}" class="{kind}">{cells}</tr>\n'.encode())
+        return self._documents[bisect_right(self._ends, row) - 1].file

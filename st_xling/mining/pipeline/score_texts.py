@@ -34,10 +34,10 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
+    counted,
     default_device,
     embed_distinct,
     open_work,
-    outcome_lines,
     pair_writer,
     resolve_format,
     search_name,
@@ -56,6 +56,9 @@ from st_xling.utils.resumable import Output, deliver, work_path
 from st_xling.utils.signature import name_of
 from st_xling.utils.text import ParallelTextError
 
+#: Longest sentence that is scored; a longer one is a fault of its line.
+MOST_CHARS = 5000
+
 _LINES_AT_ONCE = 8192
 _SAMPLED_PAIRS = 400
 
@@ -70,26 +73,22 @@ class ScoreReport(Report):
         faulty: Number of faulty lines per reason.
         kept: Number of written pairs.
         below: Number of pairs below the threshold, including those without a score.
-        best: Highest score, if it is below the threshold.
     """
 
     faulty: Mapping[str, int]
     kept: int
     below: int
-    best: float | None
 
     def lines(self) -> list[str]:
         """Describe the metrics, one a line."""
-        faulty = [f"skipped as faulty: {_counted(self.faulty)}"] if self.faulty else []
-        first = f"{self.pairs:,} pairs, {self.below:,} below the threshold"
-        return [first, *faulty, *outcome_lines(self.rejected, self.best)]
+        faulty = [f"skipped as faulty: {counted(self.faulty)}"] if self.faulty else []
+        return [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *faulty, *super().lines()]
 
 
 def score_texts(
     pairs: str | Path,
     out: Output,
     *,
-    max_chars: int = 5000,
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
@@ -129,7 +128,6 @@ def score_texts(
             without a header.
         out: A file, replaced if it exists, or a binary stream. Formats are those of ``mine_texts``; ids are line
             numbers. JSONL has ``null`` for minus infinity.
-        max_chars: Longest sentence that is scored.
         model: As for ``mine_texts``.
         source_embeddings: Store, ``.npy`` file or array with a row for each pair.
         target_embeddings: The same for the targets.
@@ -170,7 +168,7 @@ def score_texts(
     with ExitStack() as stack:
         temporary = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="st-xling-")))
         log = stack.enter_context((temporary / REJECTS).open("wb"))
-        corpus = _read_corpus(str(pairs), temporary / "pairs.arrow", log, max_chars=max_chars, progress=progress)
+        corpus = _read_corpus(str(pairs), temporary / "pairs.arrow", log, progress=progress)
         if corpus.faulty and has_embeddings:
             raise ParallelTextError(
                 f"embeddings have a row for each line, so that none can be skipped: got {corpus.faults}; fix these "
@@ -179,8 +177,9 @@ def score_texts(
         filters = filters or FilterOptions(disable=["all"])
         if filters.source_language is filters.target_language is None:
             filters = replace(filters, source_language=corpus.languages[0], target_language=corpus.languages[1])
-        languages = {"source": filters.source_language, "target": filters.target_language}
-        format = resolve_format(format, out, (filters.source_language, filters.target_language))
+        spoken = filters.source_language, filters.target_language
+        languages = dict(zip(given, spoken))
+        format = resolve_format(format, out, spoken)
         table, sha256 = corpus.table, corpus.sha256  # the signature has the hash of all pairs, rejected or not
         some = table.take(np.arange(0, len(table), 1 + len(table) // _SAMPLED_PAIRS))
         filters = identify_languages(filters, some["source"].to_pylist(), some["target"].to_pylist())
@@ -222,7 +221,6 @@ def score_texts(
         places = [text.place_of for text in distinct.values()]
         start, kept, best = 0, 0, -math.inf
         stream = stack.enter_context(atomic_writer(folder.path / pairs_file))
-        spoken = filters.source_language, filters.target_language
         write = stack.enter_context(pair_writer(stream, format, languages=spoken))
         for batch in progress_bar(table.to_batches(), desc="writing", unit="blocks", show=progress):
             lines, *columns = (column.to_pylist() for column in batch.columns)
@@ -254,7 +252,6 @@ def score_texts(
                 makers,
                 f"margin:{margin}",
                 f"k:{k}",
-                f"max_chars:{max_chars}",
                 *(["filter_first"] if filter_first else []),
                 f"method:{method}",
                 f"filters:{pair_filters.signature}",
@@ -287,14 +284,10 @@ class _Corpus(NamedTuple):
     @property
     def faults(self) -> str:
         """Numbers of faulty lines per reason, and the first line."""
-        return f"{_counted(self.faulty)}, such as {self.first}" if self.first else "no faulty lines"
+        return f"{counted(self.faulty)}, such as {self.first}" if self.first else "no faulty lines"
 
 
-def _counted(numbers: Mapping[str, int]) -> str:
-    return ", ".join(f"{count:,} {reason}" for reason, count in numbers.items())
-
-
-def _read_corpus(spec: str, path: Path, log: IO[bytes], *, max_chars: int, progress: bool) -> _Corpus:
+def _read_corpus(spec: str, path: Path, log: IO[bytes], *, progress: bool) -> _Corpus:
     """Read a corpus into a memory-mapped table; faulty lines are written to the rejects."""
     parsed = parse_data_spec(spec)
     if parsed.sample.size is not None or parsed.is_phrasebook:
@@ -308,7 +301,7 @@ def _read_corpus(spec: str, path: Path, log: IO[bytes], *, max_chars: int, progr
         faulty[reason] += 1
         if not first:
             first.append(fault)
-        limit, ids = max_chars if reason == "too_long" else None, [str(fault.line)]
+        limit, ids = MOST_CHARS if reason == "too_long" else None, [str(fault.line)]
         log.write(RejectedPair(reason, fault.detail or None, limit, math.nan, -1, -1, None, None).as_json(ids, ids))
 
     def sound() -> Iterator[pa.Table]:
@@ -324,7 +317,7 @@ def _read_corpus(spec: str, path: Path, log: IO[bytes], *, max_chars: int, progr
                     report(fault)
                 faults.faults.clear()
                 chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
-                longer = pc.greater(chars, max_chars)
+                longer = pc.greater(chars, MOST_CHARS)
                 for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
                     report(Fault(spec, line, "too long", f"{count:,} characters"))
                 yield table.filter(pc.invert(longer))

@@ -58,26 +58,30 @@ class Report:
     Attributes:
         pairs: Number of pairs that were written, or scored.
         rejected: Number of rejected pairs per reason code.
+        best: Highest score of any pair, if none reaches the threshold.
         signature: Signature of the run.
     """
 
     pairs: int
     rejected: Mapping[str, int]
+    best: float | None = None
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
         """Return the metrics for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "signature"}
 
+    def lines(self) -> list[str]:
+        """Describe the metrics, one a line: rejected pairs by reason, and the best score if no pair was good enough."""
+        lines = [f"rejected: {counted(self.rejected)}"] if self.rejected else []
+        if self.best is not None:
+            lines.append(f"no pair reaches the threshold: the best score is {self.best:.4f}")
+        return lines
 
-def outcome_lines(rejected: Mapping[str, int], best: float | None) -> list[str]:
-    """Describe the number of rejected pairs by reason, and the best score if no pair reached the threshold."""
-    lines = []
-    if rejected:
-        lines.append(f"rejected: {', '.join(f'{count:,} {reason}' for reason, count in rejected.items())}")
-    if best is not None:
-        lines.append(f"no pair reaches the threshold: the best score is {best:.4f}")
-    return lines
+
+def counted(numbers: Mapping[str, int]) -> str:
+    """Describe numbers by reason."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in numbers.items())
 
 
 def default_device() -> str:
@@ -156,16 +160,12 @@ def embed_distinct(
         method: As for :func:`~st_xling.mining.find_neighbors`.
         progress: Show a progress bar on stderr.
     """
-    both: list[Embeddings] = []
-    for name, text in texts.items():
-        maker, own = makers[name], folder / name
-        if isinstance(maker, PrecomputedEmbeddings):
-            both.append(text.select(maker.rows))
-            continue
-        own.mkdir(parents=True, exist_ok=True)
-        text.write(own / "sentences.jsonl")
-        both.append(maker.encode_sentences(own / "sentences.jsonl", own / "store", place=text.place, progress=progress))
-    source, target = both
+    source, target = (
+        text.select(maker.rows)
+        if isinstance(maker := makers[name], PrecomputedEmbeddings)
+        else maker.encode_sentences(text, folder / name, place=text.place, progress=progress)
+        for name, text in texts.items()
+    )
     sizes = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     return (source, target), choose_method(method, *sizes)
 
