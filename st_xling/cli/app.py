@@ -204,7 +204,7 @@ class Command(TyperCommand):
         results = {name: path for name, path in files.items() if name != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
-        keeps = values.get("keep") or values.get("keep_threshold")  # these need a folder, and say so
+        keeps = values.get("keep")  # it needs a folder, and says so
         for metavar, value in sorted(inputs, key=lambda each: each[0] != "MODEL"):
             if metavar != "MODEL":
                 check_input(metavar, value)

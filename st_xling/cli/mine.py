@@ -17,12 +17,9 @@ from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import (
-    check_folder,
-    keep_thresholds,
     output,
     print_report,
     resumable,
-    update_model_card,
     write_results,
 )
 from st_xling.utils.options import (
@@ -183,11 +180,6 @@ def mine(
     target_precision: float | None = threshold_option(
         "--target-precision", "With --calibrate: precision to reach (default: that of the best F1)."
     ),
-    keep_threshold: bool = threshold_option(
-        "--keep-threshold",
-        "With --calibrate: also write the threshold into the model's mining.json; MODEL must be a folder.",
-        default=False,
-    ),
     retrieval: Retrieval | None = opts.RETRIEVAL,
 ) -> None:
     """Find translations between two text files.
@@ -228,7 +220,6 @@ def mine(
         )
         print("\n".join(plan.lines()))
         return write_results(context, {"plan": asdict(plan)})
-    pair = _pair_to_keep(model, calibrate, pairs) if keep_threshold else None
     with output(out, pairs.work) as opened:
         report = mine_texts(
             source,
@@ -247,31 +238,6 @@ def mine(
             **options,
         )
     print_report(context, report, f"{report.pairs:,} pairs")
-    if pair is not None:
-        assert model is not None and report.calibration is not None
-        keep_thresholds(Path(model), {pair: report.calibration})
-        update_model_card(Path(model))
-
-
-def _pair_to_keep(model: str | None, calibrate: str | None, pairs: PairOptions) -> str:
-    """Return the languages of the threshold to publish, before anything is mined.
-
-    Raises:
-        ValueError: If the threshold could not be published.
-    """
-    from st_xling.mining.thresholds import canonical_pair, language_pair, load_published_thresholds
-
-    source, target = pairs.source_language, pairs.target_language
-    if model is None or calibrate is None or source is None or target is None:
-        raise ValueError(
-            "--keep-threshold publishes the model's threshold for two languages: it needs --model, --calibrate, "
-            "--source-language and --target-language."
-        )
-    check_folder(Path(model), "--keep-threshold")
-    load_published_thresholds(model)
-    pair = language_pair(source, target)
-    canonical_pair(pair)
-    return pair
 
 
 @app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions))
@@ -285,9 +251,6 @@ def score(
     threshold: float | None = option("--threshold", "Minimum score of a pair (default: none)."),
     format: PairFormat | None = FORMAT,
     filters: bool = flag("--filters", "Reject pairs by filters; so does any option of theirs.", panel=FILTERS),
-    filter_first: bool = flag(
-        "--filter-first", "Filter before anything is embedded, to save the time of rejected pairs.", panel=FILTERS
-    ),
 ) -> None:
     """Score the pairs of a parallel file, to filter it.
 
@@ -307,7 +270,7 @@ def score(
     from st_xling.mining import score_texts
 
     search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    asked = filters or filter_first or files.rejects or files.source_language or files.target_language
+    asked = filters or files.rejects or files.source_language or files.target_language
     chosen = files.filters() if asked or files.filter_limit or files.disable_filter else None
     options = given(**vars(search), dtype=files.store_dtype, format=format) | embedding_options(context, model)
     with output(out, files.work) as opened:
@@ -317,7 +280,6 @@ def score(
             batch_size=files.batch_size,
             threshold=threshold,
             filters=chosen,
-            filter_first=filter_first,
             rejects=files.rejects,
             work=files.work,
             progress=True,

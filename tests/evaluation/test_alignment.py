@@ -73,19 +73,6 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
         assert main(words) == 2 and fact in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("header", ["", "source\ttarget\n"])
-def test_skipped_lines_are_empty_lines(header, saved_encoder, tmp_path, capsys):
-    pairs, gold, out = tmp_path / "pairs.tsv", tmp_path / "gold", tmp_path / "links"
-    pairs.write_text(f"{header}\t\nHund\tdog\nKatze\t\nBaum\ttree\nnichts\n", encoding="utf-8")
-    words = ["align-words", f"de-en={pairs}", "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
-    assert main([*words, "--skip-bad-lines"]) == 0, capsys.readouterr().err
-    assert out.read_text() == "\n0-0\n\n0-0\n\n"
-    gold.write_text("0-5\n0-0\n0-5\n0-0\n0-5\n")
-    record = tmp_path / "json"
-    assert main([*words, "--skip-bad-lines", "--overwrite", "--gold", str(gold), "--json", str(record)]) == 0
-    assert [scores["f1"] for scores in json.loads(record.read_text())["alignment"].values()] == [1.0]
-
-
 def test_tokens_end_at_spaces_alone(saved_encoder, tmp_path, capsys):
     """``10 000`` with a no-break space is one token, so that there is no third one to link."""
     pairs, gold = tmp_path / "pairs.tsv", tmp_path / "gold"

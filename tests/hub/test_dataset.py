@@ -110,26 +110,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         push_dataset(path, "me/pairs", license="mit", **rest)
 
 
-def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run, tmp_path: Path) -> None:
-    texts = [tmp_path / "a.de", tmp_path / "a.en"]
-    for path, column in zip(texts, (["Der Hund schläft.", "Ja, gern."], ["The dog is sleeping.", "Yes, gladly."])):
-        path.write_text("\n".join(column) + "\n", encoding="utf-8")
-    out = tmp_path / "pairs.tsv"
-    words = ("mine", *texts, "--model", my_encoder, "--k", "1", "--out", out, "--push-dataset", "tester/mined")
-    lacking = client(*words)
-    assert lacking.status == 2 and "--license, --source-language and --target-language" in lacking.stderr
-    assert not out.exists()
-    hub.faults = {"commit": 429}
-    failed = client(*words, *WORDS, "--threshold", "none")
-    assert failed.status != 0 and "2 pairs" in failed.stdout + failed.stderr and out.is_file()
-    hub.faults = {}
-    done = client(*words, *WORDS, "--threshold", "none", "--overwrite")
-    assert done.status == 0, done.stderr
-    assert "/datasets/tester/mined/commit/" in done.stdout
-    card = DatasetCard(hub.files("tester/mined", kind="dataset")["README.md"].decode())
-    assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
-
-
 READ = """
 from st_xling.data import load_pairs
 import json

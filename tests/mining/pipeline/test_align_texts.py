@@ -1,4 +1,4 @@
-"""Documents in files and folders: pairs in each format, a page, and what is refused."""
+"""Documents in files and folders: pairs in each format, and what is refused."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
 from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
-from st_xling.mining.pipeline.align_texts import read_document_list
 from st_xling.utils.text import ParallelTextError
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
@@ -46,7 +45,6 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
             max_size=4,
             filters=UNFILTERED,
             format="vecalign" if out == groups else None,
-            html_page=tmp_path / "page",
         )
         assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
         assert not list(tmp_path.glob("*.work"))
@@ -66,7 +64,6 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
         record["source_ids"] for record in records
     ]
     assert sorted(row for source, _ in found for row in source) == [row for row in range(13) if row != 6]
-    assert (tmp_path / "page").read_text(encoding="utf-8").count("<tr id=") == len(found)
 
 
 def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tmp_path: Path) -> None:
@@ -110,9 +107,6 @@ def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
     assert [Path(file).name for file in alone] == ["3.txt", "4.txt"]
     with pytest.raises(ValueError, match="same names"):
         pair_documents(tmp_path / "de" / "b", tmp_path / "fr" / "b" / "..")
-    (tmp_path / "list.tsv").write_text("de/3.txt\tfr/4.txt\n\nde/3.txt\tabsent\n", encoding="utf-8")
-    with pytest.raises(ParallelTextError, match=r"list\.tsv:3: there is no file .*absent"):
-        read_document_list(tmp_path / "list.tsv")
 
 
 def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
