@@ -7,7 +7,7 @@ import sys
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -31,9 +31,6 @@ from st_xling.utils.options import (
     StoreDtype,
     TextFormat,
 )
-
-if TYPE_CHECKING:
-    from st_xling.mining import FilterOptions
 
 logger = logging.getLogger(__name__)
 
@@ -95,16 +92,18 @@ class PairOptions:
     )
     rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines.")
 
-    def filters(self) -> FilterOptions:
-        """Return the filters as the library takes them."""
+    def given(self) -> dict[str, Any]:
+        """Return the options by the names of the library's parameters."""
         from st_xling.mining import FilterOptions
 
-        return FilterOptions(
+        filters = FilterOptions(
             disable=self.disable_filter or (),
             limits=dict(self.filter_limit or ()),
             source_language=self.source_language,
             target_language=self.target_language,
         )
+        options = given(batch_size=self.batch_size, dtype=self.store_dtype, rejects=self.rejects, work=self.work)
+        return {**options, "filters": filters, "progress": True}
 
 
 @app.command("encode", cls=with_options(EncoderOptions))
@@ -205,19 +204,13 @@ def mine(
     from st_xling.mining import mine_texts, plan_mining
 
     search, pairs = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(text_format=text_format, batch_size=pairs.batch_size, dtype=pairs.store_dtype)
-    options |= embedding_options(context, model)
+    options = given(**vars(search), text_format=text_format) | embedding_options(context, model)
     if dry_run:
-        plan = plan_mining(
-            source,
-            target,
-            source_language=pairs.source_language,
-            target_language=pairs.target_language,
-            source_embeddings=search.source_embeddings,
-            target_embeddings=search.target_embeddings,
-            **given(k=search.k, memory_mib=search.memory_mib),
-            **options,
-        )
+        for name in ("margin", "method", "engine"):  # they are not measured
+            options.pop(name, None)
+        options |= given(batch_size=pairs.batch_size, dtype=pairs.store_dtype)
+        languages = {"source_language": pairs.source_language, "target_language": pairs.target_language}
+        plan = plan_mining(source, target, **languages, **options)
         print("\n".join(plan.lines()))
         return write_results(context, {"plan": asdict(plan)})
     with output(out, pairs.work) as opened:
@@ -230,12 +223,9 @@ def mine(
             target_precision=target_precision,
             rescore=rescore,
             rescore_threshold=rescore_threshold,
-            filters=pairs.filters(),
-            rejects=pairs.rejects,
-            work=pairs.work,
-            progress=True,
-            **given(**vars(search), retrieval=retrieval, format=format),
+            **given(retrieval=retrieval, format=format),
             **options,
+            **pairs.given(),
         )
     print_report(context, report, f"{report.pairs:,} pairs")
 
@@ -270,37 +260,24 @@ def score(
     from st_xling.mining import score_texts
 
     search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    asked = filters or files.rejects or files.source_language or files.target_language
-    chosen = files.filters() if asked or files.filter_limit or files.disable_filter else None
-    options = given(**vars(search), dtype=files.store_dtype, format=format) | embedding_options(context, model)
+    options = given(**vars(search), threshold=threshold, format=format) | files.given()
+    asked = files.rejects, files.source_language, files.target_language, files.filter_limit, files.disable_filter
+    if not filters and not any(asked):
+        del options["filters"]
     with output(out, files.work) as opened:
-        report = score_texts(
-            pairs,
-            opened,
-            batch_size=files.batch_size,
-            threshold=threshold,
-            filters=chosen,
-            rejects=files.rejects,
-            work=files.work,
-            progress=True,
-            **options,
-        )
+        report = score_texts(pairs, opened, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.kept:,} pairs")
 
 
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions))
 def align_documents(
     context: typer.Context,
-    source: str | None = argument(
-        "SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed.", default=None
+    source: str = argument(
+        "SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed; or a folder of documents."
     ),
-    target: str | None = argument("TARGET", "Its translation.", default=None),
+    target: str = argument("TARGET", "Its translation; or a folder with documents of the same names."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str = model_opts.ENCODER,
-    source_dir: Path | None = option(
-        "--source-dir DIR", "Instead of SOURCE: folder of documents; those of the same name are paired."
-    ),
-    target_dir: Path | None = option("--target-dir DIR", "Folder of their translations."),
     min_score: float | None = option(
         "--min-score", "Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
     ),
@@ -324,7 +301,7 @@ def align_documents(
     \b
     examples:
       st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv
-      st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
+      st-xling align-documents news/de news/fr --model my-encoder --out pairs.tsv
       st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
@@ -334,30 +311,15 @@ def align_documents(
     from st_xling.mining import align_texts, pair_documents
 
     files = options_of(context, PairOptions)
-    if source is not None and target is not None:
-        pairs = [(source, target)]
-    elif source_dir is not None and target_dir is not None:
-        pairs, alone = pair_documents(source_dir, target_dir)
-        if alone:
-            more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
-            logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
-    else:
-        raise ValueError("expected SOURCE and TARGET, or --source-dir and --target-dir.")
-    options = given(max_size=max_size, format=format, dtype=files.store_dtype)
-    options |= embedding_options(context, model)
+    pairs, alone = [(source, target)], list[str]()
+    if Path(source).is_dir() and Path(target).is_dir():
+        pairs, alone = pair_documents(source, target)
+    if alone:
+        more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
+        logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
+    options = given(max_size=max_size, format=format, min_score=min_score) | files.given()
     with output(out, files.work) as opened:
-        report = align_texts(
-            pairs,
-            opened,
-            split=split,
-            min_score=min_score,
-            batch_size=files.batch_size,
-            filters=files.filters(),
-            rejects=files.rejects,
-            work=files.work,
-            progress=True,
-            **options,
-        )
+        report = align_texts(pairs, opened, split=split, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.pairs:,} pairs")
 
 
@@ -431,18 +393,17 @@ def align_words(
         layers = None if every_layer else [layer]
         report = evaluate_alignment(encoder, sides[0], sides[1], right, layers=layers, name=name, **options)
         show(report.table())
-        layer, signature = report.best_layer, report.signature
         if every_layer:
-            show(f"lowest error rate: layer {layer}")
-        links = report.links[layer]
+            show(f"lowest error rate: layer {report.best_layer}")
+        links, signature = report.links[report.best_layer], report.signature
         results |= report.as_dict()
+    lines = "".join(f"{format_links(some)}\n" for some in links)
+    if out == "-":
+        print(lines, end="")
+    elif out is not None:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(Path(out), lines.encode())
     if out is not None:
-        lines = "".join(f"{format_links(some)}\n" for some in links)
-        if out == "-":
-            print(lines, end="")
-        else:
-            Path(out).parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(Path(out), lines.encode())
         show(f"{len(links):,} pairs: {out}")
     show(signature)
     write_results(context, {**results, "signature": signature})

@@ -99,7 +99,7 @@ CALLED: dict[str, list[Callable[..., Any]]] = {
     "evaluate retrieval": [load_retrieval_specs, RetrievalEvaluator],
     "compare": [compare_models],
 }
-RENAMED = {"dtype": "store_dtype", "blank": "blank_lines", "candidates": "max_candidates"}
+RENAMED = {"dtype": "store_dtype", "candidates": "max_candidates"}
 
 
 @pytest.mark.parametrize("name", CALLED)
