@@ -209,7 +209,7 @@ def mine(
         for name in ("margin", "method", "engine"):  # they are not measured
             options.pop(name, None)
         options |= given(batch_size=pairs.batch_size, dtype=pairs.store_dtype)
-        languages = {"source_language": pairs.source_language, "target_language": pairs.target_language}
+        languages: dict[str, Any] = {"source_language": pairs.source_language, "target_language": pairs.target_language}
         plan = plan_mining(source, target, **languages, **options)
         print("\n".join(plan.lines()))
         return write_results(context, {"plan": asdict(plan)})
@@ -283,7 +283,7 @@ def align_documents(
     ),
     format: AlignmentFormat | None = option(
         "--format",
-        "tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
+        "tsv, jsonl, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
         "else tsv).",
     ),
     max_size: int | None = option(

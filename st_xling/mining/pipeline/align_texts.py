@@ -5,7 +5,6 @@ format    content
 ========  ======================================================================================================
 tsv       as of :func:`~st_xling.mining.mine_texts`; ids are line numbers, ``name:line`` if there are several documents
 jsonl     the same as JSON lines
-tmx       TMX 1.4, for translators' tools
 vecalign  every group, also sentences without a partner: ``[0]:[0, 1]:0.16``, lines counted from 0 and the distance;
           of one document
 ========  ======================================================================================================
@@ -18,7 +17,6 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -28,7 +26,6 @@ import numpy as np
 
 from st_xling.mining.documents import (
     DocumentSide,
-    SentenceGroup,
     align_sides,
     check_max_size,
     overlap_texts,
@@ -113,11 +110,14 @@ class _Document(NamedTuple):
         """Lines that are not blank."""
         return [self.lines[row] for row in self.rows]
 
-    def pairs(self, groups: Sequence[SentenceGroup], side: int, several: bool) -> tuple[list[list[str]], list[str]]:
-        """Return ids and text of one side of some groups."""
+    def ids(self, groups: Sequence[Sequence[int]], several: bool) -> list[list[str]]:
+        """Return the ids of groups of lines, with the name of the file if there are several documents."""
         name = f"{Path(self.file).name}:" if several else ""
-        ids = [[f"{name}{row + 1}" for row in (group.source, group.target)[side]] for group in groups]
-        return ids, [" ".join(self.lines[row] for row in (group.source, group.target)[side]) for group in groups]
+        return [[f"{name}{row + 1}" for row in rows] for rows in groups]
+
+    def joined(self, groups: Sequence[Sequence[int]]) -> list[str]:
+        """Return the texts of groups of lines."""
+        return [" ".join(self.lines[row] for row in rows) for rows in groups]
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -195,8 +195,7 @@ def align_texts(
         filters: Enabled filters; all by default, except the hub filter, which needs neighbors. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines.
-        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
-            that of the ending of ``out``, otherwise TSV.
+        format: ``"tsv"``, ``"jsonl"`` or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
         device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
@@ -213,7 +212,7 @@ def align_texts(
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
     filters = filters or FilterOptions()
     if format != "vecalign":
-        format = resolve_format(format, out, (filters.source_language, filters.target_language))
+        format = resolve_format(format, out)
     inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
@@ -241,11 +240,8 @@ def align_texts(
         means = None if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
         pair_filters = PairFilters(replace(filters, disable=["all"]) if format == "vecalign" else filters)
         counts, unpaired = Counter[str](), dict.fromkeys(_SIDES, 0)
-        with (
-            atomic_writer(folder.path / "pairs") as stream,
-            atomic_writer(folder.path / REJECTS) as log,
-            nullcontext() if format == "vecalign" else pair_writer(stream, format, languages=languages) as write,
-        ):
+        with atomic_writer(folder.path / "pairs") as stream, atomic_writer(folder.path / REJECTS) as log:
+            write = None if format == "vecalign" else pair_writer(stream, format)
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 pair = sides[0][number], sides[1][number]
                 aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
@@ -262,16 +258,16 @@ def align_texts(
                     continue
                 kept = [group for group in found if min_score is None or group.score >= min_score]
                 counts["below"] += len(found) - len(kept)
-                ids, texts = zip(
-                    *(document.pairs(kept, side, len(documents) > 1) for side, document in enumerate(pair))
-                )
+                columns = [[getattr(group, name) for group in kept] for name in _SIDES]
+                ids = [document.ids(rows, len(documents) > 1) for document, rows in zip(pair, columns)]
+                texts = [document.joined(rows) for document, rows in zip(pair, columns)]
                 places = np.arange(len(kept))
                 mined = MinedPairs(np.array([group.score for group in kept]), places, places)
                 allowed, rejected = pair_filters.check(CandidateBatch(mined, *texts))
                 for one in rejected:
                     log.write(one.as_json(ids[0][one.source_index], ids[1][one.target_index]))
                 for place in np.flatnonzero(allowed).tolist():
-                    write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]), None)
+                    write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]))
                 counts["pairs"] += int(allowed.sum())
     return DocumentReport(
         documents=len(documents),

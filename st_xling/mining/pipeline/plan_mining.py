@@ -100,10 +100,7 @@ def plan_mining(
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
     device = device or default_device()
-    texts = {
-        "source": MiningText(source, format=text_format),
-        "target": MiningText(target, format=text_format),
-    }
+    texts = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
     rows = {side: text.validate().rows for side, text in texts.items()}
     check_k(k, rows["source"], rows["target"])
     encoder = None
