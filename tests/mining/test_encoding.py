@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,18 +56,6 @@ def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_pa
     store.check_text(SENTENCES)
     assert store.manifest.header.settings["batch_size"] == 16
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
-
-
-def test_several_files_and_forms_of_one_text(model: Any, text: Path, tmp_path: Path) -> None:
-    """In two files, gzipped, and with ids: the same rows."""
-    expected = encode(model, text, tmp_path / "plain", shard_rows=200)
-    lines = text.read_text(encoding="utf-8").splitlines(keepends=True)
-    (tmp_path / "a.gz").write_bytes(gzip.compress("".join(lines[:130]).encode()))
-    (tmp_path / "b").write_text("".join(lines[130:]), encoding="utf-8")
-    (tmp_path / "ids").write_text("".join(f"x{row}\t{line}" for row, line in enumerate(lines)), encoding="utf-8")
-    two = encode(model, [tmp_path / "a.gz", tmp_path / "b"], tmp_path / "two.store", shard_rows=200)
-    assert_same(two, expected)
-    assert_same(encode(model, tmp_path / "ids", tmp_path / "s", shard_rows=200, format="bucc"), expected)
 
 
 def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:

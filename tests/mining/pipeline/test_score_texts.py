@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import lzma
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.read import load_pairs
 from st_xling.mining import FilterOptions, score_pairs, score_texts, tsv_line, write_store
@@ -63,36 +61,6 @@ def test_a_line_that_is_there_often_scores_as_if_it_were_there_once(model: Any, 
     assert scores(out) == pytest.approx([*expected[:60], *[expected[7]] * 9, *expected[60:]], rel=1e-6)
 
 
-def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
-    """The same scores of the same pairs, however they are kept."""
-    pairs = [*PAIRS[:80], ("Tab\tund \\", 'a, "b"\tc')]  # some text is none of TSV's
-
-    def packed(name: str, lines: list[str]) -> Path:
-        path = tmp_path / name
-        (gzip.open if name.endswith(".gz") else lzma.open)(path, "wt", encoding="utf-8").write("\n".join(lines))
-        return path
-
-    rows = [json.dumps({"id": row, "source": one, "target": other}) for row, (one, other) in enumerate(pairs)]
-    quoted = [",".join('"' + text.replace('"', '""') + '"' for text in pair) for pair in [("src", "tgt"), *pairs]]
-    pair_dataset([(*pair, "de", "en") for pair in pairs]).to_parquet(tmp_path / "p.parquet")
-    sides = [packed(f"p.{code}.xz", [pair[side] for pair in pairs]) for side, code in enumerate(("de", "en"))]
-    specs = [
-        packed("p.jsonl.gz", rows),
-        write(tmp_path / "p.csv", quoted),
-        tmp_path / "p.parquet",
-        f"de-en={sides[0]},{sides[1]}",
-        f"{tmp_path / 'p'}",
-        tmp_path / "p.jsonl.gz?columns=source,target",
-    ]
-    found = []
-    for spec in specs:
-        assert score_texts(str(spec), tmp_path / "o", model=model).pairs == 81
-        assert texts(tmp_path / "o") == [list(pair) for pair in pairs]
-        found.append(scores(tmp_path / "o"))
-    assert found == found[:1] * len(specs)
-    assert "|pairs:p.de.xz,p.en.xz@" in score_texts(specs[3], tmp_path / "o", model=model).signature
-
-
 SENTENCE = st.text(st.characters(exclude_categories=["Cs"])).map(lambda text: f"a{text}b")
 
 
@@ -139,14 +107,6 @@ def test_columns_threshold_forms(model: Any, tmp_path: Path) -> None:
     expected = [cells for cells, score in zip(whole, found) if score >= threshold]
     assert read_cells(tmp_path / "some") == expected
     assert report.below == 50 and report.kept == len(expected) == 100
-    score_texts(f"{path}?columns=3,1", tmp_path / "json", model=model, format="jsonl")
-    assert [(record["source"], record["target"]) for record in records(tmp_path / "json")] == PAIRS
-    assert [record["score"] for record in records(tmp_path / "json")] == found
-    named = write(tmp_path / "named.tsv", ["id\ttarget\tnote\tsource", *lines])
-    score_texts(named, tmp_path / "by-name", model=model)
-    assert [[cells[0], *cells[3:]] for cells in read_cells(tmp_path / "by-name")] == [
-        [cells[0], *cells[3:]] for cells in whole
-    ]
 
 
 FAULTS: list[tuple[bytes, str, str | None]] = [
@@ -215,14 +175,6 @@ def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
         ("non_string_value", ["14"]),
         ("bad_json", ["15"]),
     ]
-    (tmp_path / "m.de").write_bytes("\n".join(one for one, _ in PAIRS[:30]).encode() + b"\n\xff\nx\n")
-    (tmp_path / "m.en").write_bytes("\n".join(other for _, other in PAIRS[:30]).encode() + b"\ny\n\n")
-    report = score_texts(f"{tmp_path / 'm'}", tmp_path / "o", model=model, rejects=tmp_path / "r")
-    assert report.faulty == {"invalid_utf_8": 1, "empty_side": 1} and report.pairs == 30
-    assert [line["source_ids"] for line in records(tmp_path / "r")] == [["31"], ["32"]]
-    write(tmp_path / "m.en", ["one line"])
-    with pytest.raises(ValueError, match="unequal line counts"):
-        score_texts(f"{tmp_path / 'm'}", tmp_path / "o", model=model)
 
 
 def test_the_languages_of_the_corpus_are_those_of_the_filter(model: Any, tmp_path: Path) -> None:
