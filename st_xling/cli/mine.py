@@ -110,7 +110,7 @@ class PairOptions:
 def encode(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    text: list[str] = argument("TEXT", "UTF-8 files, also compressed (.gz, .xz, .bz2, .zst), read as one text."),
+    text: str = argument("TEXT", "UTF-8 text, a sentence a line, also compressed (.gz, .xz, .bz2, .zst)."),
     out: str = required("--out STORE", "Folder of the store."),
     store_dtype: StoreDtype | None = STORE_DTYPE,
     language: str | None = option("--language CODE", "Language of the text, for a model centered by language."),
@@ -120,7 +120,7 @@ def encode(
     overwrite: bool = opts.OVERWRITE,
     text_format: TextFormat | None = TEXT_FORMAT,
 ) -> None:
-    """Embed text files, a sentence a line, into a store that mining reads.
+    """Embed a text file, a sentence a line, into a store that mining reads.
 
     \b
     examples:
@@ -135,7 +135,7 @@ def encode(
     options = given(format=text_format, dtype=store_dtype, shard_rows=shard_rows, engine=engine)
     with resumable():
         store = encode_texts(
-            text_files=text,
+            text_file=text,
             out=out,
             language=language,
             batch_size=batch_size,

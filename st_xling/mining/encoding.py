@@ -23,7 +23,7 @@ from st_xling.mining.store import (
     model_identity,
     write_shards,
 )
-from st_xling.mining.text import Files, MiningText, TextSummary, summarize
+from st_xling.mining.text import MiningText, TextSummary, summarize
 from st_xling.models import load_encoder
 from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 def encode(
     model: Any,
-    text_files: Files,
+    text_file: str | Path,
     out: str | Path,
     *,
     format: TextFormat = "lines",
@@ -54,7 +54,7 @@ def encode(
     overwrite: bool = False,
     progress: bool = False,
 ) -> EmbeddingStore:
-    """Embed every sentence of some text files and write the vectors, scaled to length 1, to a store.
+    """Embed every sentence of a text file and write the vectors, scaled to length 1, to a store.
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
     sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
@@ -64,7 +64,7 @@ def encode(
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
-        text_files: One file or several, which count as one text; plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
+        text_file: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         out: Folder of the store.
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
         dtype: Type in which vectors are stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
@@ -89,8 +89,8 @@ def encode(
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
     check_choice("dtype", dtype, StoreDtype)
-    with closing(MiningText(text_files, format=format)) as text:
-        check_outputs({}, [*text.files, name_of(model)], folders={"out": out})
+    with closing(MiningText(text_file, format=format)) as text:
+        check_outputs({}, [text_file, name_of(model)], folders={"out": out})
         summary = text.validate(progress=progress)
         encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         if language is not None:

@@ -8,7 +8,7 @@ format     a line                                            id of its sentence
 ``jsonl``  ``{"id": …, "text": …}``; the id is optional        the line's own, or its row
 =========  ================================================  ====================
 
-Several files are read as if they were one. Row ``i``, counted from 0, is the sentence of row ``i`` of the embeddings.
+Row ``i``, counted from 0, is the sentence of row ``i`` of the embeddings.
 Text stays on the disk: by row it is read through :class:`IndexedLines`, which holds 8 bytes a line.
 """
 
@@ -22,11 +22,9 @@ import os
 import shutil
 import tempfile
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
@@ -48,7 +46,6 @@ from st_xling.utils.text import (
     unescape_cell,
 )
 
-Files = str | Path | Sequence[str | Path]
 Parsed = TypeVar("Parsed", covariant=True)
 
 logger = logging.getLogger(__name__)
@@ -104,33 +101,28 @@ def is_id(value: Any) -> bool:
 
 
 class IndexedLines(Sequence[Parsed]):
-    """Lines of files, by row: 8 bytes a line are in memory, the text is read from the disk.
+    """Lines of a file, by row: 8 bytes a line are in memory, the text is read from the disk.
 
     Subclasses define :meth:`parse`. Reading front to back is several times faster than by row, and needs no index.
 
     Args:
-        files: One file or several, which count as one. To read by row, packed ones are unpacked to temporary files.
-    Raises:
-        FileNotFoundError: If there are no such files.
+        path: The file. To read by row, a packed one is unpacked to a temporary file.
     """
 
-    def __init__(self, files: Files) -> None:
-        names = [files] if isinstance(files, (str, Path)) else list(files)
-        if not names:
-            raise ValueError("expected at least one text file: got none.")
-        if not isinstance(files, (str, Path)) and not any(Path(path).exists() for path in names[:2]):
-            raise FileNotFoundError(
-                f"expected text files, but there is no file {str(names[0])[:80]!r}. Sentences in memory are mined by "
+    def __init__(self, path: str | Path) -> None:
+        if not isinstance(path, (str, Path)):
+            raise ValueError(
+                f"expected a text file, got a {type(path).__name__}. Sentences in memory are mined by "
                 "st_xling.mining.mine(source_sentences, target_sentences, model=model)."
             )
-        self.files = [str(path) for path in names]
+        self.path = str(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> Any:
         """Parse line ``number`` of a file, counted from 1."""
         raise NotImplementedError
 
     def __len__(self) -> int:
-        return self._ends[-1]
+        return len(self._indexed[1]) - 1
 
     def __getitem__(self, row: Any) -> Any:
         """Return a row, or a slice of rows as a list.
@@ -143,41 +135,27 @@ class IndexedLines(Sequence[Parsed]):
         return [self[number] for number in rows] if isinstance(rows, range) else self.parse(*self.line(rows))
 
     def __iter__(self) -> Iterator[Parsed]:
-        return (self.parse(*line) for line in self._lines())
+        return (self.parse(raw, self.path, number) for number, raw in enumerate(raw_lines(self.path), 1))
 
     def line(self, row: int) -> tuple[bytes, str, int]:
-        """Return the line of a row as it is, its file, and its number in the file, counted from 1."""
-        file, line = self._locate(row)
-        stream, starts = self._indexed[file]
-        start, stop = starts[line : line + 2].tolist()
-        return line_text(os.pread(stream.fileno(), stop - start, start)), self.files[file], line + 1
+        """Return the line of a row as it is, the file, and the number of the line, counted from 1."""
+        stream, starts = self._indexed
+        start, stop = starts[row : row + 2].tolist()
+        return line_text(os.pread(stream.fileno(), stop - start, start)), self.path, row + 1
 
     def place(self, row: int) -> str:
         """Return file and line of a row, as ``file:line``."""
-        file, line = self._locate(row)
-        return f"{self.files[file]}:{line + 1}"
+        return f"{self.path}:{row + 1}"
 
     def close(self) -> None:
-        for stream, _ in self.__dict__.get("_indexed", ()):
-            stream.close()
-
-    def _lines(self) -> Iterator[tuple[bytes, str, int]]:
-        """Yield each line, its file and its number."""
-        return ((raw, path, number) for path in self.files for number, raw in enumerate(raw_lines(path), 1))
+        if "_indexed" in self.__dict__:
+            self._indexed[0].close()
 
     @cached_property
-    def _indexed(self) -> list[tuple[IO[bytes], np.ndarray]]:
-        """Unpacked bytes of each file, and where its lines begin."""
-        return [(stream, _line_starts(stream)) for stream in map(_unpacked, self.files)]
-
-    @cached_property
-    def _ends(self) -> list[int]:
-        """First row after each file."""
-        return list(accumulate(len(starts) - 1 for _, starts in self._indexed))
-
-    def _locate(self, row: int) -> tuple[int, int]:
-        file = bisect_right(self._ends, row)
-        return file, row - (self._ends[file - 1] if file else 0)
+    def _indexed(self) -> tuple[IO[bytes], np.ndarray]:
+        """Unpacked bytes of the file, and where its lines begin."""
+        stream = _unpacked(self.path)
+        return stream, _line_starts(stream)
 
 
 def _unpacked(path: str) -> IO[bytes]:
@@ -243,10 +221,10 @@ class _SentenceFaults(FaultLog):
 
 
 class MiningText(IndexedLines[str]):
-    """Sentences by row, read from their files; 8 bytes a line are in memory.
+    """Sentences by row, read from their file; 8 bytes a line are in memory.
 
     Args:
-        files: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
+        path: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         format: ``"lines"``, ``"bucc"`` or ``"jsonl"``.
     Example:
         >>> text = MiningText("news.de.gz")                                              # doctest: +SKIP
@@ -254,10 +232,10 @@ class MiningText(IndexedLines[str]):
         ('Guten Morgen.', '42', 'news.de.gz:42')
     """
 
-    def __init__(self, files: Files, *, format: TextFormat = "lines") -> None:
+    def __init__(self, path: str | Path, *, format: TextFormat = "lines") -> None:
         check_choice("format", format, TextFormat)
         self.format = format
-        super().__init__(files)
+        super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> str:
         try:
@@ -281,7 +259,8 @@ class MiningText(IndexedLines[str]):
         faults = _SentenceFaults(can_skip=False, what="sentences")
         digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
         rows = with_tabs = 0
-        for raw, path, number in progress_bar(self._lines(), desc="reading", unit="lines", show=progress):
+        lines = progress_bar(raw_lines(self.path), desc="reading", unit="lines", show=progress)
+        for number, raw in enumerate(lines, 1):
             if len(faults.faults) >= _ENOUGH_FAULTS:
                 faults.or_more = True
                 break
@@ -289,30 +268,29 @@ class MiningText(IndexedLines[str]):
             try:
                 own, sentence = _parse_line(raw, self.format)
             except _LineFault as fault:
-                faults.add(path, number, *fault.args)
+                faults.add(self.path, number, *fault.args)
                 continue
             if self.format == "lines":
                 with_tabs += "\t" in sentence
                 if number == 1:
-                    _check_first_line(path, sentence)
+                    _check_first_line(self.path, sentence)
             else:
                 if (name := own or str(rows)) in ids:
-                    faults.add(path, number, "duplicate id", name)
+                    faults.add(self.path, number, "duplicate id", name)
                 ids.add(name)
             if is_blank(sentence):
                 blanks.append(rows - 1)
             hash_sentence(digest, sentence)
         faults.finalize()
-        names = ", ".join(self.files)
         if not rows:
-            raise ParallelTextError(f"expected at least one sentence, got none in {names}; check the file.")
+            raise ParallelTextError(f"expected at least one sentence, got none in {self.path}; check the file.")
         if with_tabs == rows:
             logger.warning(
                 "%s: every line has a tab, and is read as one sentence. Pass --text-format bucc (format='bucc') for id "
                 "TAB sentence; of a table take the column of the sentences (cut -f)",
-                names,
+                self.path,
             )
-        return TextSummary([Path(name).name for name in self.files], rows, digest.hexdigest(), blanks.tolist())
+        return TextSummary([Path(self.path).name], rows, digest.hexdigest(), blanks.tolist())
 
 
 def _check_first_line(path: str, sentence: str) -> None:

@@ -57,7 +57,7 @@ ERRORS = {
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
-    "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
+    "encode encoder absent.txt --out out": "expected a file absent.txt",
     # Slim models
     "SLIM de,fr": "got none of fr (there is text of: de, en)",
     "SLIM de --parity fr=phrasebook?size=20": "got none of de (there is text of: ",

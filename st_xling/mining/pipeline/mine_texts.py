@@ -44,7 +44,7 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
-from st_xling.mining.text import Files, MiningText, TextSummary
+from st_xling.mining.text import MiningText, TextSummary
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import encoding_settings, vectors_from
 from st_xling.utils.console import progress_bar
@@ -87,8 +87,8 @@ class MiningReport(Report):
 
 
 def mine_texts(
-    source: Files,
-    target: Files,
+    source: str | Path,
+    target: str | Path,
     out: Output,
     *,
     model: Any = None,
@@ -130,7 +130,7 @@ def mine_texts(
     more if few are each other's best. Text is read from its files when it is needed.
 
     Args:
-        source: One file or several, which count as one text.
+        source: File of the text.
         target: Text in the other language.
         out: File of the pairs, replaced if it exists; or a binary stream.
         model: Encoder of a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
@@ -185,8 +185,7 @@ def mine_texts(
         raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
     given = {"source": source_embeddings, "target": target_embeddings}
     read = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
-    files = [file for text in read.values() for file in text.files]
-    inputs = [*files, name_of(model), *given.values(), calibrate_with, rescore]
+    inputs = [source, target, name_of(model), *given.values(), calibrate_with, rescore]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     device = device or default_device()
     filters = filters or FilterOptions()
@@ -200,7 +199,7 @@ def mine_texts(
         for name, text in read.items():
             stack.callback(text.close)
             summaries[name] = text.validate(progress=progress)
-            distinct[name] = UniqueSentences(text, ", ".join(text.files))
+            distinct[name] = UniqueSentences(text, text.path)
         texts = [*distinct.values()]
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None

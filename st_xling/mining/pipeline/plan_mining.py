@@ -15,7 +15,7 @@ from st_xling.mining.pipeline.work import default_device
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
-from st_xling.mining.text import Files, MiningText
+from st_xling.mining.text import MiningText
 from st_xling.mining.vectors import PrecomputedEmbeddings, vectors_from
 from st_xling.utils.console import duration
 from st_xling.utils.options import StoreDtype, TextFormat
@@ -58,8 +58,8 @@ class MiningPlan:
 
 
 def plan_mining(
-    source: Files,
-    target: Files,
+    source: str | Path,
+    target: str | Path,
     *,
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,

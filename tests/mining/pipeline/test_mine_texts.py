@@ -279,7 +279,7 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
         ({"model": None}, "the source and the target side"),
         ({"k": 601}, "k=601 for 600 distinct source and 600 distinct target"),
         ({"target": blank}, "blank .* got 2"),
-        ({"source": ["Guten Morgen.", "Danke."]}, r"no file .Guten Morgen\..*mining\.mine\(source_sentences"),
+        ({"source": ["Guten Morgen.", "Danke."]}, r"got a list.*mining\.mine\(source_sentences"),
         ({"threshold": "published"}, "it has none"),
         ({"threshold": 1.0, "calibrate_with": "known.tsv"}, "both set the threshold"),
         ({"method": "fast"}, "method .*'fast'"),
