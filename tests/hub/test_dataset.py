@@ -44,9 +44,10 @@ def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     from st_xling.mining.pipeline.work import pair_writer
 
     path = tmp_path / f"pairs.{request.param}"
-    with path.open("wb") as stream, pair_writer(stream, request.param) as write:
+    with path.open("wb") as stream:
+        write = pair_writer(stream, request.param)
         for row, texts in enumerate(PAIRS):
-            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts, None)
+            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
     return path
 
 
