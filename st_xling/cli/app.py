@@ -57,7 +57,7 @@ INPUTS = frozenset((*FILES, *SPECS, "MODEL", "RECIPE", "STORE", "DIR", "XX=PATH"
 """Metavars of parameters that name something to read."""
 NAMES = ("tiny", "bm25")
 """Models that are not folders, even if there is a folder of that name."""
-OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs", "html"))
+OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
 POSITIVE = ("batch_size", "epochs", "layer", "learning_rate", "max_steps", "truncate_dim")
@@ -201,10 +201,10 @@ class Command(TyperCommand):
         if files["--json"] == Path("-") and files.get("--out") == "-":
             raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
         check_outputs(files, [value for _, value in inputs], folders=folders)
-        results = {name: path for name, path in files.items() if name not in ("--json", "--html")}
+        results = {name: path for name, path in files.items() if name != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
-        keeps = values.get("keep") or values.get("keep_threshold")  # these need a folder, and say so
+        keeps = values.get("keep")  # it needs a folder, and says so
         for metavar, value in sorted(inputs, key=lambda each: each[0] != "MODEL"):
             if metavar != "MODEL":
                 check_input(metavar, value)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import logging
 import sys
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -17,19 +17,14 @@ from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
 from st_xling.cli.results import (
-    check_folder,
-    keep_thresholds,
     output,
     print_report,
     resumable,
-    update_model_card,
     write_results,
 )
 from st_xling.utils.options import (
     AlignmentFormat,
-    BlankLines,
     Engine,
-    Errors,
     Margin,
     PairFormat,
     Retrieval,
@@ -37,19 +32,16 @@ from st_xling.utils.options import (
     TextFormat,
 )
 
-if TYPE_CHECKING:
-    from st_xling.mining import FilterOptions
-
 logger = logging.getLogger(__name__)
 
-FILTERS, TEXT, DATASET = "Filters", "Text and embeddings", "Data set on the Hub"
+FILTERS, TEXT, CROSS_ENCODER = "Filters", "Text and embeddings", "Cross-encoder"
 filter_option = partial(option, panel=FILTERS)
 threshold_option = partial(option, panel="Threshold")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
 FORMAT = option("--format", "Format of the pairs (default: by the ending of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines).", panel=TEXT)
-ERRORS = option("--errors", "Bytes that are not UTF-8: an error, or replaced (default: strict).", panel=TEXT)
+BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).", panel=TEXT)
 STORE_DTYPE = option("--store-dtype", "Type in which embeddings are stored (default: float32).", panel=TEXT)
 ENGINE = search_option("--engine", "ray: all GPUs, or the workers of a cluster; same result (default: local).")
 
@@ -85,9 +77,9 @@ class PairOptions:
     """Options of ``mine``, ``score`` and ``align-documents`` for the file of pairs."""
 
     overwrite: bool = opts.OVERWRITE
-    batch_size: int | None = opts.BATCH_SIZE
-    store_dtype: StoreDtype | None = STORE_DTYPE
     work: str | None = opts.WORK
+    batch_size: int | None = BATCH_SIZE
+    store_dtype: StoreDtype | None = STORE_DTYPE
     source_language: str | None = filter_option(
         "--source-language CODE", "Such as de, for a filter, a published threshold and models centered by language."
     )
@@ -99,62 +91,26 @@ class PairOptions:
         "--disable-filter NAME", "Disable copy, length_ratio, numbers, language, or all (repeatable)."
     )
     rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines.")
-    push_dataset: str | None = option(
-        "--push-dataset REPO",
-        "Also publish the pairs as this data set on the Hub, user/name; needs --license, --source-language and "
-        "--target-language. --overwrite replaces one that is there.",
-        panel=DATASET,
-    )
-    license: str | None = option("--license ID", "License of the pairs: cc-by-4.0, cc0-1.0, …", panel=DATASET)
 
-    def filters(self) -> FilterOptions:
-        """Return the filters as the library takes them."""
+    def given(self) -> dict[str, Any]:
+        """Return the options by the names of the library's parameters."""
         from st_xling.mining import FilterOptions
 
-        return FilterOptions(
+        filters = FilterOptions(
             disable=self.disable_filter or (),
             limits=dict(self.filter_limit or ()),
             source_language=self.source_language,
             target_language=self.target_language,
         )
-
-    def check_dataset(self, out: str, format: str | None) -> None:
-        """Raise ``ValueError`` before the pairs are made if ``--push-dataset`` lacks something."""
-        if self.push_dataset is None:
-            return
-        from st_xling.hub.push import check_repo_id
-
-        if not (self.license and self.source_language and self.target_language) or out == "-" or format == "vecalign":
-            raise ValueError(
-                "--push-dataset publishes the pairs of --out FILE as tsv, jsonl or tmx, with --license, "
-                "--source-language and --target-language."
-            )
-        check_repo_id(self.push_dataset)
-
-    def push(self, out: str, results: dict[str, Any]) -> None:
-        """Push the pairs to ``--push-dataset``, if given."""
-        if self.push_dataset is None:
-            return
-        from st_xling.hub.dataset import push_dataset
-
-        assert self.license and self.source_language and self.target_language
-        pushed = push_dataset(
-            out,
-            self.push_dataset,
-            source_language=self.source_language,
-            target_language=self.target_language,
-            license=self.license,
-            results=results,
-            overwrite=self.overwrite,
-        )
-        print(pushed.url)
+        options = given(batch_size=self.batch_size, dtype=self.store_dtype, rejects=self.rejects, work=self.work)
+        return {**options, "filters": filters, "progress": True}
 
 
 @app.command("encode", cls=with_options(EncoderOptions))
 def encode(
     context: typer.Context,
     model: str = model_opts.MODEL,
-    text: list[str] = argument("TEXT", "UTF-8 files, also compressed (.gz, .xz, .bz2, .zst), read as one text."),
+    text: str = argument("TEXT", "UTF-8 text, a sentence a line, also compressed (.gz, .xz, .bz2, .zst)."),
     out: str = required("--out STORE", "Folder of the store."),
     store_dtype: StoreDtype | None = STORE_DTYPE,
     language: str | None = option("--language CODE", "Language of the text, for a model centered by language."),
@@ -163,12 +119,8 @@ def encode(
     engine: Engine | None = ENGINE,
     overwrite: bool = opts.OVERWRITE,
     text_format: TextFormat | None = TEXT_FORMAT,
-    errors: Errors | None = ERRORS,
-    blank_lines: BlankLines | None = option(
-        "--blank-lines", "Lines without a sentence: an error, or kept (default: error).", panel=TEXT
-    ),
 ) -> None:
-    """Embed text files, a sentence a line, into a store that mining reads.
+    """Embed a text file, a sentence a line, into a store that mining reads.
 
     \b
     examples:
@@ -180,11 +132,10 @@ def encode(
     """
     from st_xling.mining import encode as encode_texts
 
-    options = given(format=text_format, errors=errors, blank=blank_lines, dtype=store_dtype)
-    options |= given(shard_rows=shard_rows, engine=engine)
+    options = given(format=text_format, dtype=store_dtype, shard_rows=shard_rows, engine=engine)
     with resumable():
         store = encode_texts(
-            text_files=text,
+            text_file=text,
             out=out,
             language=language,
             batch_size=batch_size,
@@ -193,8 +144,6 @@ def encode(
             **options,
             **embedding_options(context, model),
         )
-    if blank := len(store.blank_rows):
-        logger.warning("%s lines without a sentence, kept", f"{blank:,}")
     print(f"{store.rows:,} vectors of dim {store.dim} in {len(store.manifest.shards):,} shards: {store.path}")
     print(store.signature)
     sizes = {"rows": store.rows, "dim": store.dim, "shards": len(store.manifest.shards)}
@@ -216,24 +165,19 @@ def mine(
         default="auto",
     ),
     format: PairFormat | None = FORMAT,
-    rescore: str | None = option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
-    rescore_threshold: float | None = option(
-        "--rescore-threshold", "Minimum score of the cross-encoder (default: none)."
-    ),
     dry_run: bool = flag("--dry-run", "Only estimate time, memory and disk."),
+    rescore: str | None = option(
+        "--rescore MODEL", "Cross-encoder that scores the mined pairs again.", panel=CROSS_ENCODER
+    ),
+    rescore_threshold: float | None = option(
+        "--rescore-threshold", "Minimum score of the cross-encoder (default: none).", panel=CROSS_ENCODER
+    ),
     text_format: TextFormat | None = TEXT_FORMAT,
-    errors: Errors | None = ERRORS,
     calibrate: str | None = threshold_option(
-        "--calibrate PARALLEL",
-        "Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold.",
-        panel="Threshold",
+        "--calibrate PARALLEL", "Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold."
     ),
-    target_precision: float | None = option(
-        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1).", panel="Threshold"
-    ),
-    keep_threshold: bool = flag(
-        "--keep-threshold",
-        "With --calibrate: also write the threshold into the model's mining.json; MODEL must be a folder.",
+    target_precision: float | None = threshold_option(
+        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1)."
     ),
     retrieval: Retrieval | None = opts.RETRIEVAL,
 ) -> None:
@@ -260,26 +204,15 @@ def mine(
     from st_xling.mining import mine_texts, plan_mining
 
     search, pairs = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(text_format=text_format, errors=errors, batch_size=pairs.batch_size, dtype=pairs.store_dtype)
+    options = given(**vars(search), text_format=text_format) | embedding_options(context, model)
     if dry_run:
-        plan = plan_mining(
-            source,
-            target,
-            source_language=pairs.source_language,
-            target_language=pairs.target_language,
-            work=pairs.work or ("." if out == "-" else out),
-            source_embeddings=search.source_embeddings,
-            target_embeddings=search.target_embeddings,
-            **given(k=search.k, memory_mib=search.memory_mib),
-            **options,
-            **embedding_options(context, model),
-        )
+        for name in ("margin", "method", "engine"):  # they are not measured
+            options.pop(name, None)
+        options |= given(batch_size=pairs.batch_size, dtype=pairs.store_dtype)
+        languages: dict[str, Any] = {"source_language": pairs.source_language, "target_language": pairs.target_language}
+        plan = plan_mining(source, target, **languages, **options)
         print("\n".join(plan.lines()))
-        return write_results(context, {"plan": plan.as_dict()})
-    pairs.check_dataset(out, format)
-    pair = _pair_to_keep(model, calibrate, pairs) if keep_threshold else None
-    filters = pairs.filters()
-    options |= embedding_options(context, model)
+        return write_results(context, {"plan": asdict(plan)})
     with output(out, pairs.work) as opened:
         report = mine_texts(
             source,
@@ -290,40 +223,11 @@ def mine(
             target_precision=target_precision,
             rescore=rescore,
             rescore_threshold=rescore_threshold,
-            filters=filters,
-            rejects=pairs.rejects,
-            work=pairs.work,
-            progress=True,
-            **given(**vars(search), retrieval=retrieval, format=format),
+            **given(retrieval=retrieval, format=format),
             **options,
+            **pairs.given(),
         )
-    results = print_report(context, report, f"{report.pairs:,} pairs")
-    if pair is not None:
-        assert model is not None and report.calibration is not None
-        keep_thresholds(Path(model), {pair: report.calibration})
-        update_model_card(Path(model))
-    pairs.push(out, results)
-
-
-def _pair_to_keep(model: str | None, calibrate: str | None, pairs: PairOptions) -> str:
-    """Return the languages of the threshold to publish, before anything is mined.
-
-    Raises:
-        ValueError: If the threshold could not be published.
-    """
-    from st_xling.mining.thresholds import canonical_pair, language_pair, load_published_thresholds
-
-    source, target = pairs.source_language, pairs.target_language
-    if model is None or calibrate is None or source is None or target is None:
-        raise ValueError(
-            "--keep-threshold publishes the model's threshold for two languages: it needs --model, --calibrate, "
-            "--source-language and --target-language."
-        )
-    check_folder(Path(model), "--keep-threshold")
-    load_published_thresholds(model)
-    pair = language_pair(source, target)
-    canonical_pair(pair)
-    return pair
+    print_report(context, report, f"{report.pairs:,} pairs")
 
 
 @app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions))
@@ -337,9 +241,6 @@ def score(
     threshold: float | None = option("--threshold", "Minimum score of a pair (default: none)."),
     format: PairFormat | None = FORMAT,
     filters: bool = flag("--filters", "Reject pairs by filters; so does any option of theirs.", panel=FILTERS),
-    filter_first: bool = flag(
-        "--filter-first", "Filter before anything is embedded, to save the time of rejected pairs.", panel=FILTERS
-    ),
 ) -> None:
     """Score the pairs of a parallel file, to filter it.
 
@@ -359,58 +260,37 @@ def score(
     from st_xling.mining import score_texts
 
     search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    files.check_dataset(out, format)
-    asked = filters or filter_first or files.rejects or files.source_language or files.target_language
-    chosen = files.filters() if asked or files.filter_limit or files.disable_filter else None
-    options = given(**vars(search), dtype=files.store_dtype, format=format) | embedding_options(context, model)
+    options = given(**vars(search), threshold=threshold, format=format) | files.given()
+    asked = files.rejects, files.source_language, files.target_language, files.filter_limit, files.disable_filter
+    if not filters and not any(asked):
+        del options["filters"]
     with output(out, files.work) as opened:
-        report = score_texts(
-            pairs,
-            opened,
-            batch_size=files.batch_size,
-            threshold=threshold,
-            filters=chosen,
-            filter_first=filter_first,
-            rejects=files.rejects,
-            work=files.work,
-            progress=True,
-            **options,
-        )
-    files.push(out, print_report(context, report, f"{report.kept:,} pairs"))
+        report = score_texts(pairs, opened, **options, **embedding_options(context, model))
+    print_report(context, report, f"{report.kept:,} pairs")
 
 
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions))
 def align_documents(
     context: typer.Context,
-    source: str | None = argument(
-        "SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed.", default=None
+    source: str = argument(
+        "SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed; or a folder of documents."
     ),
-    target: str | None = argument("TARGET", "Its translation.", default=None),
+    target: str = argument("TARGET", "Its translation; or a folder with documents of the same names."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str = model_opts.ENCODER,
-    source_dir: Path | None = option(
-        "--source-dir DIR", "Instead of SOURCE: folder of documents; those of the same name are paired."
-    ),
-    target_dir: Path | None = option("--target-dir DIR", "Folder of their translations."),
-    split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers."),
     min_score: float | None = option(
         "--min-score", "Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
     ),
     format: AlignmentFormat | None = option(
         "--format",
-        "tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
+        "tsv, jsonl, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
         "else tsv).",
     ),
-    html: Path | None = option("--html FILE", "Page that shows both texts next to each other."),
     max_size: int | None = option(
         "--max-size",
         "Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
         panel=TEXT,
     ),
-    documents: str | None = option(
-        "--documents FILE", "Instead of SOURCE: pairs of file names, a pair a line, relative to this file.", panel=TEXT
-    ),
-    errors: Errors | None = ERRORS,
 ) -> None:
     """Align documents with their translations, sentence by sentence.
 
@@ -419,49 +299,26 @@ def align_documents(
 
     \b
     examples:
-      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv --html book.html
-      st-xling align-documents --source-dir news/de --target-dir news/fr --model my-encoder --out pairs.tsv
-      st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
-      st-xling align-documents --documents list.tsv --model my-encoder --out pairs.jsonl --min-score 0.3
+      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv
+      st-xling align-documents news/de news/fr --model my-encoder --out pairs.tsv
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
     The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the
     same command again to resume from OUT.work.
     """
     from st_xling.mining import align_texts, pair_documents
-    from st_xling.mining.pipeline.align_texts import read_document_list
 
     files = options_of(context, PairOptions)
-    files.check_dataset(out, format)
-    if source is not None and target is not None:
-        pairs = [(source, target)]
-    elif source_dir is not None and target_dir is not None:
-        pairs, alone = pair_documents(source_dir, target_dir)
-        if alone:
-            more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
-            logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
-    elif documents is not None:
-        pairs = read_document_list(documents)
-    else:
-        raise ValueError("expected SOURCE and TARGET, or --source-dir and --target-dir, or --documents.")
-    filters = files.filters()
-    options = given(max_size=max_size, format=format, errors=errors, dtype=files.store_dtype)
-    options |= embedding_options(context, model)
+    pairs, alone = [(source, target)], list[str]()
+    if Path(source).is_dir() and Path(target).is_dir():
+        pairs, alone = pair_documents(source, target)
+    if alone:
+        more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
+        logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
+    options = given(max_size=max_size, format=format, min_score=min_score) | files.given()
     with output(out, files.work) as opened:
-        report = align_texts(
-            pairs,
-            opened,
-            split=split,
-            min_score=min_score,
-            batch_size=files.batch_size,
-            filters=filters,
-            rejects=files.rejects,
-            html_page=html,
-            work=files.work,
-            progress=True,
-            **options,
-        )
-    files.push(out, print_report(context, report, f"{report.pairs:,} pairs"))
+        report = align_texts(pairs, opened, **options, **embedding_options(context, model))
+    print_report(context, report, f"{report.pairs:,} pairs")
 
 
 @app.command("align-words", cls=with_options(LoadOptions))
@@ -493,7 +350,8 @@ def align_words(
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
+    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment
+    error rate.
 
     \b
     examples:
@@ -533,18 +391,17 @@ def align_words(
         layers = None if every_layer else [layer]
         report = evaluate_alignment(encoder, sides[0], sides[1], right, layers=layers, name=name, **options)
         show(report.table())
-        layer, signature = report.best_layer, report.signature
         if every_layer:
-            show(f"lowest error rate: layer {layer}")
-        links = report.links[layer]
+            show(f"lowest error rate: layer {report.best_layer}")
+        links, signature = report.links[report.best_layer], report.signature
         results |= report.as_dict()
+    lines = "".join(f"{format_links(some)}\n" for some in links)
+    if out == "-":
+        print(lines, end="")
+    elif out is not None:
+        Path(out).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(Path(out), lines.encode())
     if out is not None:
-        lines = "".join(f"{format_links(pair)}\n" for pair in links)
-        if out == "-":
-            print(lines, end="")
-        else:
-            Path(out).parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(Path(out), lines.encode())
         show(f"{len(links):,} pairs: {out}")
     show(signature)
     write_results(context, {**results, "signature": signature})

@@ -38,22 +38,17 @@ def print_results(context: typer.Context, name: str, content: Any, signature: st
     write_results(context, {name: content, "signature": signature})
 
 
-def print_report(context: typer.Context, report: Any, summary: str) -> dict[str, Any]:
-    """Print the lines of a report and its signature, to stderr if stdout has the results, and write it as JSON.
-
-    Returns:
-        The content of the JSON.
-    """
+def print_report(context: typer.Context, report: Any, summary: str) -> None:
+    """Print the lines of a report and its signature, to stderr if stdout has the results, and write it as JSON."""
     out = context.params["out"]
     for line in [*report.lines(), f"{summary}: {out}", report.signature]:
         print(line, file=sys.stderr if out == "-" else sys.stdout)
     content = {str(context.info_name): report.as_dict(), "signature": report.signature}
-    if context.params["json"] or context.params.get("push_dataset"):
+    if context.params["json"]:
         from st_xling.hub.card import shown_command
 
         content["command"] = shown_command(context.obj.line)
     write_results(context, content)
-    return content
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from st_xling.data.read import load_pairs
-from st_xling.mining.deduplication import folding_key, write_sentences
+from st_xling.mining.deduplication import folding_key
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import MinedPairs, best_pairs
 from st_xling.mining.search.exact import Neighbors
@@ -339,13 +339,11 @@ def calibrate_threshold(
     """
     pairs = select_known_pairs(path, texts)
     folder = folder / hashlib.sha256("\n".join(map("\t".join, pairs)).encode()).hexdigest()[:16]
-    folder.mkdir(parents=True, exist_ok=True)
     known = []
     for name, sentences in zip(("source", "target"), zip(*pairs)):
-        written, places = folder / f"{name}.jsonl", [f"{path} ({sentence!r})" for sentence in sentences]
-        write_sentences(sentences, written)
+        places = [f"{path} ({sentence!r})" for sentence in sentences]
         known.append(
-            encoders[name].encode_sentences(written, folder / name, place=places.__getitem__, progress=progress)
+            encoders[name].encode_sentences(sentences, folder / name, place=places.__getitem__, progress=progress)
         )
     search = partial(search, state_folder=folder / "search")
     found = calibrate(*embeddings, *known, k=k, margin=margin, retrieval=retrieval, search=search)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import unicodedata
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from pathlib import Path
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.io import atomic_writer
 from st_xling.utils.text import is_blank
 
 # Soft hyphens, joiners and marks of direction, with which a sentence looks the same. Not those that shape a word.
@@ -84,6 +82,11 @@ class UniqueSentences(Sequence[str]):
             return [self[one] for one in range(len(self))[place]]
         return self._sentence(place)
 
+    def __iter__(self) -> Iterator[str]:
+        is_first = np.zeros(len(self.text), dtype=bool)
+        is_first[self.rows] = True
+        return compress(self.text, is_first)
+
     @property
     def blank_rows(self) -> int:
         """Number of rows without a sentence."""
@@ -105,23 +108,9 @@ class UniqueSentences(Sequence[str]):
         places[self._order] = np.repeat(np.arange(len(self)), np.diff(self._starts))
         return places
 
-    def write(self, path: Path) -> None:
-        """Write the sentences for an encoder, unless the file exists: it then has the same."""
-        if not path.exists():
-            is_first = np.zeros(len(self.text), dtype=bool)
-            is_first[self.rows] = True
-            write_sentences((sentence for sentence, wanted in zip(self.text, is_first) if wanted), path)
-
     def select(self, embeddings: Embeddings) -> Embeddings:
         """Select the embeddings of the distinct sentences from those of the whole text."""
         return embeddings if len(self.rows) == embeddings.shape[0] else SelectedRows(embeddings, self.rows)
-
-
-def write_sentences(sentences: Iterable[str], path: Path) -> None:
-    """Write a file of ``{"text": …}`` lines."""
-    with atomic_writer(path) as stream:
-        for sentence in sentences:
-            stream.write(json.dumps({"text": sentence}, ensure_ascii=False).encode("utf-8") + b"\n")
 
 
 class SelectedRows:

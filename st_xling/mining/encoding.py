@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections import deque
+import logging
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from copy import copy
@@ -15,44 +14,37 @@ from typing import Any
 import numpy as np
 import torch
 
-from st_xling.mining.ray import RETRIES, check_engine, failure_cause, import_ray, ray_cluster, resource_count
+from st_xling.mining.ray import check_engine, map_on_ray
 from st_xling.mining.store import (
     BY_LANGUAGE,
     STORED_NAMES,
     EmbeddingStore,
     Header,
-    ShardVectors,
     model_identity,
     write_shards,
 )
-from st_xling.mining.text import Files, Row, TextSummary, file_list, read_rows, validate_text
+from st_xling.mining.text import MiningText, TextSummary, summarize
 from st_xling.models import load_encoder
 from st_xling.models.encode import count_truncated, warn_of_truncated
 from st_xling.models.encode import encode as embed
 from st_xling.models.normalization import in_language, language_route, language_tasks
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
-from st_xling.utils.options import BlankLines, Engine, Errors, StoreDtype, TextFormat, check_choice
+from st_xling.utils.cosines import Embeddings
+from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import name_of
 
-#: Lines whose sentences are embedded together; batches depend on them alone.
-Window = Sequence[Row]
-
-# Encoder of this worker of a cluster, by the call that it belongs to.
-_worker: dict[bytes, Any] = {}
+logger = logging.getLogger(__name__)
 
 
 def encode(
     model: Any,
-    text_files: Files,
+    text_file: str | Path,
     out: str | Path,
     *,
     format: TextFormat = "lines",
-    errors: Errors = "strict",
-    blank: BlankLines = "error",
     dtype: StoreDtype = "float32",
-    normalize: bool = True,
     prompt: str | None = None,
     language: str | None = None,
     batch_size: int | None = None,
@@ -62,23 +54,20 @@ def encode(
     overwrite: bool = False,
     progress: bool = False,
 ) -> EmbeddingStore:
-    """Embed every sentence of some text files and write the vectors to a store.
+    """Embed every sentence of a text file and write the vectors, scaled to length 1, to a store.
 
     The text is read twice: once to find all its faults before anything is computed, once to embed it, ``shard_rows``
     sentences at a time; within these, sentences of similar length share a batch, see :mod:`st_xling.models.encode`. The
     model computes in the type of its weights. Each shard is on the disk before the next one begins. Repeat the same
-    call to resume a killed one at the first shard that is not complete. A warning counts the sentences that are longer
-    than the model's maximum length.
+    call to resume a killed one at the first shard that is not complete. Warnings count the sentences that are longer
+    than the model's maximum length, and the blank lines, which have vectors but are not mined.
 
     Args:
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
-        text_files: One file or several, which count as one text; plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
+        text_file: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         out: Folder of the store.
         format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
-        errors: ``"strict"``, or ``"replace"`` for U+FFFD in place of bytes that are not UTF-8; such lines are counted.
-        blank: ``"error"``, or ``"keep"`` to give lines without a sentence a vector and note them in the manifest.
         dtype: Type in which vectors are stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
-        normalize: Scale each vector to length 1 before it is rounded to ``dtype``.
         prompt: Text put before every sentence, such as ``"query: "``; by default the model's own prompt, if any.
         language: Language of the text, for a model that is centered by language: its mean is subtracted, not the joint
             one.
@@ -100,22 +89,17 @@ def encode(
             raise ValueError(f"{name} must be at least 1: got {value}.")
     check_engine(engine)
     check_choice("dtype", dtype, StoreDtype)
-    check_outputs({}, [*file_list(text_files), name_of(model)], folders={"out": out})
-    reading: dict[str, Any] = {"format": format, "errors": errors}
-    summary = validate_text(text_files, **reading, blank=blank, progress=progress)
-    encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-    if language is not None:
-        encoder = encoder.in_language(language_route(encoder.model, language))
-    return encoder.encode_text(
-        text_files,
-        out,
-        summary,
-        **reading,
-        normalize=normalize,
-        shard_rows=shard_rows,
-        overwrite=overwrite,
-        progress=progress,
-    )
+    with closing(MiningText(text_file, format=format)) as text:
+        check_outputs({}, [text_file, name_of(model)], folders={"out": out})
+        summary = text.validate(progress=progress)
+        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+        if language is not None:
+            encoder = encoder.in_language(language_route(encoder.model, language))
+        options: dict[str, Any] = {"shard_rows": shard_rows, "overwrite": overwrite, "progress": progress}
+        store = encoder.encode_sentences(text, out, summary, place=text.place, **options)
+    if summary.blank_rows:
+        logger.warning("%s lines without a sentence, kept", f"{len(summary.blank_rows):,}")
+    return store
 
 
 class Encoder:
@@ -195,136 +179,69 @@ class Encoder:
         return embed(self.model, sentences, batch_size=self.batch_size, prompt=self.prompt, device=self.device)
 
     def encode_sentences(
-        self, sentences: Path, out: Path, *, place: Callable[[int], str], progress: bool = False
-    ) -> EmbeddingStore:
-        """Embed the sentences in a file of ``{"text": …}`` lines into a store; an unfinished one is resumed.
-
-        Args:
-            sentences: The file.
-            out: The store.
-            place: Returns the place of a sentence, by its row, for errors.
-            progress: Show a progress bar on stderr.
-        """
-        summary = validate_text(sentences, format="jsonl", progress=progress)
-        return self.encode_text(sentences, out, summary, format="jsonl", place=place, progress=progress)
-
-    def encode_text(
         self,
-        text_files: Files,
+        sentences: Iterable[str],
         out: str | Path,
-        summary: TextSummary,
+        text: TextSummary | None = None,
         *,
-        format: TextFormat,
-        errors: Errors = "strict",
-        normalize: bool = True,
+        place: Callable[[int], str],
         shard_rows: int = 16384,
         overwrite: bool = False,
-        place: Callable[[int], str] | None = None,
         progress: bool = False,
     ) -> EmbeddingStore:
-        """Embed a text that :func:`~st_xling.mining.text.validate_text` has summarized into a store.
+        """Embed sentences into a store; an unfinished one is resumed.
 
         Args:
-            text_files: As for :func:`encode`, as all that follow unless stated otherwise.
-            out: As for :func:`encode`.
-            summary: Summary of the text.
-            format: As for :func:`encode`.
-            errors: As for :func:`encode`.
-            normalize: As for :func:`encode`.
+            sentences: The sentences, which are read front to back, more than once.
+            out: As for :func:`encode`, as all that follow unless stated otherwise.
+            text: Summary of the sentences, if it is known.
+            place: Returns the place of a sentence, by its row, for errors.
             shard_rows: As for :func:`encode`.
             overwrite: As for :func:`encode`.
-            place: Returns the place of a sentence, by its row, for errors; by default its file and line.
             progress: Show a progress bar on stderr.
         """
+        text = text or summarize(sentences)
         model = self.model if self.language is None else in_language(self.model, self.language)
-        options: dict[str, Any] = {"batch_size": self.batch_size, "normalize_embeddings": normalize}
-        options["prompt"] = self.prompt
+        options: dict[str, Any] = {"batch_size": self.batch_size, "normalize_embeddings": True, "prompt": self.prompt}
         settings: dict[str, Any] = {"batch_size": self.batch_size, "shard_rows": shard_rows, "prompt": None}
         settings |= {STORED_NAMES.get(name, name): value for name, value in self.way.items()}
         settings |= {} if self.language is None else {"language": self.language}
 
-        def place_of(window: Window, start: int, row: int) -> str:
-            return f"{window[row].path}:{window[row].line}" if place is None else place(start + row)
-
-        def shards(done: Sequence[int]) -> Iterator[ShardVectors]:
-            first = start = sum(done)
-            rows = islice(read_rows(text_files, format=format, errors=errors), first, None)
-            windows = iter(lambda: list(islice(rows, shard_rows)), [])
-            bar = progress_bar(total=summary.rows, initial=first, desc="encoding", unit="sentences", show=progress)
+        def shards(start: int) -> Iterator[Embeddings]:
+            # Sentences that are embedded together; batches depend on them alone.
+            rest = islice(iter(sentences), start, None)
+            windows = iter(lambda: list(islice(rest, shard_rows)), [])
+            bar = progress_bar(total=text.rows, initial=start, desc="encoding", unit="sentences", show=progress)
             if self.engine == "ray":
                 pairs = embed_on_ray(model.to("cpu").to, windows, options)
             else:
-                pairs = (
-                    (window, embed(model, _sentences(window), device=self.device, bar=bar, **options))
-                    for window in windows
-                )
-            truncated = 0
+                pairs = ((window, embed(model, window, device=self.device, bar=bar, **options)) for window in windows)
+            done = truncated = 0
             with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
                 for window, vectors in pairs:
-                    truncated += count_truncated(model, _sentences(window), self.prompt)
-                    yield vectors, partial(place_of, window, start)
-                    start += len(vectors)
-                    bar.update(start - bar.n)
-            warn_of_truncated(truncated, start - first, model)
+                    truncated += count_truncated(model, window, self.prompt)
+                    yield vectors
+                    done += len(vectors)
+                    bar.update(start + done - bar.n)
+            warn_of_truncated(truncated, done, model)
 
-        header = Header(self.dtype, normalize, self.identity, settings)
-        return write_shards(out, header, summary, shards, overwrite=overwrite)
-
-
-def _sentences(window: Window) -> list[str]:
-    return [row.sentence for row in window]
+        header = Header(self.dtype, True, self.identity, settings)
+        return write_shards(out, header, text, shards, place=place, overwrite=overwrite)
 
 
 def embed_on_ray(
-    load: Callable[..., Any], windows: Iterable[Window], options: dict[str, Any]
-) -> Generator[tuple[Window, np.ndarray]]:
-    """Embed each window on a worker of a Ray cluster, and yield the windows in order with their vectors.
-
-    A task has as many CPUs as this process has threads, or a GPU if the cluster has any. The windows of a worker or
-    node that is killed are embedded again elsewhere.
+    load: Callable[..., Any], windows: Iterable[list[str]], options: dict[str, Any]
+) -> Generator[tuple[list[str], np.ndarray]]:
+    """Embed windows of sentences on the workers of a cluster, and yield them in order with their vectors.
 
     Args:
-        load: Called in each worker with its device.
-        windows: Windows, read ahead by at most two per worker.
+        load: Called in each worker with its device; returns the encoder.
+        windows: Sentences that are embedded together.
         options: Options of the encoder.
-    Raises:
-        ValueError: If ray is not installed, or a worker cannot load or run the encoder for a reason that the user can
-            fix.
-        ChildProcessError: If workers were killed repeatedly.
     """
-    with ray_cluster() as ray:
-        gpus = int(resource_count(ray, "GPU"))
-        # More threads than a node has processors run slower, and would otherwise wait forever.
-        largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
-        threads = min(torch.get_num_threads(), max(1, int(largest)))
-        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": threads}
-        # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its encoder for the
-        # next task (max_calls: also on a GPU).
-        task = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_embed_on_worker)
-        encoder = [ray.put(load)], os.urandom(8), "cuda" if gpus else "cpu", torch.get_num_threads(), options
-        running: deque[tuple[Window, Any]] = deque()
-
-        def finish_first() -> tuple[Window, np.ndarray]:
-            window, reference = running.popleft()
-            try:
-                return window, ray.get(reference).copy()
-            except ray.exceptions.RayError as error:
-                raise failure_cause(ray, error, "encoding") from None
-
-        for window in windows:
-            running.append((window, task.remote(*encoder, _sentences(window))))
-            workers = gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # nodes may join, or be lost
-            if len(running) > 2 * workers:
-                yield finish_first()
-        while running:
-            yield finish_first()
+    start = partial(_start_encoder, load, options)
+    return map_on_ray(start, windows, name="encoding", threads=torch.get_num_threads(), on_gpus=True)
 
 
-def _embed_on_worker(
-    load: list[Any], key: bytes, device: str, threads: int, options: dict[str, Any], sentences: list[str]
-) -> np.ndarray:
-    torch.set_num_threads(threads)
-    if key not in _worker:
-        _worker.clear()
-        _worker[key] = import_ray().get(load[0])(device=device)
-    return embed(_worker[key], sentences, device=device, **options)
+def _start_encoder(load: Callable[..., Any], options: dict[str, Any], device: str) -> Callable[[list[str]], np.ndarray]:
+    return partial(embed, load(device=device), device=device, **options)

@@ -1,10 +1,12 @@
-"""Ray clusters: start or join one, send it embeddings, and search on its workers."""
+"""Ray clusters: start or join one, and run functions and searches on its workers."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -65,64 +67,99 @@ def ray_cluster() -> Iterator[Any]:
             ray.shutdown()
 
 
+def map_on_ray(
+    start: Callable[[str], Callable[[Any], Any]],
+    items: Iterable[Any],
+    *,
+    name: str,
+    threads: int = 1,
+    on_gpus: bool = False,
+) -> Generator[tuple[Any, Any]]:
+    """Run a function on the workers of a cluster, and yield the items in order with their results.
+
+    The items of a worker or node that is killed run again elsewhere.
+
+    Args:
+        start: Called once in each worker with its device; returns the function.
+        items: Arguments of the function, read ahead by at most two per worker.
+        name: Name of the work in errors.
+        threads: CPUs of a worker, at most those of the largest node.
+        on_gpus: Give each worker a GPU instead, if the cluster has any.
+    Raises:
+        ValueError: If ray is not installed, or the function raised one.
+        OSError: If the function raised one.
+        ChildProcessError: If workers were killed repeatedly.
+    """
+    with ray_cluster() as ray:
+        gpus = int(resource_count(ray, "GPU")) if on_gpus else 0
+        # More threads than a node has processors run slower, and would otherwise wait forever.
+        largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
+        threads = min(threads, max(1, int(largest)))
+        needed: dict[str, float] = {"num_gpus": 1} if gpus else {"num_cpus": threads}
+        # Tasks, not actors: after the loss of a node there may be room for fewer. A worker keeps its function for the
+        # next task (max_calls: also on a GPU).
+        remote = ray.remote(**needed, max_retries=RETRIES, max_calls=0)(_run_on_worker)
+        shared = [ray.put(start)], os.urandom(8), "cuda" if gpus else "cpu", threads
+        todo, running = iter(items), deque[tuple[Any, Any]]()
+        try:
+            while True:
+                workers = gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # nodes may join, or be lost
+                for item in islice(todo, max(0, 2 * workers - len(running))):
+                    running.append((item, remote.remote(*shared, item)))
+                if not running:
+                    return
+                item, reference = running.popleft()
+                try:
+                    result = ray.get(reference)
+                except ray.exceptions.RayError as error:
+                    raise failure_cause(ray, error, name) from None
+                yield item, result
+        finally:
+            for _, reference in running:
+                ray.cancel(reference, force=True)
+
+
+# Function of this worker of a cluster, by the call that it belongs to.
+_started: dict[bytes, Callable[[Any], Any]] = {}
+
+
+def _run_on_worker(start: list[Any], key: bytes, device: str, threads: int, item: Any) -> Any:
+    torch.set_num_threads(threads)
+    if key not in _started:
+        _started.clear()
+        _started[key] = import_ray().get(start[0])(device)
+    return _started[key](item)
+
+
 def run_on_ray(
     run: Callable[[Embeddings, Embeddings, Any], Any],
     source: Embeddings,
     target: Embeddings,
     tasks: Mapping[int, Any],
-) -> Generator[tuple[int, Any]]:
-    """Run the tasks of a search on the workers of a cluster, one CPU per task; yields number and result of each.
+) -> Iterator[tuple[int, Any]]:
+    """Run the tasks of a search, one CPU per task; yields number and result of each.
 
-    Stores are read by the workers; arrays, also of ``.npy`` files, are sent once. The tasks of a worker or node that is
-    killed run again elsewhere. If one fails, those that run already still yield their results.
-
-    Args:
-        run: Function that runs a task.
-        source: Its first argument.
-        target: Its second argument.
-        tasks: Its third argument, by number.
-    Raises:
-        ValueError: If ray is not installed.
-        OSError: If a task raised one; the message names the task.
-        ChildProcessError: If workers were killed repeatedly.
+    Stores are read by the workers; arrays, also of ``.npy`` files, are sent once.
     """
-    with ray_cluster() as ray:
-        both = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
-        sent = ray.put(run), *map(ray.put, both)
-        remote = ray.remote(num_cpus=1, max_retries=RETRIES)(_run_on_worker)
-        todo, running = iter(tasks.items()), dict[Any, int]()
-        failed: Exception | None = None
-        try:
-            while True:
-                most = 0 if failed else 2 * max(1, int(resource_count(ray, "CPU")))  # nodes may join, or all be lost
-                for number, task in islice(todo, max(0, most - len(running))):
-                    running[remote.remote(*sent, task)] = number
-                if not running:
-                    break
-                done = ray.wait(list(running))[0][0]
-                number = running.pop(done)
-                try:
-                    yield number, ray.get(done)
-                except ray.exceptions.RayError as error:
-                    failed = failure_cause(ray, error, tasks[number])
-        finally:
-            for reference in running:
-                ray.cancel(reference, force=True)
-        if failed is not None:
-            raise failed from None
+    source, target = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
+    start = partial(_start_search, run, source, target)
+    with closing(map_on_ray(start, tasks.items(), name="search")) as found:
+        for (number, _), result in found:
+            yield number, result
 
 
-def _run_on_worker(run: Callable[..., Any], source: Embeddings, target: Embeddings, task: Any) -> Any:
-    torch.set_num_threads(1)
-    return run(source, target, task)
+def _start_search(
+    run: Callable[..., Any], source: Embeddings, target: Embeddings, device: str
+) -> Callable[[tuple[int, Any]], Any]:
+    return lambda task: run(source, target, task[1])
 
 
-def failure_cause(ray: Any, error: Exception, task: object) -> Exception:
+def failure_cause(ray: Any, error: Exception, name: str) -> Exception:
     """Return the error that a task raised, rather than Ray's report of it."""
     if isinstance(error, ray.exceptions.RayTaskError):
         return error.cause if isinstance(error.cause, (ValueError, OSError)) else error
     return ChildProcessError(
-        f"{task}: a worker or its node was killed {RETRIES + 1} times, for want of memory perhaps "
+        f"{name}: a worker or its node was killed {RETRIES + 1} times, for want of memory perhaps "
         f"({type(error).__name__}); run the same command again: it resumes."
     )
 

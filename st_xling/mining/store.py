@@ -9,10 +9,8 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -24,7 +22,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from st_xling._version import __version__
-from st_xling.mining.text import TextSummary, hash_sentence, hash_sentences
+from st_xling.mining.text import TextSummary, summarize
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import StoreDtype, check_choice
@@ -224,10 +222,10 @@ class EmbeddingStore:
             IndexError: For a row that is not there.
         """
         if isinstance(key, slice):
-            start, stop, step = key.indices(self.rows)
-            if step == 1:
-                return self._contiguous(start, stop)
-            key = np.arange(start, stop, step)
+            key = np.arange(*key.indices(self.rows))
+            first, last = self._shard_of(key[[0, -1]]).tolist() if len(key) else (0, -1)
+            if first == last and len(key) == key[-1] - key[0] + 1:
+                return self._read(first, slice(key[0] - self._starts[first], key[-1] + 1 - self._starts[first]))
         indices = np.asarray(key, dtype=np.int64)
         rows = indices.reshape(-1)
         if len(rows) and not (-self.rows <= rows.min() and rows.max() < self.rows):
@@ -236,9 +234,8 @@ class EmbeddingStore:
         result = np.empty((len(rows), self.dim), dtype=self.dtype)
         # One read a shard, whatever the order of the rows.
         shards = self._shard_of(rows)
-        order = np.argsort(shards, kind="stable")
-        for places in np.split(order, np.flatnonzero(np.diff(shards[order])) + 1) if len(rows) else ():
-            shard = int(shards[places[0]])
+        for shard in np.unique(shards).tolist():
+            places = np.flatnonzero(shards == shard)
             result[places] = self._read(shard, rows[places] - self._starts[shard])
         return result.reshape(*indices.shape, self.dim)
 
@@ -251,27 +248,12 @@ class EmbeddingStore:
     def _shard_of(self, rows: Any) -> np.ndarray:
         return np.searchsorted(self._starts, rows, side="right") - 1
 
-    def _contiguous(self, start: int, stop: int) -> np.ndarray:
-        if start >= stop:
-            return np.empty((0, self.dim), dtype=self.dtype)
-        first, last = self._shard_of([start, stop - 1]).tolist()
-        parts = [
-            self._read(shard, slice(max(start - self._starts[shard], 0), stop - self._starts[shard]))
-            for shard in range(first, last + 1)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
         """Read rows of a shard as numbers; a slice is no copy."""
         if shard not in self._maps:
             self._maps[shard] = _map_shard(self.path / _shard_name(shard))
         whole, scales = self._maps[shard]
         return whole[rows] if scales is None else whole[rows] * scales[rows, None]
-
-    @property
-    def blank_rows(self) -> np.ndarray:
-        """Rows of empty sentences, int64, which are not mined. *Shape:* ``(blank rows,)``"""
-        return np.array(self.manifest.text.blank_rows, dtype=np.int64)
 
     @property
     def signature(self) -> str:
@@ -292,12 +274,9 @@ class EmbeddingStore:
         Raises:
             ValueError: If there are more or fewer sentences than rows, or others than were encoded.
         """
-        digest, count = hashlib.sha256(), 0
-        for sentence in sentences:
-            hash_sentence(digest, sentence)
-            count += 1
-        self.check_rows(count)
-        if self.manifest.text.sha256 not in ("", digest.hexdigest()):
+        text = summarize(sentences)
+        self.check_rows(text.rows)
+        if self.manifest.text.sha256 not in ("", text.sha256):
             raise ValueError(
                 f"{self.path}: the text is not the one that was encoded; give the same text, or encode this one."
             )
@@ -311,16 +290,13 @@ class EmbeddingStore:
             )
 
 
-#: Vectors of a shard, and the place of each of its rows, for errors.
-ShardVectors = tuple[Embeddings, Callable[[int], str]]
-
-
 def write_shards(
     folder: str | Path,
     header: Header,
     text: TextSummary,
-    shards: Callable[[Sequence[int]], Iterable[ShardVectors]],
+    shards: Callable[[int], Iterable[Embeddings]],
     *,
+    place: Callable[[int], str] = "row {}".format,
     resume: bool = True,
     overwrite: bool = False,
 ) -> EmbeddingStore:
@@ -330,7 +306,8 @@ def write_shards(
         folder: A new or empty folder, or a store.
         header: Settings that all shards share.
         text: Text of the rows; a resumed writer must agree on it.
-        shards: Returns the vectors of the next shards, one by one; its argument are the rows of the complete ones.
+        shards: Returns the vectors of the next shards, one by one; its argument is the first row of the next one.
+        place: Returns the place of a row, for errors.
         resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be distinguished.
         overwrite: Remove a finished store, or a half-written one of something else, first.
     Raises:
@@ -363,9 +340,9 @@ def write_shards(
             done.append(step["rows"])
             dim = step["dim"]
         try:
-            for rows, place in shards(done):
+            for rows in shards(sum(done)):
                 file = _shard_name(len(done))
-                tensors = _rounded(rows, header.dtype, place)
+                tensors = _rounded(rows, header.dtype, place, sum(done))
                 size, dim = tensors[TENSOR].shape
                 with work.writing(file, file, rows=size, dim=dim) as temporary:
                     save_file(tensors, temporary)
@@ -408,21 +385,16 @@ def write_store(
         raise ValueError(f"expected a sentence a vector: got {len(sentences)} sentences and {rows} vectors.")
     if rows == 0:
         raise ValueError("expected at least one vector: got none.")
-    text = TextSummary((), rows, "" if sentences is None else hash_sentences(sentences))
+    text = TextSummary((), rows) if sentences is None else summarize(sentences)
 
-    def shards(_: Sequence[int]) -> Iterator[ShardVectors]:
-        for start in range(0, rows, shard_rows):
-            yield embeddings[start : start + shard_rows], partial(_row_of, start)
+    def shards(_: int) -> Iterator[Embeddings]:
+        return (embeddings[start : start + shard_rows] for start in range(0, rows, shard_rows))
 
     return write_shards(folder, Header(dtype), text, shards, resume=False, overwrite=overwrite)
 
 
-def _row_of(start: int, row: int) -> str:
-    return f"row {start + row}"
-
-
-def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[str, Tensor]:
-    """Return the tensors of a shard that holds these vectors in ``dtype``.
+def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str], start: int) -> dict[str, Tensor]:
+    """Return the tensors of a shard that begins with row ``start`` and holds these vectors in ``dtype``.
 
     Raises:
         ValueError: Naming the first rows that are NaN, infinite or zero, or become so in ``dtype``.
@@ -433,7 +405,9 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[
         raise ValueError(
             f"expected floating-point vectors of shape (rows, dim): got {vectors.dtype}, {tuple(vectors.shape)}."
         )
-    _check_vectors(vectors, place, "fix or drop these sentences, or check the model and the precision it runs in")
+    _check_vectors(
+        vectors, place, start, "fix or drop these sentences, or check the model and the precision it runs in"
+    )
     if dtype == "int8":
         scales = vectors.abs().amax(dim=1).div(127).float()
         tensors = {TENSOR: (vectors / scales[:, None]).round().clamp(-127, 127).to(torch.int8), SCALES: scales}
@@ -441,17 +415,17 @@ def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str]) -> dict[
     else:
         vectors = vectors.to(DTYPES[dtype]).contiguous()
         tensors = {TENSOR: vectors}
-    _check_vectors(vectors, place, f"{dtype} cannot hold them: normalize the vectors, or write float32")
+    _check_vectors(vectors, place, start, f"{dtype} cannot hold them: normalize the vectors, or write float32")
     return tensors
 
 
-def _check_vectors(vectors: Tensor, place: Callable[[int], str], remedy: str) -> None:
+def _check_vectors(vectors: Tensor, place: Callable[[int], str], start: int, remedy: str) -> None:
     bad = ~torch.isfinite(vectors).all(dim=1)
     faults = []
     for name, mask in {"NaN or infinite": bad, "only zeros": ~bad & ~vectors.any(dim=1)}.items():
         if numbers := torch.nonzero(mask).flatten().tolist():
             more = f" and {len(numbers) - _SHOWN} more" if len(numbers) > _SHOWN else ""
-            faults.append(f"{name} in {', '.join(map(place, numbers[:_SHOWN]))}{more}")
+            faults.append(f"{name} in {', '.join(place(start + row) for row in numbers[:_SHOWN])}{more}")
     if faults:
         raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
 

@@ -13,7 +13,7 @@ from sentence_transformers.base.modules import Router
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.search.exact import nearest_rows
 from st_xling.mining.store import model_identity
-from st_xling.mining.text import read_rows
+from st_xling.mining.text import MiningText
 from st_xling.mining.vectors import PrecomputedEmbeddings
 from st_xling.models import load_encoder
 from st_xling.models.encode import Role, count_truncated, encode, warn_of_truncated
@@ -92,7 +92,7 @@ def search_texts(
     texts = TextRecords(passages, "passages")
     try:
         vectors = PrecomputedEmbeddings.open(store, rows=len(texts))
-        vectors.check(row.sentence for row in read_rows(passages, format=texts.format))
+        vectors.check(MiningText(passages, format=texts.format))
         # First stage: row and cosine of the nearest passages of each query, best first.
         embeddings = _embed(queries, encoder, vectors, prompt=prompt, device=device)
         nearest = nearest_rows(

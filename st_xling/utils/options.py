@@ -38,14 +38,10 @@ StoreDtype = Literal["float32", "float16", "int8"]
 
 #: Lines of a text: sentences, ``id TAB sentence``, or JSON objects with ``id`` and ``text``.
 TextFormat = Literal["lines", "bucc", "jsonl"]
-#: Bytes that are not UTF-8: an error, or replaced.
-Errors = Literal["strict", "replace"]
-#: Lines without a sentence: an error, or kept.
-BlankLines = Literal["error", "keep"]
 #: Format of pairs.
-PairFormat = Literal["tsv", "jsonl", "tmx"]
+PairFormat = Literal["tsv", "jsonl"]
 #: Format of aligned documents.
-AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
+AlignmentFormat = Literal["tsv", "jsonl", "vecalign"]
 
 _WORDS = {
     bool: "true or false",

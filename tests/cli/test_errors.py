@@ -22,7 +22,6 @@ RECIPES = {
     "IR": "train ir --model tiny --data queries=queries.jsonl",
     "BUCC": "evaluate bucc encoder --data bucc --pairs",
     "MINE": "mine a.de a.en --model encoder --out out",
-    "KEEP": "mine a.de a.en --model encoder --out out --source-language de --target-language en --keep-threshold",
     "SLIM": "slim encoder --data phrasebook:de?size=60 --out out --languages",
 }
 ERRORS = {
@@ -58,9 +57,7 @@ ERRORS = {
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
-    "KEEP": "--calibrate",
-    "KEEP --calibrate a.de --model some/model": "there is no folder some/model",
-    "encode encoder absent.txt a.de --out out": "expected a file absent.txt",
+    "encode encoder absent.txt --out out": "expected a file absent.txt",
     # Slim models
     "SLIM de,fr": "got none of fr (there is text of: de, en)",
 }

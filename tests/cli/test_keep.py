@@ -15,9 +15,7 @@ from st_xling.hub.card import shown_command
 from st_xling.mining import load_published_thresholds
 from tests.commands import parse
 from tests.conftest import PAIRS
-from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import translated
-from tests.training.transfer.sets import write_encoder, write_set
 
 BUCC = ["--data", "phrasebook?size=30&gold=10", "--pairs", "de-en"]
 
@@ -65,30 +63,6 @@ def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys:
     assert found["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
 
 
-def test_figures_of_a_cross_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    model = tmp_path / "my-reranker"
-    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(model))
-    (model / "README.md").unlink(missing_ok=True)
-    data = f"xx={translated(tmp_path / 'xx')}"
-    words = ["evaluate", "reranking", str(model), "--data", data, "--device", "cpu", "--samples", "20"]
-    found = judged(words, model, tmp_path / "f.json", capsys)
-    assert found["kept"].task == "reranking" and found["kept"].figures == found["written"]["reranking"]
-
-
-def test_figures_of_transfer_are_the_encoder_s(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    encoder, paths = Path(write_encoder(tmp_path / "encoder")), write_set(tmp_path / "data", "pawsx")
-    (encoder / "README.md").unlink()
-    words = ["transfer", "pawsx", str(encoder), "--train", f"en={paths['en']}", "--test", f"th={paths['th']}"]
-    words += ["--out", str(tmp_path / "run"), "--max-steps", "1", "--batch-size", "8"]
-    found = judged(words, encoder, tmp_path / "f.json", capsys)
-    assert found["kept"].task == "transfer-pawsx" and found["kept"].figures == found["written"]["transfer"]
-    assert not read_saved_results(tmp_path / "run")
-    words[2] = "some-body/some-model"
-    assert main([*words[:-4], "--overwrite", "--keep"]) == 2
-    assert "there is no folder some-body/some-model" in capsys.readouterr().err
-    assert (tmp_path / "run" / "results.json").is_file()  # the earlier run stands
-
-
 def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", "bucc", str(encoder), *BUCC, "--k", "3"]
     found = judged(words, encoder, tmp_path / "f.json", capsys)
@@ -124,10 +98,8 @@ def broken(path: Path) -> None:
     ("model", "message"),
     [
         ("some-body/some-model", "--keep writes into the model's folder: there is no folder some-body/some-model"),
-        ("FILE", "there is no folder "),
         ("/proc/self", "--keep writes into the model's folder: /proc/self is not writable"),
         ("RESULTS", "results.json: expected JSON"),
-        ("MINING", "mining.json: expected JSON"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_before_anything_is_read(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +12,8 @@ import pytest
 
 from st_xling import __version__
 from st_xling.cli import main
-from st_xling.data import load_pairs
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore, tsv_cells, write_store
+from st_xling.mining import EmbeddingStore, write_store
 from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
@@ -69,46 +67,6 @@ def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
 
 
-def test_mined_json_lines_can_be_trained_on(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
-    options = ["--disable-filter", "all", "--retrieval", "forward", "--out"]
-    words = ["mine", *sides, "--model", str(saved_encoder), *options]
-    assert main([*words, str(tmp_path / "p.jsonl"), "--format", "jsonl"]) == 0
-    records = [json.loads(line) for line in (tmp_path / "p.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert ["1", "122"] in [record["source_ids"] for record in records]
-    assert load_pairs(str(tmp_path / "p.jsonl"))["source"][:] == [record["source"] for record in records]
-    assert main([*words, str(tmp_path / "p.tsv")]) == 0
-    texts = [cells[3:5] for cells in read_cells(tmp_path / "p.tsv")]
-    assert load_pairs(tmp_path / "p.tsv")["target"][:] == [target for _, target in texts]
-    scored = ["score", str(tmp_path / "p.tsv"), "--model", str(saved_encoder), "--out"]
-    assert main([*scored, str(tmp_path / "scored.tsv")]) == 0
-    assert main([*scored, str(tmp_path / "scored.jsonl"), "--format", "jsonl"]) == 0
-    for name in ("scored.tsv", "scored.jsonl"):
-        again = load_pairs(tmp_path / name)
-        assert list(map(list, zip(again["source"], again["target"]))) == texts
-
-
-def test_score(saved_encoder: Path, sides: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Every pair has its score; with filters or a threshold there are fewer; a file of ``mine`` is scored again."""
-    pairs, out, figures = tmp_path / "pairs.tsv", tmp_path / "scored.tsv", tmp_path / "f.json"
-    assert main(["mine", *sides, "--model", str(saved_encoder), "--out", str(pairs), "--disable-filter", "all"]) == 0
-    capsys.readouterr()
-    words = ["score", str(pairs), "--model", str(saved_encoder), "--out"]
-    assert main([*words, str(out), "--json", str(figures)]) == 0
-    scored = read_cells(out)
-    assert [cells[3:] for cells in scored] == [cells[3:] for cells in read_cells(pairs)]
-    printed = capsys.readouterr().out.splitlines()
-    assert printed[-2] == f"{len(scored)} pairs: {out}" and printed[-1].startswith("score|model:")
-    assert "|filters:none|threshold:none|" in printed[-1]
-    written = json.loads(figures.read_text(encoding="utf-8"))
-    assert written["score"]["kept"] == len(scored) and written["signature"] == printed[-1]
-    threshold = sorted(float(cells[0]) for cells in scored)[10]
-    assert main([*words, "-", "--threshold", str(threshold), "--filters"]) == 0
-    captured = capsys.readouterr()
-    kept = list(map(tsv_cells, captured.out.splitlines()[1:]))
-    assert 0 < len(kept) < len(scored) and all(cells in scored for cells in kept)
-    assert "\nscore|model:" in captured.err and "rejected: " in captured.err
-
-
 def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:
     """No model is loaded, so neither are the libraries that load one: they take seconds."""
     texts = [Path(side).read_text(encoding="utf-8").splitlines()[:120] for side in sides]
@@ -124,24 +82,6 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
     status, *modules = ran.stdout.splitlines()[-1].split()
     assert status == "0", ran.stderr
     assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
-
-
-def test_a_corrected_command_is_not_in_its_own_way(
-    saved_encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After an error of input the folder of the work is gone, or free."""
-    monkeypatch.chdir(tmp_path)
-    text = Path(sides[0])
-    words, whole = ["mine", *sides, "--model", str(saved_encoder), "--out", "o.tsv"], text.read_bytes()
-    for more in (["--k", "999"], ["--batch-size", "0"], ["--work", "."]):
-        assert main([*words, *more]) == 2
-    for content in (whole.splitlines()[0], b"\n"):
-        text.write_bytes(content)
-        assert main(words) == 2
-    text.write_bytes(whole)
-    assert main([*words, "--json", "deep/figures.json"]) == 0
-    assert main([*words, "--overwrite", "--json", "deep"]) == 2
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["deep", "news.de", "news.en", "o.tsv"]
 
 
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
@@ -184,19 +124,3 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
         "signature": signature,
     }
     assert ran.stderr == ""
-
-
-def test_lines_that_were_kept_are_told(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, out = tmp_path / "text.txt", tmp_path / "store"
-    path.write_bytes(b"gut\n\n\xff\n")
-    given = ["encode", str(saved_encoder), str(path), "--out", str(out), "--errors", "replace", "--blank-lines", "keep"]
-    assert main(given) == 0
-    captured = capsys.readouterr()
-    for place in (0, len(given)):
-        shutil.rmtree(out)
-        assert main([*given[:place], "--quiet", *given[place:]]) == 0 and capsys.readouterr() == (captured.out, "")
-        shutil.rmtree(out)
-        assert main([*given[:place], "-v", *given[place:]]) == 0
-        assert f"{saved_encoder}" in (told := capsys.readouterr().err) and "1 lines without a sentence" in told
-    assert "1 lines without a sentence, kept" in captured.err
-    assert captured.out.startswith("3 vectors of dim 16 in 1 shards")

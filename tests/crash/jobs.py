@@ -72,12 +72,6 @@ JOBS = {
     "mine --rescore": Job(
         f"{MINE} {STORES} --rescore ce", "ce a.de a.en de.store en.store", again="--overwrite", outputs="o.tsv"
     ),
-    "mine --keep-threshold": Job(
-        f"{MINE} --model run --source-language de --target-language en --calibrate pairs.tsv --keep-threshold",
-        "run pairs.tsv a.de a.en",
-        again="--overwrite",
-        outputs="o.tsv run/mining.json run/README.md",
-    ),
     "score": Job(
         "score pairs.tsv --model enc --out o.tsv --json f.json",
         "enc pairs.tsv",

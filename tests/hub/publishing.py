@@ -1,4 +1,4 @@
-"""Fixtures: small models of every kind with what a run leaves, and a Hub on this machine that the real client talks to."""
+"""Fixtures: small models of every kind with what a run leaves, and a Hub on this machine for the real client."""
 
 from __future__ import annotations
 

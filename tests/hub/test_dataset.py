@@ -39,9 +39,10 @@ def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     from st_xling.mining.pipeline.work import pair_writer
 
     path = tmp_path / ("pairs" if request.param == "tsv" else "pairs.jsonl")
-    with path.open("wb") as stream, pair_writer(stream, request.param) as write:
+    with path.open("wb") as stream:
+        write = pair_writer(stream, request.param)
         for row, texts in enumerate(PAIRS):
-            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts, None)
+            write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
     return path
 
 
@@ -94,26 +95,6 @@ def test_what_is_refused(tmp_path: Path) -> None:
         push_dataset(path, "me/pairs", license="mit", results=other, **rest)
     with pytest.raises(ValueError, match="add the user"):
         push_dataset(path, "pairs", license="mit", **rest)
-
-
-def test_mined_pairs_are_pushed_at_once(my_encoder: Path, hub: Hub, client: Run, tmp_path: Path) -> None:
-    texts = [tmp_path / "a.de", tmp_path / "a.en"]
-    for path, column in zip(texts, (["Der Hund schläft.", "Ja, gern."], ["The dog is sleeping.", "Yes, gladly."])):
-        path.write_text("\n".join(column) + "\n", encoding="utf-8")
-    out = tmp_path / "pairs.tsv"
-    words = ("mine", *texts, "--model", my_encoder, "--k", "1", "--out", out, "--push-dataset", "tester/mined")
-    lacking = client(*words)
-    assert lacking.status == 2 and "--license, --source-language and --target-language" in lacking.stderr
-    assert not out.exists()
-    hub.faults = {"commit": 429}
-    failed = client(*words, *WORDS, "--threshold", "none")
-    assert failed.status != 0 and "2 pairs" in failed.stdout + failed.stderr and out.is_file()
-    hub.faults = {}
-    done = client(*words, *WORDS, "--threshold", "none", "--overwrite")
-    assert done.status == 0, done.stderr
-    assert "/datasets/tester/mined/commit/" in done.stdout
-    card = DatasetCard(hub.files("tester/mined", kind="datasets")["README.md"].decode())
-    assert card.data.license == "cc-by-4.0" and "st-xling mine a.de a.en" in card.text
 
 
 def test_quotes_in_tables_of_others_are_text(hub: Hub) -> None:

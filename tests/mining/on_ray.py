@@ -21,7 +21,6 @@ from st_xling.mining import EmbeddingStore, encode, find_neighbors
 from st_xling.mining.encoding import embed_on_ray
 from st_xling.mining.ray import run_on_ray
 from st_xling.mining.search.find import sharded_neighbors, tasks_of
-from st_xling.mining.text import read_rows
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as encode_sentences
 
@@ -64,19 +63,20 @@ def search(folder: Path, run: Callable[..., Any], *, deaths: int) -> Any:
     return sharded_neighbors(*both, task, tasks, run, k=4)
 
 
+def windows(folder: Path) -> list[list[str]]:
+    rows = (folder / "text").read_text(encoding="utf-8").splitlines()
+    return [rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS)]
+
+
 def embedded_here(folder: Path) -> np.ndarray:
-    encoder, rows = load_encoder(str(folder / "encoder"), device="cpu"), list(read_rows(folder / "text"))
-    windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
-    sentences = ([row.sentence for row in some] for some in windows)
-    return np.concatenate([encode_sentences(encoder, some, batch_size=16) for some in sentences])
+    encoder = load_encoder(str(folder / "encoder"), device="cpu")
+    return np.concatenate([encode_sentences(encoder, some, batch_size=16) for some in windows(folder)])
 
 
 def embed(folder: Path, *, deaths: int = 0) -> Iterator[np.ndarray]:
-    rows = list(read_rows(folder / "text"))
-    windows = (rows[start : start + WINDOW_ROWS] for start in range(0, len(rows), WINDOW_ROWS))
     (marks := folder / "loaded").mkdir()
     load = partial(slow_load, str(folder / "encoder"), folder=marks, deaths=deaths)
-    for _, vectors in embed_on_ray(load, windows, {"batch_size": 16}):
+    for _, vectors in embed_on_ray(load, windows(folder), {"batch_size": 16}):
         yield vectors
 
 

@@ -118,19 +118,6 @@ def test_coarse_to_fine_finds_what_the_exhaustive_search_finds(
     assert align_sides(*sides, max_size=5) == whole
 
 
-def test_a_chapter_more_and_chapters_swapped(book: tuple[np.ndarray, np.ndarray, list[SentenceGroup]]) -> None:
-    rng = np.random.default_rng(1)
-    more = np.concatenate([book[1][:150], rng.normal(size=(60, 64)), book[1][150:]])
-    groups = align_sides(noisy(book[0], rng, 4), noisy(more, rng, 4), max_size=4)
-    added = {*range(150, 210)}
-    assert not [group for group in groups if group.source and added & {*group.target}]
-    assert sum(bool(group.source and group.target) for group in groups) > 200
-    swapped = np.concatenate([book[1][150:], book[1][:150]])
-    groups = align_sides(noisy(book[0], rng, 4), noisy(swapped, rng, 4), max_size=4)
-    paired = [group for group in groups if group.source and group.target]
-    assert 80 < len(paired) < 150 and np.mean([group.score > 0.5 for group in paired]) > 0.95
-
-
 def test_one_sentence_of_many_and_identical_documents() -> None:
     rng = np.random.default_rng(2)
     meanings = rng.normal(size=(400, 64))

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from st_xling.data.check import ParallelTextError
 from st_xling.mining import MiningText, tsv_cells, tsv_line
-from st_xling.mining.text import read_rows, validate_text
 
 #: No half surrogate pairs, which UTF-8 cannot hold.
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
@@ -51,9 +50,9 @@ def test_lines_as_they_are(packed: str, ends: str, tmp_path: Path) -> None:
     data = b"\xef\xbb\xbf" + ends.join(SENTENCES).encode()
     path = tmp_path / f"text.txt{packed}"
     path.write_bytes({"": bytes, ".gz": gzip.compress, ".xz": lzma.compress}[packed](data))
-    survey = validate_text(path)
-    assert (survey.rows, survey.sha256) == (len(SENTENCES), sha256_of(SENTENCES))
     text = MiningText(path)
+    survey = text.validate()
+    assert (survey.rows, survey.sha256) == (len(SENTENCES), sha256_of(SENTENCES))
     assert list(text) == SENTENCES and text[-1] == SENTENCES[-1] and text[2:4] == SENTENCES[2:4]
     assert [text.id(row) for row in (0, 6)] == ["1", "7"]
     text.close()
@@ -63,22 +62,18 @@ LINES = st.lists(TEXT.map(lambda text: text.replace("\n", "").rstrip("\r").remov
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(LINES, min_size=1, max_size=3), st.booleans(), st.booleans())
+@given(LINES, st.booleans(), st.booleans())
 def test_rows_by_number_and_in_turn_agree(
-    tmp_path_factory: pytest.TempPathFactory, files: list[list[str]], last_end: bool, packed: bool
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], last_end: bool, packed: bool
 ) -> None:
-    """Several files read as one; the lines are what a split at line feeds gives."""
-    folder, paths, expected = tmp_path_factory.mktemp("text"), [], []
-    for number, lines in enumerate(files):
-        data = "\n".join(lines).encode() + b"\n" * (last_end and bool(lines))
-        expected += data.decode().removesuffix("\n").split("\n") if data else []
-        paths.append(folder / f"{number}.txt")
-        paths[-1].write_bytes(gzip.compress(data) if packed else data)
-    text = MiningText(paths)
+    """The lines are what a split at line feeds gives."""
+    data = "\n".join(lines).encode() + b"\n" * (last_end and bool(lines))
+    expected = data.decode().removesuffix("\n").split("\n") if data else []
+    path = tmp_path_factory.mktemp("text") / "text"
+    path.write_bytes(gzip.compress(data) if packed else data)
+    text = MiningText(path)
     assert list(text) == expected and len(text) == len(expected)
-    assert [row.sentence for row in read_rows(paths)] == expected
-    places = [f"{row.path}:{row.line}" for row in read_rows(paths)]
-    assert [text.place(row) for row in range(len(text))] == places
+    assert [text[row] for row in range(len(text))] == expected
     with pytest.raises(IndexError):
         text[len(expected)]
     text.close()
@@ -91,9 +86,8 @@ def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
     jsonl.write_text(
         "".join(json.dumps({"id": f"de-{row}", "text": text}) + "\n" for row, text in enumerate(SENTENCES))
     )
-    first, second = validate_text(bucc, format="bucc"), validate_text(jsonl, format="jsonl")
-    assert first.sha256 == second.sha256 == sha256_of(SENTENCES)
     text = MiningText(jsonl, format="jsonl")
+    assert MiningText(bucc, format="bucc").validate().sha256 == text.validate().sha256 == sha256_of(SENTENCES)
     assert [text.id(row) for row in range(len(text))] == [f"de-{row}" for row in range(len(SENTENCES))]
     jsonl.write_text('{"text": "one\\ntwo"}\n{"text": "three", "id": 17}\n')
     text = MiningText(jsonl, format="jsonl")
@@ -102,11 +96,6 @@ def test_bucc_and_jsonl_hold_the_same_sentences(tmp_path: Path) -> None:
 
 FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "not UTF-8": (b"gut\n\xff\xfe\nja\nca\xe9\n", {}, [":2: invalid UTF-8 (byte 0xff at byte 1)", ":4: invalid UTF-8"]),
-    "blank": (
-        "a\n\u200b\n \u3000\t\nb\n".encode(),
-        {},
-        ["got 2 faults", ":2: blank line", ":3: blank line", "--blank-lines keep"],
-    ),
     "no tab": (b"a\tb\nc\n", {"format": "bucc"}, [":2: no tab (expected id TAB sentence)", "--text-format lines"]),
     "no id": (b" \tb\n", {"format": "bucc"}, [":1: empty id"]),
     "id twice": (b"a\tx\nb\ty\na\tz\n", {"format": "bucc"}, [":3: duplicate id (a)"]),
@@ -133,7 +122,7 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize(("text", "warns"), [("de-1\ta\nde-2\tb\n", True), ("de-1\ta\nb\n", False)])
 def test_tabs_in_every_line_warn(text: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     (tmp_path / "c.txt").write_text(text, encoding="utf-8")
-    assert validate_text(tmp_path / "c.txt").rows == 2
+    assert MiningText(tmp_path / "c.txt").validate().rows == 2
     assert ("--text-format bucc" in caplog.text) == warns
 
 
@@ -143,24 +132,19 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
     path.write_bytes(data)
     with pytest.raises(ValueError) as caught:
-        validate_text(path, **options)
+        MiningText(path, **options).validate()
     for message in messages:
         assert message in str(caught.value)
     assert isinstance(caught.value, ParallelTextError)
 
 
-def test_what_is_kept_in_spite_of_faults(tmp_path: Path) -> None:
-    """Rows keep their place."""
+def test_blank_lines_keep_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "text.txt"
-    path.write_bytes(b"gut\n\xff ja\n \nnein\n")
-    survey = validate_text(path, errors="replace", blank="keep")
-    assert (survey.rows, survey.blank_rows) == (4, [2])
-    text = MiningText(path, errors="replace")
-    assert list(text) == ["gut", "\ufffd ja", " ", "nein"] and survey.sha256 == sha256_of(list(text))
-    with pytest.raises(ValueError, match=r"text\.txt:2: invalid UTF-8 \(byte 0xff at byte 1\); fix the file"):
-        MiningText(path)[1]
-    path.write_text('{"text": "a\\udc00b"}')
-    assert list(MiningText(path, format="jsonl", errors="replace")) == ["a\ufffdb"]
+    path.write_bytes("gut\n\u200b\n \nnein\n".encode())
+    assert MiningText(path).validate().blank_rows == [1, 2] and MiningText(path)[3] == "nein"
+    path.write_bytes(b"\xff")
+    with pytest.raises(ValueError, match=r"text\.txt:1: invalid UTF-8 \(byte 0xff at byte 1\); fix the file"):
+        MiningText(path)[0]
 
 
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:

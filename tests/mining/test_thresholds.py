@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
@@ -313,32 +312,3 @@ def words(run: dict[str, Any]) -> list[str]:
     """A command without languages; the output comes last."""
     files = [str(run[name]) for name in ("source", "target")]
     return ["mine", *files, "--model", run["model"], "--overwrite", "--disable-filter", "all", "--out", str(run["out"])]
-
-
-NAMED = ["--source-language", "de", "--target-language", "en"]
-
-
-def test_the_command_publishes_a_calibrated_threshold(
-    words: list[str], run: dict[str, Any], capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """The next run uses it and mines the same pairs."""
-    (Path(run["model"]) / "README.md").unlink()
-    # "Translations" that an untrained encoder finds: the same words with another mark at the end.
-    write(run["target"], [f"{text} !" for text in [*TEXTS.source[:80], "x", "y"]])
-    known = mining_phrases("de", "en", split="dev", size=60, gold=0).source
-    write(tmp_path / "known.tsv", [f"{text}\t{text} !" for text in known])
-    options = ["--k", "3", "--prompt", "query: "]
-    calibrate = ["--calibrate", str(tmp_path / "known.tsv"), "--keep-threshold"]
-    assert main([*words, *options, *calibrate]) == 2
-    assert "needs --model, --calibrate, --source-language and --target-language" in capsys.readouterr().err
-    assert main([*words, *options, *NAMED, *calibrate]) == 0
-    captured, path = capsys.readouterr(), Path(run["model"]) / "mining.json"
-    assert f"thresholds for de-en: {path}" in captured.err and f"card: {run['model']}" in captured.err
-    found = load_published_thresholds(run["model"])["de-en"]
-    assert (found.margin, found.k, found.retrieval, found.options) == ("ratio", 3, "max", {"prompt": "query: "})
-    assert found.signature == captured.out.splitlines()[-1] and " calibrated|" in found.signature
-    assert found.precision and found.recall and found.f1
-    assert found.f1 == pytest.approx(2 * found.precision * found.recall / (found.precision + found.recall))
-    pairs = run["out"].read_bytes()
-    assert main([*words, *options, *NAMED]) == 0
-    assert run["out"].read_bytes() == pairs != b""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.utils.io import finite, locked, read_json_object, update_json_object, write_json
+from st_xling.utils.io import finite, read_json_object, update_json_object, write_json
 from tests.processes import run_together
 
 
@@ -39,18 +39,6 @@ def test_a_broken_file_is_named_and_left(content: bytes, message: str, tmp_path:
     assert path.read_bytes() == content
 
 
-def test_a_change_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None:
-    path = tmp_path / "f.json"
-    update_json_object(path, lambda _: {"a": 1})
-    with pytest.raises(TypeError):
-        update_json_object(path, lambda _: {"a": {1, 2}})
-    with pytest.raises(KeyError):
-        update_json_object(path, lambda content: content["b"])
-    update_json_object(path, lambda content: {"größe": content["a"] + 1, "b": "🙂"})
-    assert "größe" in path.read_text(encoding="utf-8") and read_json_object(path) == {"größe": 2, "b": "🙂"}
-    assert [file.name for file in tmp_path.iterdir()] == ["f.json"]
-
-
 ADDS = """
 import sys
 from pathlib import Path
@@ -74,10 +62,3 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     ended = run_together([["-c", ADDS, str(path), name] for name in "ab"], tmp_path, seconds=100)
     assert [end.status for end in ended] == [0, 0], ended
     assert len(read_json_object(path)) == 50
-
-
-def test_a_folder_that_another_keeps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("st_xling.utils.io._WAIT_S", 0.2)
-    with locked(tmp_path), pytest.raises(ValueError, match="another process is writing"):
-        update_json_object(tmp_path / "f.json", lambda _: {})
-    update_json_object(tmp_path / "f.json", lambda _: {"a": 1})

@@ -74,23 +74,6 @@ def test_what_is_refused(files: dict[str, Any], folders: dict[str, Any], message
         check_outputs(files, ["a.de", "model"], folders=folders)
 
 
-def test_results_of_an_earlier_command_are_replaced_in_a_folder_that_is_read(folder: Path) -> None:
-    for name, content in (("t.json", {"tatoeba": {}, "signature": "…"}), ("results.json", {"training": {}})):
-        (folder / "model" / name).write_text(json.dumps(content))
-    check_outputs({"--json": "model/t.json"}, ["model"])
-    with pytest.raises(ValueError, match="model/results.json is a file of the input model"):
-        check_outputs({"--json": "model/results.json"}, ["model"])
-
-
-def test_names_are_no_paths(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A run may be called like its recipe, or like the model tiny."""
-    for name in ("tr", "tiny"):
-        Path(name).mkdir()
-        (folder / name / "mine.txt").write_text("")
-        assert main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=20", "--out", name]) == 2
-        assert f"{name} contains mine.txt" in capsys.readouterr().err
-
-
 NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "X", "LIST", "CODE", "ID", "OWNER/NAME", "BRANCH", "QUERY", "REPO"}
 NO_PATHS |= {"TABLE", "LABEL", "METHOD"}
 NOT_PATHS = {"split", "device", "name", "revision", "message", "prompt", "prompt_name", "passage_prompt"}
@@ -113,10 +96,6 @@ LINES = [
     "mine a.de a.en --model model --out model/model.safetensors",
     "mine a.de a.en --source-embeddings st --target-embeddings st --out st/shard-000000.safetensors",
     "encode model a.de --out st --json a.de",
-    "rerank model --queries a.de --passages a.en --out r.jsonl --json a.de",
-    "train dap --model tiny --data de-en=gold.tsv --out run --json gold.tsv",
-    "evaluate precision model --data de-en=gold.tsv --json gold.tsv",
-    "leak --train de-en=gold.tsv --eval a.de --json gold.tsv",
     "train dap --model model --data de-en=gold.tsv --out model --overwrite",
     "transfer xnli model --train en=gold.tsv --test en=gold.tsv --out model --overwrite",
 ]

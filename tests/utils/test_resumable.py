@@ -128,22 +128,6 @@ def test_a_folder_without_a_finished_step_is_free(tmp_path: Path) -> None:
         pass
 
 
-def test_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a kill leaves of a folder that was being removed is free for any task."""
-    for killed in (False, True):
-        with work_folder(tmp_path / "work", None, TASK) as folder, monkeypatch.context() as patch:
-            (folder.path / "part").mkdir()
-            (folder.path / "part" / "shard.npz").touch()
-            write(folder, "one")
-            if killed:
-                patch.setattr(folder, "clear", lambda: None)
-                patch.setattr("st_xling.utils.resumable.remove_file", lambda *_: None)
-            folder.remove()
-        assert (tmp_path / "work.work").exists() == killed
-    with work_folder(tmp_path / "work", None, {**TASK, "k": 5}) as folder:
-        assert names(folder.path) == [".st-xling.lock", "done.json"]
-
-
 def new_files(folder: ResumableFolder, content: str, *names: str) -> Path:
     for name in names:
         path = folder.path / ".new" / name
@@ -173,14 +157,6 @@ def test_the_files_of_a_model_are_replaced(tmp_path: Path, monkeypatch: pytest.M
         folder.install("model", new)
         assert folder.steps["model"] == {"files": ["config.json", "weights"]}
     assert names(tmp_path / "run") == ["config.json", "dense", "dense/notes", "done.json", "weights"]
-
-
-@pytest.mark.parametrize("content", ["[]", '{"command"', "[" * 100_000])
-def test_a_damaged_record_is_named(content: str, tmp_path: Path) -> None:
-    (tmp_path / "done.json").write_text(content)
-    with pytest.raises(ValueError, match=r"done\.json: expected .* delete the folder"):
-        begin(tmp_path, TASK)
-    assert (tmp_path / "done.json").read_text() == content
 
 
 @pytest.fixture

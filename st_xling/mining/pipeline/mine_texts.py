@@ -6,7 +6,6 @@ format  content
 tsv     a header line ``score, source_id, target_id, source, target``, then a pair a line, with several ids
         joined by commas; cells are escaped by :func:`~st_xling.mining.tsv_line`
 jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …}``
-tmx     TMX 1.4, a translation unit a pair, with the score as a property; ids are not kept
 ======  ==================================================================================================
 
 If a cross-encoder has scored the pairs again, ``score`` is its score, and a last column or key ``margin`` has the
@@ -18,28 +17,26 @@ are written so that they are read back as the same number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from st_xling.mining.calibrate import calibrate_threshold
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
-from st_xling.mining.mine import MinedPairs, best_pairs
+from st_xling.mining.mine import best_pairs
 from st_xling.mining.pipeline.rescore import load_reranker, rescore_pairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
-    Languages,
     Report,
     default_device,
     embed_distinct,
     open_work,
-    outcome_lines,
     pair_writer,
     resolve_format,
     search_name,
@@ -47,12 +44,12 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
-from st_xling.mining.text import Files, MiningText, TextSummary, file_list, validate_text
+from st_xling.mining.text import MiningText, TextSummary
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import encoding_settings, vectors_from
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.options import Engine, Errors, Margin, PairFormat, Retrieval, StoreDtype, TextFormat, check_choice
+from st_xling.utils.options import Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
@@ -68,7 +65,6 @@ class MiningReport(Report):
         distinct: Number of distinct sentences, which were mined.
         threshold: Minimum score of the kept pairs; ``None`` if all were kept.
         threshold_note: Description of a published or calibrated threshold.
-        best: Highest score of any candidate, if none reaches the threshold.
         published: The published threshold, if it was used.
         calibration: The estimated threshold, if it was calibrated.
     """
@@ -78,7 +74,6 @@ class MiningReport(Report):
     distinct: Mapping[str, int]
     threshold: float | None
     threshold_note: str
-    best: float | None
     published: PublishedThreshold | None
     calibration: PublishedThreshold | None
 
@@ -88,31 +83,18 @@ class MiningReport(Report):
             f"{name}: {rows:,} lines, {self.distinct[name]:,} distinct sentences, {self.blank[name]:,} blank lines"
             for name, rows in self.rows.items()
         ]
-        return [*lines, *outcome_lines(self.rejected, self.best), *filter(None, [self.threshold_note])]
-
-
-class _Side(NamedTuple):
-    """One of the two texts: its sentences by row, summary, and distinct sentences, which are mined."""
-
-    text: MiningText
-    summary: TextSummary
-    distinct: UniqueSentences
-
-    def ids(self, place: int) -> list[str]:
-        """Return the ids of all rows with a distinct sentence."""
-        return [self.text.id(row) for row in self.distinct.members(place)]
+        return [*lines, *super().lines(), *filter(None, [self.threshold_note])]
 
 
 def mine_texts(
-    source: Files,
-    target: Files,
+    source: str | Path,
+    target: str | Path,
     out: Output,
     *,
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
     text_format: TextFormat = "lines",
-    errors: Errors = "strict",
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
@@ -148,14 +130,13 @@ def mine_texts(
     more if few are each other's best. Text is read from its files when it is needed.
 
     Args:
-        source: One file or several, which count as one text.
+        source: File of the text.
         target: Text in the other language.
         out: File of the pairs, replaced if it exists; or a binary stream.
         model: Encoder of a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
         source_embeddings: Store, ``.npy`` file or array with a row for each line of the source text.
         target_embeddings: The same for the target text.
         text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
-        errors: ``"strict"`` or ``"replace"``, for bytes that are not UTF-8.
         batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
         prompt: Text put before every sentence, such as ``"query: "``.
@@ -175,8 +156,7 @@ def mine_texts(
             reason ``rescore``.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
-        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``;
-            by default that of the ending of ``out``, otherwise TSV.
+        format: Format of the pairs, ``"tsv"`` or ``"jsonl"``; by default that of the ending of ``out``, otherwise TSV.
         method: As for :func:`~st_xling.mining.find_neighbors`.
         engine: As for :func:`~st_xling.mining.find_neighbors`.
         device: Device to embed and search on; by default a GPU if there is one.
@@ -204,21 +184,22 @@ def mine_texts(
     if calibrate_with is not None and model is None:
         raise ValueError("calibrate_with needs the model (--model): known translations must be embedded like the text.")
     given = {"source": source_embeddings, "target": target_embeddings}
-    inputs = [*file_list(source), *file_list(target), name_of(model), *given.values(), calibrate_with, rescore]
+    read = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
+    inputs = [source, target, name_of(model), *given.values(), calibrate_with, rescore]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     device = device or default_device()
     filters = filters or FilterOptions()
-    format = resolve_format(format, out, (filters.source_language, filters.target_language))
-    languages = {"source": filters.source_language, "target": filters.target_language}
+    spoken = filters.source_language, filters.target_language
+    format = resolve_format(format, out)
+    languages = dict(zip(read, spoken))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
-        sides: dict[str, _Side] = {}
-        for name, files in (("source", source), ("target", target)):
-            summary = validate_text(files, format=text_format, errors=errors, blank="keep", progress=progress)
-            text = MiningText(files, format=text_format, errors=errors)
+        summaries: dict[str, TextSummary] = {}
+        distinct: dict[str, UniqueSentences] = {}
+        for name, text in read.items():
             stack.callback(text.close)
-            sides[name] = _Side(text, summary, UniqueSentences(text, ", ".join(text.files)))
-        distinct = {name: side.distinct for name, side in sides.items()}
+            summaries[name] = text.validate(progress=progress)
+            distinct[name] = UniqueSentences(text, text.path)
         texts = [*distinct.values()]
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None
@@ -226,9 +207,9 @@ def mine_texts(
             from st_xling.mining.encoding import Encoder  # slow to import
 
             encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-        rows = {name: side.summary.rows for name, side in sides.items()}
+        rows = {name: summary.rows for name, summary in summaries.items()}
         makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
-        hashes = {name: side.summary.sha256 for name, side in sides.items()}
+        hashes = {name: summary.sha256 for name, summary in summaries.items()}
         task = search_task("mine", distinct, hashes, makers, k=k, method=method)
         results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
         folder = stack.enter_context(open_work(out, work, task, results))
@@ -240,9 +221,7 @@ def mine_texts(
         settings = encoding_settings(makers)
         if isinstance(threshold, str) and calibrate_with is None:
             run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
-            published, note = find_published_threshold(
-                model, texts, [*languages.values()], run, required=threshold == PUBLISHED
-            )
+            published, note = find_published_threshold(model, texts, spoken, run, required=threshold == PUBLISHED)
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
             find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
@@ -266,15 +245,22 @@ def mine_texts(
             number = found.threshold
             origin = f"{number:.6g} {'published' if published else 'calibrated'}"
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
-        filters = identify_languages(filters, *texts)
-        pair_filters = PairFilters(filters)
+        pair_filters = PairFilters(identify_languages(filters, *texts))
 
         # Choose among the candidates that pass the filters, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
 
+        def ids_of(source: int, target: int) -> tuple[list[str], list[str]]:
+            """Return the ids of all rows with these sentences."""
+            one, other = (
+                [read[name].id(row) for row in distinct[name].members(place)]
+                for name, place in (("source", source), ("target", target))
+            )
+            return one, other
+
         def on_reject(pair: RejectedPair) -> None:
             if log is not None:
-                log.write(pair.as_json(sides["source"].ids(pair.source_index), sides["target"].ids(pair.target_index)))
+                log.write(pair.as_json(*ids_of(pair.source_index, pair.target_index)))
 
         allow = partial(pair_filters.allowed, sources=texts[0], targets=texts[1], on_reject=on_reject)
         choose = partial(best_pairs, forward, backward, margin=margin)
@@ -286,28 +272,17 @@ def mine_texts(
         del forward, backward, choose  # the largest of what is in memory
         rejected, chosen, margins = dict(pair_filters.rejected), [f"retrieval:{retrieval}"], None
         if reranker is not None:
-            rescored = rescore_pairs(
-                *reranker,
-                pairs,
-                texts,
-                folder.path,
-                threshold=rescore_threshold,
-                on_reject=on_reject,
-                progress=progress,
-            )
-            pairs, margins = rescored.pairs, rescored.margins
-            rejected |= rescored.rejected
-            chosen += [f"rescore:{rescored.model}"]
+            options: dict[str, Any] = {"on_reject": on_reject, "threshold": rescore_threshold, "progress": progress}
+            pairs, margins, low, name = rescore_pairs(*reranker, pairs, texts, folder.path, **options)
+            rejected |= low
+            chosen += [f"rescore:{name}"]
             chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
-        _write_pairs(
-            pairs,
-            [*sides.values()],
-            folder.path / pairs_file,
-            margins=margins,
-            format=format,
-            languages=(filters.source_language, filters.target_language),
-            progress=progress,
-        )
+        with atomic_writer(folder.path / pairs_file) as stream:
+            write = pair_writer(stream, format, margins=margins is not None)
+            for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
+                score, one, other = pairs[row]
+                margin_score = None if margins is None else float(margins[row])
+                write(score, ids_of(one, other), (texts[0][one], texts[1][other]), margin_score)
         signature = sign_pairs(
             "mine",
             makers,
@@ -318,7 +293,7 @@ def mine_texts(
             f"filters:{pair_filters.signature}",
             f"threshold:{origin}",
             "duplicates:merged",
-            *(f"{name}:{','.join(side.summary.files)}@{hashes[name][:8]}" for name, side in sides.items()),
+            *(f"{name}:{','.join(text.files)}@{text.sha256[:8]}" for name, text in summaries.items()),
         )
         return MiningReport(
             pairs=len(pairs),
@@ -333,26 +308,3 @@ def mine_texts(
             calibration=None if calibration is None else replace(calibration, signature=signature),
             signature=signature,
         )
-
-
-def _write_pairs(
-    pairs: MinedPairs,
-    sides: Sequence[_Side],
-    path: Path,
-    *,
-    margins: np.ndarray | None,
-    format: PairFormat,
-    languages: Languages,
-    progress: bool,
-) -> None:
-    """Write pairs of distinct sentences, with the ids of all their rows, and with ``margins`` if there are any."""
-    source, target = sides
-    with (
-        atomic_writer(path) as stream,
-        pair_writer(stream, format, languages=languages, margins=margins is not None) as write,
-    ):
-        for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
-            one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
-            ids, texts = (source.ids(one), target.ids(other)), (source.distinct[one], target.distinct[other])
-            margin = None if margins is None else float(margins[row])
-            write(float(pairs.scores[row]), ids, texts, margin)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-import shutil
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from st_xling.mining.pipeline.work import default_device
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.store import DTYPES
-from st_xling.mining.text import Files, read_rows, validate_text
+from st_xling.mining.text import MiningText
 from st_xling.mining.vectors import PrecomputedEmbeddings, vectors_from
 from st_xling.utils.console import duration
-from st_xling.utils.options import Errors, StoreDtype, TextFormat
+from st_xling.utils.options import StoreDtype, TextFormat
 
 #: Lines of each text that are measured: fewer where they must be embedded first.
 EMBEDDED, READY = 2048, 8192
@@ -36,7 +35,6 @@ class MiningPlan:
         search_seconds: Time of an exact search; proportional to the product of the lines of both texts.
         memory_bytes: Memory beyond the encoder's: a block of the search, and the neighbors of each line.
         disk_bytes: Disk space of the work: vectors of embedded lines, and the state of the search.
-        disk_free_bytes: Free space where the work is to be kept.
         device: Device of the encoder and the search.
     """
 
@@ -46,30 +44,22 @@ class MiningPlan:
     search_seconds: float
     memory_bytes: int
     disk_bytes: int
-    disk_free_bytes: int
     device: str
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all values for JSON."""
-        return asdict(self)
 
     def lines(self) -> list[str]:
         """Describe the plan, one a line."""
-        memory, disk, free = (
-            f"{size / 2**20:,.0f} MiB" for size in (self.memory_bytes, self.disk_bytes, self.disk_free_bytes)
-        )
         return [
             *(f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()),
             f"time: about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} for an exact search"
             f" on {self.device}",
-            f"memory: about {memory} beyond the encoder's",
-            f"disk: about {disk} of {free} free" + (": not enough" if self.disk_bytes > self.disk_free_bytes else ""),
+            f"memory: about {self.memory_bytes / 2**20:,.0f} MiB beyond the encoder's",
+            f"disk: about {self.disk_bytes / 2**20:,.0f} MiB",
         ]
 
 
 def plan_mining(
-    source: Files,
-    target: Files,
+    source: str | Path,
+    target: str | Path,
     *,
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
@@ -77,14 +67,12 @@ def plan_mining(
     source_language: str | None = None,
     target_language: str | None = None,
     text_format: TextFormat = "lines",
-    errors: Errors = "strict",
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
     k: int = 4,
     device: str | None = None,
     memory_mib: int = 256,
-    work: str | Path = ".",
 ) -> MiningPlan:
     """Estimate time, memory and disk of :func:`~st_xling.mining.mine_texts` with these options; writes nothing.
 
@@ -102,21 +90,18 @@ def plan_mining(
         source_language: Language of the source text, for a model that is centered by language.
         target_language: Language of the target text.
         text_format: As for ``mine_texts``.
-        errors: As for ``mine_texts``.
         batch_size: As for ``mine_texts``.
         dtype: As for ``mine_texts``.
         prompt: As for ``mine_texts``.
         k: As for ``mine_texts``.
         device: As for ``mine_texts``.
         memory_mib: As for ``mine_texts``.
-        work: Folder where the work is to be kept, or one above it.
     Raises:
         ValueError: For options out of range, faulty texts, or embeddings that do not match them.
     """
     device = device or default_device()
-    texts = {"source": source, "target": target}
-    reading: dict[str, Any] = {"format": text_format, "errors": errors}
-    rows = {side: validate_text(files, **reading, blank="keep").rows for side, files in texts.items()}
+    texts = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
+    rows = {side: text.validate().rows for side, text in texts.items()}
     check_k(k, rows["source"], rows["target"])
     encoder = None
     if model is not None:
@@ -130,8 +115,7 @@ def plan_mining(
     encode_seconds, embedded = 0.0, 0
     for side, maker in makers.items():
         step = -(-rows[side] // (READY if isinstance(maker, PrecomputedEmbeddings) else EMBEDDED))
-        lines = enumerate(row.sentence for row in read_rows(texts[side], **reading))
-        sample = dict(islice((line for line in lines if line[1].strip()), 0, None, step))
+        sample = dict(islice((line for line in enumerate(texts[side]) if line[1].strip()), 0, None, step))
         if isinstance(maker, PrecomputedEmbeddings):
             vectors[side] = np.asarray(maker.rows[np.array([*sample])])
             continue
@@ -147,7 +131,6 @@ def plan_mining(
         find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)
         searched_in = time.perf_counter() - started
     vector_bytes = vectors["source"].shape[1] * DTYPES[dtype].itemsize + 4 * (dtype == "int8")  # with its scale
-    folder = Path(work).absolute()
     return MiningPlan(
         rows=rows,
         measured=measured,
@@ -155,6 +138,5 @@ def plan_mining(
         search_seconds=searched_in * math.prod(rows.values()) / math.prod(measured.values()),
         memory_bytes=memory_mib * 2**20 + 12 * k * sum(rows.values()),
         disk_bytes=embedded * vector_bytes + 16 * k * sum(rows.values()),
-        disk_free_bytes=shutil.disk_usage(next(path for path in (folder, *folder.parents) if path.exists())).free,
         device=device,
     )

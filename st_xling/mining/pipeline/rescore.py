@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -47,23 +47,6 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
         ) from error
 
 
-class Rescored(NamedTuple):
-    """Pairs in the order of a cross-encoder's scores.
-
-    Attributes:
-        pairs: With those scores, best first; equal ones in the order of their margins.
-        margins: Margin scores by which they were mined. *Shape:* ``(pairs,)``
-        rejected: Number of rejected pairs per reason: ``rescore`` for those below the threshold, ``too_long`` for those
-            whose source, which is never cut, leaves the model no room for a target.
-        model: Name of the cross-encoder, for signatures.
-    """
-
-    pairs: MinedPairs
-    margins: np.ndarray
-    rejected: dict[str, int]
-    model: str
-
-
 def rescore_pairs(
     encoder: Any,
     name: str | None,
@@ -74,8 +57,8 @@ def rescore_pairs(
     threshold: float | None,
     on_reject: Callable[[RejectedPair], object],
     progress: bool = False,
-) -> Rescored:
-    """Score each pair as (source, target), and sort by this score.
+) -> tuple[MinedPairs, np.ndarray, dict[str, int], str]:
+    """Score each pair as (source, target), and sort by this score; equal scores stay in the order of their margins.
 
     Scores are saved in ``folder`` as they are computed; called again with the same pairs and model, it resumes.
 
@@ -88,6 +71,10 @@ def rescore_pairs(
         threshold: Keep pairs whose score, after the model's activation, is at least this.
         on_reject: Called with each rejected pair, whose ``score`` is its margin.
         progress: Show a bar on stderr.
+    Returns:
+        Pairs with those scores; their margins, *shape* ``(pairs,)``; the number of rejected pairs per reason:
+        ``rescore`` for those below the threshold, ``too_long`` for those whose source, which is never cut, leaves the
+        model no room for a target; and the name of the model, for signatures.
     Raises:
         ValueError: For a model of several labels.
     """
@@ -124,9 +111,5 @@ def rescore_pairs(
         margin = float(pairs.scores[row])
         on_reject(RejectedPair(reason, value, margin, one, other, texts[0][one], texts[1][other]))
     chosen = order[above]
-    return Rescored(
-        MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen]),
-        pairs.scores[chosen],
-        dict(Counter(reason for reason, *_ in removed)),
-        str(identity or name),
-    )
+    rescored = MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen])
+    return rescored, pairs.scores[chosen], dict(Counter(reason for reason, *_ in removed)), str(identity)

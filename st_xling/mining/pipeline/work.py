@@ -1,21 +1,18 @@
-"""Shared steps of the commands that write pairs: keep the work, embed, write pairs as TSV, JSON lines or TMX, sign."""
+"""Shared steps of the commands that write pairs: keep the work, embed, write pairs as TSV or JSON lines, sign."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
-from xml.sax.saxutils import escape, quoteattr
 
 import torch
 
-from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
@@ -31,23 +28,13 @@ from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
 
-# What XML 1.0 cannot hold, even as a reference.
-_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-Languages = tuple[str | None, str | None]
-
-
-def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
-    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
+def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
+    """Return the format, by the ending of ``out`` if ``None``."""
     if format is None:
         ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
-        format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
+        return "jsonl" if ending in (".jsonl", ".ndjson") else "tsv"
     check_choice("format", format, PairFormat)
-    if format == "tmx" and None in languages:
-        raise ValueError(
-            "TMX names the languages of its texts: set source_language and target_language (--source-language, "
-            "--target-language)."
-        )
     return format
 
 
@@ -58,26 +45,30 @@ class Report:
     Attributes:
         pairs: Number of pairs that were written, or scored.
         rejected: Number of rejected pairs per reason code.
+        best: Highest score of any pair, if none reaches the threshold.
         signature: Signature of the run.
     """
 
     pairs: int
     rejected: Mapping[str, int]
+    best: float | None = None
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
         """Return the metrics for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "signature"}
 
+    def lines(self) -> list[str]:
+        """Describe the metrics, one a line: rejected pairs by reason, and the best score if no pair was good enough."""
+        lines = [f"rejected: {counted(self.rejected)}"] if self.rejected else []
+        if self.best is not None:
+            lines.append(f"no pair reaches the threshold: the best score is {self.best:.4f}")
+        return lines
 
-def outcome_lines(rejected: Mapping[str, int], best: float | None) -> list[str]:
-    """Describe the number of rejected pairs by reason, and the best score if no pair reached the threshold."""
-    lines = []
-    if rejected:
-        lines.append(f"rejected: {', '.join(f'{count:,} {reason}' for reason, count in rejected.items())}")
-    if best is not None:
-        lines.append(f"no pair reaches the threshold: the best score is {best:.4f}")
-    return lines
+
+def counted(numbers: Mapping[str, int]) -> str:
+    """Describe numbers by reason."""
+    return ", ".join(f"{count:,} {reason}" for reason, count in numbers.items())
 
 
 def default_device() -> str:
@@ -156,16 +147,12 @@ def embed_distinct(
         method: As for :func:`~st_xling.mining.find_neighbors`.
         progress: Show a progress bar on stderr.
     """
-    both: list[Embeddings] = []
-    for name, text in texts.items():
-        maker, own = makers[name], folder / name
-        if isinstance(maker, PrecomputedEmbeddings):
-            both.append(text.select(maker.rows))
-            continue
-        own.mkdir(parents=True, exist_ok=True)
-        text.write(own / "sentences.jsonl")
-        both.append(maker.encode_sentences(own / "sentences.jsonl", own / "store", place=text.place, progress=progress))
-    source, target = both
+    source, target = (
+        text.select(maker.rows)
+        if isinstance(maker := makers[name], PrecomputedEmbeddings)
+        else maker.encode_sentences(text, folder / name, place=text.place, progress=progress)
+        for name, text in texts.items()
+    )
     sizes = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     return (source, target), choose_method(method, *sizes)
 
@@ -181,21 +168,15 @@ def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
     return sign(command, f"model:{model_names(makers)}", *settings, *parts)
 
 
-#: Writes a pair: score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A sentence
-#: has several ids if it occurs several times, or if the text is of several.
-WritePair = Callable[[float, tuple[Sequence[str], Sequence[str]], tuple[str, str], float | None], None]
+def pair_writer(stream: IO[bytes], format: PairFormat, *, margins: bool = False) -> Callable[..., None]:
+    """Return a function that writes scored pairs to a binary stream.
 
-
-@contextmanager
-def pair_writer(
-    stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
-) -> Iterator[WritePair]:
-    """Yield a function that writes scored pairs to a binary stream, which stays open.
+    Its arguments are the score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A
+    sentence has several ids if it occurs several times, or if the text is of several.
 
     Args:
         stream: The stream.
-        format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
-        languages: Languages of source and target, for TMX.
+        format: ``"tsv"`` or ``"jsonl"``; see :func:`~st_xling.mining.mine_texts`.
         margins: Whether each pair has a margin score.
     Raises:
         ValueError: For an id with a comma in TSV.
@@ -205,35 +186,20 @@ def pair_writer(
         stream.write(text.encode("utf-8") + b"\n")
 
     def write(
-        score: float, ids: tuple[Sequence[str], Sequence[str]], texts: tuple[str, str], margin: float | None
+        score: float, ids: tuple[Sequence[str], Sequence[str]], texts: tuple[str, str], margin: float | None = None
     ) -> None:
-        if format == "tsv":
-            if name := next((name for side in ids for name in side if "," in name), None):
-                raise ValueError(
-                    f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
-                )
-            cells = [repr(score), *map(",".join, ids), *texts]
-            line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
-        elif format == "jsonl":
+        if format == "jsonl":
             record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
             record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
             line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
-        else:
-            sides = "".join(
-                f"<tuv xml:lang={quoteattr(str(language))}><seg>{escape(_NOT_XML.sub('', text))}</seg></tuv>"
-                for language, text in zip(languages, texts)
+            return
+        if name := next((name for side in ids for name in side if "," in name), None):
+            raise ValueError(
+                f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
             )
-            line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
+        cells = [repr(score), *map(",".join, ids), *texts]
+        line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
 
     if format == "tsv":
         line("\t".join([*SCORED_COLUMNS, *(["margin"] if margins else [])]))
-    elif format == "tmx":
-        line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
-        line(
-            f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
-            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext"/>'
-        )
-        line("<body>")
-    yield write
-    if format == "tmx":
-        line("</body>\n</tmx>")
+    return write

@@ -1,20 +1,17 @@
-"""Documents in files and folders: pairs in each format, a page, and what is refused."""
+"""Documents in files and folders: pairs in each format, and what is refused."""
 
 from __future__ import annotations
 
 import json
-import textwrap
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
-from st_xling.mining.pipeline.align_texts import read_document_list
-from st_xling.utils.text import ParallelTextError
+from st_xling.evaluation.alignment import read_groups
+from st_xling.mining import FilterOptions, align_texts, pair_documents
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
 
@@ -36,8 +33,8 @@ def lines(path: Path) -> list[str]:
 
 
 def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
-    tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
-    for out in (tsv, jsonl, tmx, groups):
+    tsv, jsonl, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "vecalign"))
+    for out in (tsv, jsonl, groups):
         report = align_texts(
             [files],
             out,
@@ -45,7 +42,6 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
             max_size=4,
             filters=UNFILTERED,
             format="vecalign" if out == groups else None,
-            html_page=tmp_path / "page",
         )
         assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
         assert not list(tmp_path.glob("*.work"))
@@ -56,33 +52,12 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
     ]
     text = lines(files[0])
     assert all(" ".join(text[int(row) - 1] for row in record["source_ids"]) == record["source"] for record in records)
-    units = ElementTree.parse(tmx).getroot().findall("body/tu")
-    assert [[seg.text for seg in unit.iter("seg")] for unit in units] == [[cell[3], cell[4]] for cell in cells]
-    read = load_pairs(tmx)
-    assert read["source"] == [cell[3] for cell in cells]
-    found = [[json.loads(side) for side in line.split(":")[:2]] for line in lines(groups)]
+    assert load_pairs(tsv)["source"] == [cell[3] for cell in cells]
+    found = read_groups(groups)
     assert [([str(row + 1) for row in source]) for source, target in found if source and target] == [
         record["source_ids"] for record in records
     ]
     assert sorted(row for source, _ in found for row in source) == [row for row in range(13) if row != 6]
-    assert (tmp_path / "page").read_text(encoding="utf-8").count("<tr id=") == len(found)
-
-
-def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tmp_path: Path) -> None:
-    rows = parallel_phrases("de", "en", size=9, seed=1)
-    for language, side in (("de", "source"), ("en", "target")):
-        sentences = list(rows[side])
-        paragraphs = [" ".join(sentences[start : start + 3]) for start in range(0, 9, 3)]
-        text = "\n\n".join(textwrap.fill(paragraph, 30) for paragraph in paragraphs)
-        (tmp_path / f"book.{language}").write_text(text + "\n", encoding="utf-8")
-        expected = [line for start in range(0, 9, 3) for line in ([""] if start else []) + sentences[start : start + 3]]
-        assert split_sentences(text, language) == expected
-        (tmp_path / f"lines.{language}").write_text("\n".join(expected) + "\n", encoding="utf-8")
-    options = {"model": model, "filters": UNFILTERED}
-    report = align_texts([(tmp_path / "book.de", tmp_path / "book.en")], tmp_path / "a.tsv", split=True, **options)
-    align_texts([(tmp_path / "lines.de", tmp_path / "lines.en")], tmp_path / "b.tsv", **options)
-    assert report.rows == {"source": 9, "target": 9} and "split:yes" in report.signature
-    assert lines(tmp_path / "a.tsv") == lines(tmp_path / "b.tsv")
 
 
 def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
@@ -109,9 +84,6 @@ def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
     assert [Path(file).name for file in alone] == ["3.txt", "4.txt"]
     with pytest.raises(ValueError, match="same names"):
         pair_documents(tmp_path / "de" / "b", tmp_path / "fr" / "b" / "..")
-    (tmp_path / "list.tsv").write_text("de/3.txt\tfr/4.txt\n\nde/3.txt\tabsent\n", encoding="utf-8")
-    with pytest.raises(ParallelTextError, match=r"list\.tsv:3: there is no file .*absent"):
-        read_document_list(tmp_path / "list.tsv")
 
 
 def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -123,8 +95,6 @@ def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, cap
 
 
 def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="--source-language"):
-        align_texts([files], tmp_path / "o", model=model, format="tmx")
     with pytest.raises(ValueError, match="one document: got 2"):
         align_texts([files, files], tmp_path / "o", model=model, format="vecalign")
     with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):

@@ -159,17 +159,6 @@ def test_what_does_not_go_together(
         mined(texts, **given(stores), filters=FilterOptions(source_language="fr"))
 
 
-def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str, stores: dict[str, Path]) -> None:
-    """With one language named, both sides take the joint mean, as with none."""
-    one = mined(texts, model=model, filters=FilterOptions(source_language="de", disable=["all"]))
-    none = mined(texts, model=model, filters=OFF)
-    assert one[0] == none[0] and "center:language" not in one[1].signature
-    with pytest.raises(ValueError, match=r"'language' and 'none'.*--source-language, --target-language"):
-        mined(texts, model=model, source_embeddings=stores["source"], filters=OFF)
-    beside = mined(texts, model=model, source_embeddings=stores["source"], filters=NAMED)
-    assert beside[0] == mined(texts, model=model, filters=NAMED)[0]
-
-
 def test_search_refuses_centered_passages(stores: dict[str, Path], model: str, tmp_path: Path) -> None:
     passages = tmp_path / "p.jsonl"
     rows = ({"id": str(number), "text": text} for number, text in enumerate(TEXTS.source))

@@ -98,12 +98,3 @@ def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, 
     report = mine_texts(*files, tmp_path / "pairs", model=model, **options)
     assert report.rejected == {"too_long": 1}
     assert long not in {row[3] for row in read_cells(tmp_path / "pairs", "margin")}
-
-
-def test_errors_come_before_the_search(model, files, tmp_path):
-    with pytest.raises(ValueError, match="rescore_threshold needs rescore"):
-        mine_texts(*files, tmp_path / "pairs", model=model, rescore_threshold=0.5)
-    model.save_pretrained(str(tmp_path / "encoder"))
-    with pytest.raises(ValueError, match="needs a cross-encoder"):
-        mine_texts(*files, tmp_path / "pairs", model=model, rescore=str(tmp_path / "encoder"))
-    assert not list(tmp_path.glob("pairs*"))
