@@ -34,7 +34,7 @@ from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import OURS, TrainingOptions, total_steps
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, start_run
+from st_xling.training.run import Run, RunOptions
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
@@ -470,7 +470,7 @@ def train_adapter(
             evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = start_run(train_adapter, recipe, out, options)
+    run = Run(recipe=recipe, out=out, **options)
     if run.callbacks:
         raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
     if sweep and run.evaluator is None:

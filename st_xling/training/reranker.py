@@ -39,7 +39,7 @@ from st_xling.training.arguments import TrainingOptions, training_arguments
 from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.ranking_losses import RankingLoss, check_pairs, loss_rows, meaning_keys, read_ranking_loss
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
@@ -207,7 +207,7 @@ def train_cross_encoder(
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
-    run = start_run(train_cross_encoder, recipe, out, options, stages=len(stages))
+    run = Run(recipe=recipe, out=out, stages=len(stages), **options)
     for part in stages:
         check_pairs(part)
     with run.opened("cross-encoders"):

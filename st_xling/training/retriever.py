@@ -29,7 +29,7 @@ from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endless, report_sides
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, start_run
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
@@ -310,7 +310,7 @@ def train_retrieval(
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    run = start_run(train_retrieval, recipe, out, options)
+    run = Run(recipe=recipe, out=out, **options)
     sources.check(recipe)
     with run.opened("retrievers"):
         named = run.check_leaks(sources.named())
