@@ -390,7 +390,7 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
         print(evaluator.signature)
     seconds, best = result.seconds, result.chosen
     return (
-        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.fit.steps} "
+        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.steps} "
         f"steps in {seconds['training']:.1f} s; the model of layer {best.label} is in {result.folder}"
     )
 
