@@ -12,7 +12,7 @@ import pytest
 import torch
 from datasets import Dataset
 from sentence_transformers import SentenceTransformer
-from sentence_transformers.base.modules import Dense, Router
+from sentence_transformers.base.modules import Dense
 from torch import Tensor, nn
 
 from st_xling.data.phrasebook import parallel_phrases
@@ -22,7 +22,7 @@ from st_xling.models import tiny_encoder
 from st_xling.models.normalization import apply_centering, fit_centering
 from st_xling.models.view import cut_to_layer
 from st_xling.training import NotFiniteError
-from st_xling.training.adapter import Adapter, centered, fit_adapter, layer_table, load_adapter_recipe, train_adapter
+from st_xling.training.adapter import Adapter, fit_adapter, layer_table, load_adapter_recipe, train_adapter
 from st_xling.training.arguments import total_steps
 from st_xling.training.sentence_vectors import Column, layer_vectors
 
@@ -216,27 +216,13 @@ def by_definition(network: str, adapter: Adapter, vectors: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("network", NETWORKS)
 @pytest.mark.parametrize("normalize", [False, True])
-def test_networks_and_their_stock_modules(network: str, normalize: bool) -> None:
+def test_networks_by_definition(network: str, normalize: bool) -> None:
     torch.manual_seed(0)
     adapter = Adapter(6, network=network, dropout=0.5, normalize=normalize).double()  # type: ignore[arg-type]
-    source, target = torch.randn(9, 6).double(), torch.randn(5, 6).double()
+    source = torch.randn(9, 6).double()
     adapter.eval()
     vectors = nn.functional.normalize(source, dim=-1) if normalize else source
     torch.testing.assert_close(adapter(source), by_definition(network, adapter, vectors), rtol=1e-9, atol=0)
-
-    fitted = centered(adapter.train(), torch.cat([source, target]), ["zh"] * 9 + ["vi"] * 5)
-    assert not adapter.training, "the means are taken without dropout"
-    tolerance = {"rtol": 1e-5, "atol": 1e-6} if normalize else {}  # the stock means are in float32
-    units = [nn.functional.normalize(adapter(side), dim=-1) for side in (source, target)]
-    means = {language: unit.mean(dim=0) for language, unit in zip(("zh", "vi"), units)}
-    for language, mean in {**means, None: (means["zh"] + means["vi"]) / 2}.items():
-        shifted = units[0] - mean
-        torch.testing.assert_close(fitted(source, language), shifted / shifted.norm(dim=-1, keepdim=True))
-        features, options = {"sentence_embedding": source}, {"task": language} if language else {}
-        for module in fitted.stock_modules():
-            assert type(module).__module__.startswith("sentence_transformers.")
-            features = module.double()(features, **(options if isinstance(module, Router) else {}))
-        torch.testing.assert_close(features["sentence_embedding"], fitted(source, language), **tolerance)
 
 
 SHORT = {"training.num_train_epochs": 30, "training.per_device_train_batch_size": 32, "training.learning_rate": 3e-3}
@@ -261,8 +247,6 @@ def sides() -> tuple[Tensor, Tensor]:
     [
         {},
         {"adapter.network": "two-layer", "loss.negatives": "hardest"},
-        {"loss.distance": "manhattan", "adapter.network": "tanh"},
-        {"loss.distance": "cosine", "loss.negatives": "average"},
         {"loss.negatives": "none", "adapter.center": "none"},
     ],
     ids=lambda options: ",".join(map(str, options.values())) or "paper",

@@ -18,7 +18,7 @@ from st_xling.training import load_recipe, train
 from st_xling.training import teacher as teaching
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.sentence_vectors import CachedVectors
-from st_xling.training.teacher import TeacherOptions, principal_directions
+from st_xling.training.teacher import principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -121,13 +121,6 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
         )
 
 
-def test_a_teacher_may_read_without_its_prompt(teacher: Path) -> None:
-    texts = ["The dog sleeps.", "Rain."]
-    for prompt, expected in ((None, "query: "), ("", ""), ("text: ", "text: ")):
-        vectors = TeacherOptions(model=str(teacher), prompt=prompt).load().encode(texts)
-        np.testing.assert_allclose(vectors, SentenceTransformer(str(teacher)).encode(texts, prompt=expected), atol=1e-6)
-
-
 def rows_of(matrix: Any) -> CachedVectors:
     return CachedVectors([str(row) for row in range(len(matrix))], [matrix.numpy()])
 
@@ -194,15 +187,3 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         train(made, {"vi-en": data["vi-en"].to_iterable_dataset()}, tmp_path / "run", model=make_model())
     with pytest.raises(ValueError, match="nothing in tr learns from a teacher"):
         train(recipe("tr"), data, tmp_path / "run", model=make_model(), teacher=make_model())
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "error"),
-    [
-        ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
-        ("distill", {"teacher__reads": "English"}, "teacher.reads .*'English'"),
-    ],
-)
-def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        recipe(name, **changes)
