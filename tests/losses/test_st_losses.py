@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
 import pytest
@@ -12,7 +11,6 @@ from torch.nn import functional as F
 
 from st_xling.losses import (
     CachedLoss,
-    InBatchRankingLoss,
     LanguageContrastiveLoss,
     TranslationRankingLoss,
     make,
@@ -121,16 +119,6 @@ def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
     expected = gradients(make(drawn), features(model))
     torch.manual_seed(0)
     assert_equal(gradients(CachedLoss(drawn, mini_batch_size=4), features(model)), expected)
-
-
-def test_adaptive_layers_over_ours(make_model: Any, features: Any) -> None:
-    """A loss of ours that equals one of theirs."""
-    model = make_model(layers=3).double()
-    ours, same = InBatchRankingLoss(model), theirs.MultipleNegativesRankingLoss(model)
-    random.seed(0)
-    expected = gradients(theirs.AdaptiveLayerLoss(model, same), features(model))
-    random.seed(0)
-    assert_equal(gradients(theirs.AdaptiveLayerLoss(model, ours), features(model)), expected)
 
 
 @pytest.mark.parametrize(
