@@ -7,6 +7,8 @@ import json
 import logging
 import os
 import platform
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,7 +260,8 @@ class Run:
         if not pooling:
             del own["pooling"]
         if encoder == "tiny":
-            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})})
+            shape = {"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})}
+            encoder = build_for_all(lambda: tiny_encoder(texts(), **shape))
             encoder.model_card_data.base_model = None
         else:
             if isinstance(encoder, str):
@@ -346,6 +349,21 @@ class Run:
     def base_model(self) -> str | None:
         """Name of the model that training started from, for the card."""
         return None if self.model == "tiny" else model_name(self.model)
+
+
+def build_for_all(build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
+    """Build a model; of several processes the main one does, as transformers saves in no other, and all read it."""
+    if distributed.process_count() == 1:
+        return build()
+
+    def save() -> str:
+        build().save_pretrained(folder := tempfile.mkdtemp(prefix="st-xling-"))
+        return folder
+
+    folder = distributed.run_on_main(save)
+    model = distributed.run_on_all(lambda: mark_loaded(load_encoder(folder)))
+    distributed.run_on_main(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return model
 
 
 def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
