@@ -260,12 +260,11 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
 
 def _run_options(options: TrainOptions, context: typer.Context) -> dict[str, Any]:
     """Return what every kind of training takes, after checking model, output folder and ``--tiny``."""
-    from st_xling.training.run import check_model, check_tiny
+    from st_xling.training.run import check_tiny
     from st_xling.training.run_folder import RunFolder
 
     assert options.model is not None and options.out is not None
     loading = opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None)
-    check_model(options.model, **loading)
     RunFolder(
         options.out,
         resume=options.resume,
@@ -307,14 +306,12 @@ def _encoder_arguments(
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
-    from st_xling.training.run import check_model
     from st_xling.utils.paths import check_outputs
 
     arguments = _run_options(options, context)
     recipe = load_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
     if (teacher := recipe.teacher).model is not None:
         check_outputs({"--json": context.params["json"]}, [teacher.model])
-        check_model(teacher.model, revision=teacher.revision, trust_remote_code=teacher.trust_remote_code)
     data, dev = _read_data(options)
     mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
     evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
@@ -356,7 +353,7 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
         print(evaluator.signature)
     seconds, best = result.seconds, result.chosen
     return (
-        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.fit.steps} "
+        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.steps} "
         f"steps in {seconds['training']:.1f} s; the model of layer {best.label} is in {result.folder}"
     )
 

@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
+from st_xling.losses.gather import average_heads, sum_over_processes
 
 logger = logging.getLogger(__name__)
 
@@ -50,8 +50,6 @@ class CrossLingualLoss(nn.Module):
         max_columns: Number of text columns that it reads; further ones are ignored, with a warning. ``None``: all.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
         citation: BibTeX of the paper that the objective comes from.
-        warns_of_heads: Whether the first pass warns of weights that checkpoints lack; our trainer, which saves them,
-            sets it to false.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
 
     Example:
@@ -75,7 +73,6 @@ class CrossLingualLoss(nn.Module):
     min_columns = 2
     max_columns: int | None = None
     reads_encoding = True
-    warns_of_heads = True
     citation: str = ""
     shared_head: str | None = None
 
@@ -120,7 +117,6 @@ class CrossLingualLoss(nn.Module):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value = self.compute_loss(batch, labels)
         average_heads(self)
-        self.warn_of_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
@@ -128,16 +124,7 @@ class CrossLingualLoss(nn.Module):
         ignored = sum(column["sentence_embedding"].sum() * 0.0 for column in batch if "sentence_embedding" in column)
         if isinstance(value, Tensor):
             return value + ignored
-        return Components({name: part + ignored for name, part in value.items()})
-
-    def warn_of_heads(self) -> None:
-        """Warn, at the first pass, of weights that checkpoints of other trainers lack."""
-        if self.warns_of_heads and own_parameters(self):
-            warn_once(
-                f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
-                "another trainer they start anew when a run is resumed."
-            )
-        self.warns_of_heads = False
+        return {name: part + ignored for name, part in value.items()}
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.
@@ -244,21 +231,6 @@ class Term(nn.Module):
         return batch if self.columns is None else [batch[column] for column in self.columns]
 
 
-class Components(dict[str, Tensor]):
-    """A sum's weighted components, which add up and multiply by name, so that ``MatryoshkaLoss`` can wrap a sum."""
-
-    def __mul__(self, weight: float) -> Components:
-        return Components({name: value * weight for name, value in self.items()})
-
-    __rmul__ = __mul__
-
-    def __add__(self, other: Mapping[str, Tensor] | float) -> Components:
-        more = other if isinstance(other, Mapping) else dict.fromkeys(self, other)  # the 0.0 that a wrapper starts from
-        return Components({name: value + more[name] for name, value in self.items()})
-
-    __radd__ = __add__
-
-
 class CombinedLoss(CrossLingualLoss):
     """Several objectives that share the encoder's single pass; returns a dict of weighted components.
 
@@ -303,9 +275,9 @@ class CombinedLoss(CrossLingualLoss):
     def title(self) -> str:
         return " + ".join(self.names)
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> dict[str, Tensor]:
         terms = zip(self.names, self.term_list())
-        return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
+        return {name: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for name, t in terms}
 
     def term_list(self) -> list[Term]:
         """Return the summands, in order."""

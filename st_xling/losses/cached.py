@@ -18,7 +18,6 @@ from st_xling.losses.base import (
     ASIDE,
     Batch,
     CombinedLoss,
-    Components,
     CrossLingualLoss,
     LossValue,
     Part,
@@ -98,7 +97,6 @@ class CachedLoss(CrossLingualLoss):
             return self.loss(columns, labels)
         columns = self.columns_read(columns)
         average_heads(self)
-        self.warn_of_heads()
         total = self.loss.as_sum()
         named = list(zip(total.names, total.term_list()))
         named.sort(key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))  # sentence-level terms first
@@ -106,8 +104,8 @@ class CachedLoss(CrossLingualLoss):
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
         anchor = torch.ones((), requires_grad=True)
         values = _Replay.apply(_TwoPasses(self, [term for _, term in named], columns, labels), anchor)
-        components = Components(zip((name for name, _ in named), values.unbind()))
-        return components if isinstance(self.loss, CombinedLoss) else values.sum()
+        names = (name for name, _ in named)
+        return dict(zip(names, values.unbind())) if isinstance(self.loss, CombinedLoss) else values.sum()
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The wrapped loss on columns that are already encoded: nothing is left to cache."""

@@ -27,7 +27,6 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         mask_probability: Share of the tokens that are hidden.
         layers: Depth of ``g``. They normalize before attention, so that an embedding of length 1 counts as much as
             token states; the authors' normalize after it.
-        heads: Attention heads of ``g``, which divide the encoder's width; default: 8 where they do, else the encoder's.
         head: ``"auto"`` starts the vocabulary head from the checkpoint's masked-LM head where it has one; ``"new"``
             from random weights.
 
@@ -66,7 +65,6 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         *,
         mask_probability: float = 0.4,
         layers: int = 6,
-        heads: int | None = None,
         head: HeadStart = "auto",
     ) -> None:
         super().__init__(model)
@@ -76,11 +74,8 @@ class CrossUnmaskingLoss(TokenLevelLoss):
             raise ValueError(f"layers must be 1 or more: got {layers}.")
         parts = backbone(model)
         width = parts.hidden_size
-        if heads is None:
-            heads = 8 if width % 8 == 0 else int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
-        if heads < 1 or width % heads:
-            raise ValueError(f"heads must divide the encoder's width {width}: got {heads}.")
-        self.mask_probability, self.layers, self.heads = mask_probability, layers, heads
+        heads = 8 if width % 8 == 0 else int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
+        self.mask_probability, self.layers = mask_probability, layers
         self.mask_id = special_token_id(parts.tokenizer, "mask", "cross-unmasking")
         layer = nn.TransformerEncoderLayer(
             width, heads, 4 * width, dropout=0.1, activation="gelu", batch_first=True, norm_first=True

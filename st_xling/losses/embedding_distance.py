@@ -7,16 +7,14 @@ from typing import Literal
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs
+from st_xling.losses.gather import batch_of_pairs
 from st_xling.models.backbone import normalizes
 from st_xling.utils.options import check_choice
 
 Distance = Literal["squared", "cosine"]
 
 
-def embedding_distance(
-    source: Tensor, target: Tensor, *, distance: Distance = "squared", gathered: GatheredBatch | None = None
-) -> Tensor:
+def embedding_distance(source: Tensor, target: Tensor, *, distance: Distance = "squared") -> Tensor:
     r"""Mean distance of translations' embeddings.
 
     .. math:: L = \frac{1}{N d} \sum_i \| x_i - y_i \|^2 \quad or \quad \frac{1}{N} \sum_i 1 - \cos(x_i, y_i)
@@ -26,7 +24,6 @@ def embedding_distance(
         target: Their translations', row-aligned. *Shape:* ``(batch, dim)``
         distance: ``"squared"``: by dimension, as the paper has it, for embeddings of any length; ``"cosine"``: for
             those of length 1, whose squared distance by dimension is next to nothing.
-        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Unitless (no nats: it is no likelihood). *Shape:* ``()``
@@ -42,7 +39,7 @@ def embedding_distance(
         tensor(0.5000)
     """
     check_choice("distance", distance, Distance)
-    batch = batch_of_pairs(source, target, gathered)
+    batch = batch_of_pairs(source, target)
     if distance == "squared":
         return batch.mean((source - target).square().mean(dim=1).sum())
     return batch.mean((1 - nn.functional.cosine_similarity(source, target, dim=1)).sum())
@@ -88,4 +85,4 @@ class EmbeddingDistanceLoss(CrossLingualLoss):
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        return embedding_distance(source, target, distance=self.distance, gathered=GatheredBatch.of(source))
+        return embedding_distance(source, target, distance=self.distance)

@@ -16,8 +16,6 @@ import torch.nn.functional as F
 from sentence_transformers.util.distributed import all_gather, get_rank, get_world_size
 from torch import Tensor, nn
 
-from st_xling.utils.options import check_choice
-
 Similarity = Literal["cosine", "dot"]
 
 
@@ -36,14 +34,9 @@ class GatheredBatch:
     rank: int = 0
 
     @classmethod
-    def of(cls, own: Tensor, *, gather: bool = True) -> GatheredBatch:
-        """Find the batch that ``own`` is this process's part of; it is the whole batch without ``gather``, or alone.
-
-        Args:
-            own: Any tensor with one row a pair. *Shape:* ``(batch, ...)``
-            gather: Share the batch. The same in all processes.
-        """
-        if not gather or get_world_size() == 1:
+    def of(cls, own: Tensor) -> GatheredBatch:
+        """Find the batch that ``own``, one row a pair, is this process's part of. *Shape:* ``(batch, ...)``"""
+        if get_world_size() == 1:
             return cls((len(own),))
         sizes = all_gather(torch.tensor([len(own)], device=own.device))
         return cls(tuple(sizes.tolist()), get_rank())
@@ -83,13 +76,13 @@ class GatheredBatch:
         return total / (self.total if count is None else count)
 
 
-def batch_of_pairs(source: Tensor, target: Tensor, gathered: GatheredBatch | None = None) -> GatheredBatch:
-    """Return ``gathered``, or the batch of these pairs alone; ``ValueError`` unless they are row-aligned."""
+def batch_of_pairs(source: Tensor, target: Tensor) -> GatheredBatch:
+    """Find the batch that pairs are part of, of all processes; ``ValueError`` unless they are row-aligned."""
     if source.shape[0] != target.shape[0]:
         raise ValueError(
             f"source and target must be row-aligned translations: got {source.shape[0]} and {target.shape[0]} rows."
         )
-    return GatheredBatch((len(source),)) if gathered is None else gathered
+    return GatheredBatch.of(source)
 
 
 def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "cosine") -> Tensor:
@@ -104,9 +97,8 @@ def similarity_matrix(source: Tensor, target: Tensor, similarity: Similarity = "
         *Shape:* ``(rows, columns)``, in the embeddings' dtype, also under autocast.
 
     Raises:
-        ValueError: Another similarity, or embeddings that are not matrices of one width.
+        ValueError: Embeddings that are not matrices of one width.
     """
-    check_choice("similarity", similarity, Similarity)
     if source.ndim != 2 or target.ndim != 2 or source.shape[1] != target.shape[1]:
         raise ValueError(
             f"expected two matrices of embeddings of one width: got {tuple(source.shape)} and {tuple(target.shape)}."

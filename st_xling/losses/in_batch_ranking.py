@@ -21,7 +21,6 @@ class InBatchRankingLoss(CrossLingualLoss):
     Args:
         model: The ``SentenceTransformer`` to train.
         scale: Inverse temperature ``s``, unitless, above 0.
-        gather_across_devices: With several processes, rank among the passages of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, equation 1
@@ -48,15 +47,15 @@ class InBatchRankingLoss(CrossLingualLoss):
 
     citation = bibtex("hu2023language")
 
-    def __init__(self, model: nn.Module, *, scale: float = 20.0, gather_across_devices: bool = True) -> None:
+    def __init__(self, model: nn.Module, *, scale: float = 20.0) -> None:
         super().__init__(model)
         if not scale > 0:
             raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
-        self.scale, self.gather_across_devices = scale, gather_across_devices
+        self.scale = scale
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         queries, *passages = (column["sentence_embedding"] for column in batch)
-        gathered = GatheredBatch.of(queries, gather=self.gather_across_devices)
+        gathered = GatheredBatch.of(queries)
         # A query's own passage is in its row of the first passage column; hard negatives follow behind all rows.
         candidates = torch.cat([gathered.gather(column) for column in passages])
         logits, own = self.scale * similarity_matrix(queries, candidates), gathered.rows(queries.device)

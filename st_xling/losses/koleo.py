@@ -13,7 +13,7 @@ from st_xling.losses.gather import GatheredBatch, similarity_matrix
 NEAREST = 1e-4
 
 
-def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tensor:
+def koleo(embeddings: Tensor) -> Tensor:
     r"""Minus the mean logarithm of each embedding's distance to its nearest neighbor (Kozachenko-Leonenko).
 
     .. math:: L = -\frac{1}{N} \sum_i \log \max(\min_{j \ne i} \| u_i - u_j \|, 10^{-4}), \quad u = x / \| x \|
@@ -22,7 +22,6 @@ def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tenso
 
     Args:
         embeddings: Of sentences of one language. *Shape:* ``(batch, dim)``
-        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         In nats, up to constants; 0 for a single row, which has no neighbor. *Shape:* ``()``
@@ -37,7 +36,7 @@ def koleo(embeddings: Tensor, *, gathered: GatheredBatch | None = None) -> Tenso
         >>> koleo(torch.eye(2))  # both are √2 away from the other
         tensor(-0.3466)
     """
-    batch = GatheredBatch((len(embeddings),)) if gathered is None else gathered
+    batch = GatheredBatch.of(embeddings)
     candidates = batch.gather(embeddings)
     similarities = similarity_matrix(embeddings.detach(), candidates.detach())
     if batch.total < 2:
@@ -79,6 +78,4 @@ class KoleoLoss(CrossLingualLoss):
     min_columns = 1
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
-        embeddings = [column["sentence_embedding"] for column in batch]
-        gathered = GatheredBatch.of(embeddings[0])
-        return torch.stack([koleo(column, gathered=gathered) for column in embeddings]).mean()
+        return torch.stack([koleo(column["sentence_embedding"]) for column in batch]).mean()

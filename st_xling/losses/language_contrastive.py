@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
 
 
-def language_contrastive(
-    source: Tensor, target: Tensor, others: Tensor | None = None, *, gathered: GatheredBatch | None = None
-) -> Tensor:
+def language_contrastive(source: Tensor, target: Tensor, others: Tensor | None = None) -> Tensor:
     r"""Penalize differences between the two sentences of a pair in their similarity to the rest of the batch.
 
     .. math:: L = \frac{1}{|P|\,|K|\,2} \sum_{(i,j) \in P} \sum_{k \ne i,j} -\log p_{ijk} - \log (1 - p_{ijk}),
@@ -25,8 +23,7 @@ def language_contrastive(
         source: Embeddings of one sentence of each pair. *Shape:* ``(batch, dim)``
         target: Their translations, row-aligned. *Shape:* ``(batch, dim)``
         others: Sentences without translations, such as text of languages that have no parallel data.
-            *Shape:* ``(rows, dim)``; with ``gathered``, those of all processes.
-        gathered: The batch of all processes that the pairs are part of; ``None``: they are the whole batch.
+            Of all processes. *Shape:* ``(rows, dim)``
 
     Returns:
         Mean loss in nats; 0 if there is no sentence besides the pair itself. *Shape:* ``()``
@@ -41,7 +38,7 @@ def language_contrastive(
         >>> language_contrastive(torch.eye(2), torch.eye(2))
         tensor(0.6931)
     """
-    batch = batch_of_pairs(source, target, gathered)
+    batch = batch_of_pairs(source, target)
     sentences = torch.cat([batch.gather(source), batch.gather(target), *([] if others is None else [others])])
     difference = similarity_matrix(source, sentences) - similarity_matrix(target, sentences)
     rows = batch.rows(source.device)
@@ -59,7 +56,6 @@ class LanguageContrastiveLoss(CrossLingualLoss):
 
     Args:
         model: The ``SentenceTransformer`` to train.
-        gather_across_devices: With several processes, compare with the batches of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.2
@@ -87,14 +83,10 @@ class LanguageContrastiveLoss(CrossLingualLoss):
 
     citation = bibtex("hu2023language")
 
-    def __init__(self, model: nn.Module, *, gather_across_devices: bool = True) -> None:
-        super().__init__(model)
-        self.gather_across_devices = gather_across_devices
-
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target, *others = (column["sentence_embedding"] for column in batch)
-        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
+        gathered = GatheredBatch.of(source)
         rest = torch.cat([gathered.gather(column) for column in others]) if others else None
         if gathered.total == 1 and rest is None:
             warn_once("a batch of one pair has no other sentences: its language contrastive loss is 0.")
-        return language_contrastive(source, target, rest, gathered=gathered)
+        return language_contrastive(source, target, rest)

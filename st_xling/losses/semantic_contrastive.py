@@ -7,12 +7,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex
-from st_xling.losses.gather import GatheredBatch, batch_of_pairs, similarity_matrix
+from st_xling.losses.gather import batch_of_pairs, similarity_matrix
 
 
-def semantic_contrastive(
-    source: Tensor, target: Tensor, *, temperature: float = 0.05, gathered: GatheredBatch | None = None
-) -> Tensor:
+def semantic_contrastive(source: Tensor, target: Tensor, *, temperature: float = 0.05) -> Tensor:
     r"""NT-Xent over the 2N sentences of N translation pairs.
 
     .. math:: L = -\frac{1}{2N} \sum_{(i,j)} \log \frac{e^{\cos(z_i, z_j)/\tau}}{\sum_{k \ne i} e^{\cos(z_i, z_k)/\tau}}
@@ -22,7 +20,6 @@ def semantic_contrastive(
         source: Embeddings of one sentence of each pair. *Shape:* ``(batch, dim)``
         target: Their translations, row-aligned; both may mix languages. *Shape:* ``(batch, dim)``
         temperature: :math:`\tau`, unitless, above 0.
-        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss in nats. *Shape:* ``()``
@@ -37,9 +34,8 @@ def semantic_contrastive(
         >>> semantic_contrastive(torch.eye(2), torch.eye(2), temperature=1.0)
         tensor(0.5514)
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be above 0: got {temperature}; 0.05 is usual.")
-    batch = batch_of_pairs(source, target, gathered)
+    _check_temperature(temperature)
+    batch = batch_of_pairs(source, target)
     rows = batch.rows(source.device)
     # Own sentences against those of all processes, sources first, then targets.
     itself, translation = torch.cat([rows, rows + batch.total]), torch.cat([rows + batch.total, rows])
@@ -49,13 +45,17 @@ def semantic_contrastive(
     return batch.mean(F.cross_entropy(logits, translation, reduction="sum"), 2 * batch.total)
 
 
+def _check_temperature(temperature: float) -> None:
+    if not temperature > 0:
+        raise ValueError(f"temperature must be above 0: got {temperature}; 0.05 is usual.")
+
+
 class SemanticContrastiveLoss(CrossLingualLoss):
     """Pulls translations together and apart from all other sentences of the batch, of either language (semaCL).
 
     Args:
         model: The ``SentenceTransformer`` to train.
         temperature: Unitless, above 0.
-        gather_across_devices: With several processes, contrast with the batches of all, with gradients.
 
     References:
         - Hu et al. 2023, Language Agnostic Multilingual Information Retrieval with Contrastive Learning, section 3.1
@@ -82,12 +82,11 @@ class SemanticContrastiveLoss(CrossLingualLoss):
     max_columns = 2
     citation = bibtex("hu2023language")
 
-    def __init__(self, model: nn.Module, *, temperature: float = 0.05, gather_across_devices: bool = True) -> None:
+    def __init__(self, model: nn.Module, *, temperature: float = 0.05) -> None:
         super().__init__(model)
-        semantic_contrastive(torch.eye(2), torch.eye(2), temperature=temperature)  # reject a bad temperature now
-        self.temperature, self.gather_across_devices = temperature, gather_across_devices
+        _check_temperature(temperature)
+        self.temperature = temperature
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
-        return semantic_contrastive(source, target, temperature=self.temperature, gathered=gathered)
+        return semantic_contrastive(source, target, temperature=self.temperature)

@@ -33,7 +33,6 @@ def siamese_contrastive(
     margin: float = 1.0,
     distance: Distance = "euclidean",
     negatives: Negatives = "worst",
-    gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Hadsell's contrastive loss over translation pairs, with negatives drawn from the batch.
 
@@ -51,7 +50,6 @@ def siamese_contrastive(
         margin: Distance ``m`` that negatives should have, in units of the distance; above 0.
         distance: ``"euclidean"``, ``"cosine"`` (one minus the cosine) or ``"manhattan"``.
         negatives: How negatives are chosen. Random draws come from torch's global generator.
-        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss over positives and negatives, in squared units of the distance (not nats). *Shape:* ``()``
@@ -67,11 +65,8 @@ def siamese_contrastive(
         >>> siamese_contrastive(torch.zeros(2, 3), torch.zeros(2, 3))
         tensor(0.2500)
     """
-    if not margin > 0:
-        raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
-    check_choice("distance", distance, Distance)
-    check_choice("negatives", negatives, Negatives)
-    batch = batch_of_pairs(source, target, gathered)
+    check_options(margin, distance, negatives)
+    batch = batch_of_pairs(source, target)
     metric = _METRICS[distance]
     positive = metric(source, target).square() / 2
     if batch.total == 1 or negatives == "none":
@@ -112,8 +107,10 @@ def _distances(source: Tensor, targets: Tensor, distance: Distance) -> Tensor:
 
 def check_options(margin: float, distance: str, negatives: str) -> None:
     """Raise ``ValueError`` for an option that :func:`siamese_contrastive` does not know."""
-    one = torch.ones(1, 1)
-    siamese_contrastive(one, one, margin=margin, distance=distance, negatives=negatives)  # type: ignore[arg-type]
+    if not margin > 0:
+        raise ValueError(f"margin must be above 0: got {margin}; the paper's is 1.0.")
+    check_choice("distance", distance, Distance)
+    check_choice("negatives", negatives, Negatives)
 
 
 class SiameseContrastiveLoss(CrossLingualLoss):
@@ -128,7 +125,6 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         distance: ``"euclidean"``, ``"cosine"`` or ``"manhattan"``.
         negatives: ``"worst"`` (the paper's best), ``"random"``, ``"average"``, ``"hardest"`` or
             ``"none"`` (parallel pairs alone, the paper's table 9); unused with labels.
-        gather_across_devices: With several processes, choose negatives in the batches of all, with gradients.
 
     References:
         - Huang et al. 2023, Cross-lingual Sentence Embedding for Low-resource Chinese-Vietnamese Based on Contrastive
@@ -164,26 +160,16 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         margin: float = 1.0,
         distance: Distance = "euclidean",
         negatives: Negatives = "worst",
-        gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
         check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
-        self.gather_across_devices = gather_across_devices
         # In a list, so that it is no child module: only its arithmetic is used.
         self._labeled = [ContrastiveLoss(model, _METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]
-        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
         if labels is not None:
             own = self._labeled[0].compute_loss_from_embeddings([source, target], labels)
-            return gathered.mean(len(source) * own)
-        return siamese_contrastive(
-            source,
-            target,
-            margin=self.margin,
-            distance=self.distance,
-            negatives=self.negatives,
-            gathered=gathered,
-        )
+            return GatheredBatch.of(source).mean(len(source) * own)
+        return siamese_contrastive(source, target, **self.get_config_dict())

@@ -8,14 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.token_inputs import (
-    Positions,
-    join_pairs,
-    mask_tokens,
-    sentences,
-    usable_positions,
-    word_continuations,
-)
+from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, sentences, usable_positions
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
@@ -36,8 +29,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     Args:
         model: The ``SentenceTransformer`` to train, with a bidirectional encoder and a mask token.
         objective: ``"tlm"`` reads the first two columns as one sequence; ``"mlm"`` every column's sentences alone.
-        mask_probability: Share of the tokens (or words) that are hidden.
-        whole_words: Hide all pieces of a word together.
+        mask_probability: Share of the tokens that are hidden.
         contiguous: With ``"mlm"``, read the first two columns, contiguous sentences of one text, as one sequence
             (BERT; AMBER's monolingual pairs). A row of empty text counts for nothing.
         positions: Of the second sentence: ``"restarting"`` from the beginning (XLM) or ``"running"`` on (BERT, AMBER).
@@ -81,7 +73,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         *,
         objective: Objective = "tlm",
         mask_probability: float = 0.15,
-        whole_words: bool = False,
         contiguous: bool = False,
         positions: Positions = "restarting",
         segments: bool = False,
@@ -94,7 +85,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         if contiguous and objective == "tlm":
             raise ValueError("contiguous sentences of one text are read by objective 'mlm': got 'tlm' for them.")
         parts = backbone(model)
-        self.objective, self.mask_probability, self.whole_words = objective, mask_probability, whole_words
+        self.objective, self.mask_probability = objective, mask_probability
         self.contiguous, self.segments = contiguous, segments
         self.positions = usable_positions(parts, positions)
         self.shared_head = head
@@ -102,9 +93,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         self.max_columns = 2 if self.min_columns == 2 else None
         self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
-        vocabulary = parts.word_embeddings.num_embeddings
-        marks = word_continuations(parts.tokenizer, vocabulary) if whole_words else None
-        self.register_buffer("continues_word", marks, persistent=False)
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
@@ -133,7 +121,6 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
             mask_id=self.mask_id,
             vocabulary=min(len(parts.tokenizer), parts.word_embeddings.num_embeddings),  # ids that the encoder has
             probability=self.mask_probability,
-            continues_word=self.continues_word,  # type: ignore[arg-type]
         )
         states = parts.encode(
             input_ids=corrupted,

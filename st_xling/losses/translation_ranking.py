@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import unwrap
+from st_xling.utils.options import check_choice
 
 
 def translation_ranking(
@@ -26,7 +27,6 @@ def translation_ranking(
     target_ids: Tensor | None = None,
     negatives: Tensor | None = None,
     negative_ids: Tensor | None = None,
-    gathered: GatheredBatch | None = None,
 ) -> Tensor:
     r"""Softmax over in-batch translations, true pairs lowered by ``margin``.
 
@@ -45,9 +45,8 @@ def translation_ranking(
         source_ids: Equal numbers mark equal source texts. *Shape:* ``(batch,)``
         target_ids: Equal numbers mark equal target texts. *Shape:* ``(batch,)``
             Row ``j`` is no negative of row ``i`` where they share a source or a target text.
-        negatives: Hard negatives of the sources, the same in all processes. *Shape:* ``(negatives, dim)``
+        negatives: Hard negatives of the sources, of all processes. *Shape:* ``(negatives, dim)``
         negative_ids: Equal numbers mark equal texts of them and the targets. *Shape:* ``(negatives,)``
-        gathered: The batch of all processes that these rows are part of; ``None``: they are the whole batch.
 
     Returns:
         Mean loss in nats. *Shape:* ``()``
@@ -63,11 +62,8 @@ def translation_ranking(
         >>> translation_ranking(torch.eye(2), torch.eye(2), scale=1.0)
         tensor(0.3133)
     """
-    if not scale > 0:
-        raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
-    if not margin >= 0:
-        raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
-    batch = batch_of_pairs(source, target, gathered)
+    _check_options(margin, scale, similarity)
+    batch = batch_of_pairs(source, target)
     true = batch.rows(source.device)
     # Both ways, row j is a false negative of row i where the pairs share a text.
     false = torch.zeros(len(source), batch.total, dtype=torch.bool, device=source.device)
@@ -97,6 +93,14 @@ def translation_ranking(
     return (forward + batch.mean(F.cross_entropy(back, true, reduction="sum"))) / 2
 
 
+def _check_options(margin: float, scale: float, similarity: str) -> None:
+    if not scale > 0:
+        raise ValueError(f"scale must be above 0: got {scale}; 20 is a temperature of 0.05.")
+    if not margin >= 0:
+        raise ValueError(f"margin must be 0 or more: got {margin}; LaBSE uses 0.3.")
+    check_choice("similarity", similarity, Similarity)
+
+
 class TranslationRankingLoss(CrossLingualLoss):
     """In-batch ranking of translations (TR), with an additive margin and duplicates kept out of the negatives.
 
@@ -110,7 +114,6 @@ class TranslationRankingLoss(CrossLingualLoss):
             of the saved model (the authors' code for DAP, as SimCSE's).
         mask_duplicates: Leave rows out of the negatives that share their source or target text with the true pair.
         hard_negatives: Read columns behind the pair as hard negatives of the sources, for all rows of the batch.
-        gather_across_devices: With several processes, rank against the batches of all, with gradients.
 
     References:
         - Li et al. 2023, Dual-Alignment Pre-training for Cross-lingual Sentence Embedding, equation 5
@@ -151,14 +154,11 @@ class TranslationRankingLoss(CrossLingualLoss):
         projection: bool = False,
         mask_duplicates: bool = True,
         hard_negatives: bool = False,
-        gather_across_devices: bool = True,
     ) -> None:
         super().__init__(model)
-        one = torch.ones(1, 1)
-        translation_ranking(one, one, margin=margin, scale=scale, similarity=similarity)  # reject bad values now
+        _check_options(margin, scale, similarity)
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
-        self.mask_duplicates, self.gather_across_devices = mask_duplicates, gather_across_devices
-        self.hard_negatives = hard_negatives
+        self.mask_duplicates, self.hard_negatives = mask_duplicates, hard_negatives
         self.max_columns = None if hard_negatives else 2
         self.projection = _projection(model) if projection else None
 
@@ -168,7 +168,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
         (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
-        gathered = GatheredBatch.of(source, gather=self.gather_across_devices)
+        gathered = GatheredBatch.of(source)
         if gathered.total == 1:
             warn_once("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
         negatives = [gathered.gather(column) for column in embeddings[2:]]
@@ -184,7 +184,6 @@ class TranslationRankingLoss(CrossLingualLoss):
             target_ids=ids[1],
             negatives=torch.cat(negatives) if negatives else None,
             negative_ids=torch.cat(negative_ids) if negative_ids else None,
-            gathered=gathered,
         )
 
     def get_config_dict(self) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import fingerprint, mix
 from st_xling.training.options import AdapterOptions, TrainingOptions
 from st_xling.training.recipe import BaseRecipe, load_kind
-from st_xling.training.run import Run, RunOptions, start_run
+from st_xling.training.run import Run, RunOptions
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
@@ -182,39 +182,27 @@ def centered(
     return FittedAdapter(adapter, fit_centering(vectors if adapter is None else adapter(vectors), languages, center))
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A trained adapter.
-
-    Attributes:
-        fitted: The adapter with the mean of its training text.
-        steps: Optimizer steps.
-        history: Mean losses, about fifty over the run: ``step``, ``epoch``, ``loss``.
-    """
-
-    fitted: FittedAdapter
-    steps: int
-    history: list[dict[str, Any]] = field(repr=False)
-
-
 def fit_adapter(
-    source: Tensor, target: Tensor, recipe: AdapterRecipe, *, pairs: Any = None, description: str = "adapter"
-) -> Fit:
+    source: Tensor, target: Tensor, pairs: Any, recipe: AdapterRecipe, *, description: str = "adapter"
+) -> tuple[FittedAdapter, list[dict[str, Any]]]:
     """Train the recipe's network on row-aligned vectors.
 
     Args:
         source: Sentence vectors of one language, float32. *Shape:* ``(pairs, dim)``
         target: Of their translations, on the same device. *Shape:* ``(pairs, dim)``
+        pairs: The ``Dataset`` of their texts, with their languages; no text is its own negative.
         recipe: Network, loss and training options; its seed fixes weights, dropout, batches and random negatives.
-        pairs: The ``Dataset`` of their texts, with their languages; no text is then its own negative. Without it rows
-            count as distinct, and the languages are called ``source`` and ``target``.
         description: Of the progress bar.
+
+    Returns:
+        The adapter with the mean of its training text; and mean losses, about fifty: ``step``, ``epoch``, ``loss``.
 
     Raises:
         NotFiniteError: A loss that is no longer a number.
     """
-    options, loss_options = recipe.training, asdict(recipe.loss)
+    options, loss_options, size = recipe.training, asdict(recipe.loss), recipe.training.per_device_train_batch_size
     steps = total_steps(options, len(source))
+    sampler = ShuffledBatchSampler(pairs, size, drop_last=len(source) >= size, seed=options.seed)
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
         shape = recipe.adapter
@@ -227,49 +215,35 @@ def fit_adapter(
         schedule = get_scheduler(
             options.lr_scheduler_type, optimizer, num_warmup_steps=warmup, num_training_steps=steps
         )
-        batches = itertools.islice(_batches(len(source), pairs, recipe), steps)
         history: list[dict[str, Any]] = []
-        total, since, every = torch.zeros((), device=source.device), 0, max(1, steps // LOGS_A_RUN)
-        with progress_bar(total=steps, desc=description, unit="steps") as bar:
-            for step, (epoch, rows) in enumerate(batches, start=1):
-                index = torch.as_tensor(rows, device=source.device)
-                loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **loss_options)
-                optimizer.zero_grad()
-                loss.backward()
-                optimizer.step()
-                schedule.step()
-                total, since = total + loss.detach(), since + 1
-                if step % every == 0 or step == steps:
-                    mean = float(total) / since
-                    if not math.isfinite(mean):
-                        raise NotFiniteError(step, {"the loss": str(mean)}, checkpoint=None)
-                    history.append({"step": step, "epoch": epoch, "loss": mean})
-                    bar.update(step - bar.n)
-                    bar.set_postfix(loss=f"{history[-1]['loss']:.4f}")
-                    total, since = torch.zeros_like(total), 0
-    return Fit(
-        centered(adapter, torch.cat([source, target]), languages_of(pairs, len(source)), recipe.adapter.center),
-        steps,
-        history,
-    )
+        losses: list[Tensor] = []
+        every = max(1, steps // LOGS_A_RUN)
+        batches = itertools.islice(_batches(sampler), steps)
+        for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
+            index = torch.as_tensor(rows, device=source.device)
+            loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **loss_options)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            schedule.step()
+            losses.append(loss.detach())
+            if step % every == 0 or step == steps:
+                mean = float(torch.stack(losses).mean())
+                losses.clear()
+                if not math.isfinite(mean):
+                    raise NotFiniteError(step, {"the loss": str(mean)}, checkpoint=None)
+                history.append({"step": step, "epoch": epoch, "loss": mean})
+    text = torch.cat([source, target])
+    return centered(adapter, text, languages_of(pairs), recipe.adapter.center), history
 
 
-def languages_of(pairs: Any, rows: int) -> list[str]:
+def languages_of(pairs: Any) -> list[str]:
     """Language of each text, all source texts first."""
-    sides = ("source", "target")
-    return [code for side in sides for code in ([side] * rows if pairs is None else pairs[f"{side}_language"][:])]
+    return [*pairs["source_language"][:], *pairs["target_language"][:]]
 
 
-def _batches(rows: int, pairs: Any, recipe: AdapterRecipe) -> Iterator[tuple[int, list[int]]]:
+def _batches(sampler: ShuffledBatchSampler) -> Iterator[tuple[int, list[int]]]:
     """Epoch and rows of one batch after the other, without end."""
-    options = recipe.training
-    sampler = ShuffledBatchSampler(
-        range(rows) if pairs is None else pairs,
-        options.per_device_train_batch_size,
-        drop_last=rows >= options.per_device_train_batch_size,
-        seed=options.seed,
-        keep_duplicates_apart=pairs is not None,
-    )
     for epoch in itertools.count():
         sampler.set_epoch(epoch)
         for batch in sampler:
@@ -282,20 +256,22 @@ class LayerResult:
 
     Attributes:
         label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
-        fit: The adapter, its steps and losses.
+        fitted: The adapter with the mean of its training text.
+        history: Mean losses of its training.
         figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
         centered_by: What gave the metrics of ``centered``: the better one of ``"joint"`` and ``"per_language"``.
     """
 
     label: str
-    fit: Fit = field(repr=False)
-    figures: dict[str, dict[str, float]]
+    fitted: FittedAdapter = field(repr=False)
+    history: list[dict[str, Any]] = field(repr=False)
+    figures: dict[str, dict[str, float]] = field(default_factory=dict)
     centered_by: str | None = None
 
     @property
-    def layer(self) -> int | None:
-        """The layer, where an encoder cut to it gives these vectors."""
-        return int(self.label) if self.label.isdigit() else None
+    def steps(self) -> int:
+        """Optimizer steps."""
+        return self.history[-1]["step"]
 
     def as_dict(self) -> dict[str, Any]:
         return {"layer": self.label, **self.figures, "centered_by": self.centered_by}
@@ -334,27 +310,25 @@ def try_layer(
         return torch.stack([cached[column.name].of(texts) for column in columns]).mean(dim=0).to(device)
 
     source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
-    fit = fit_adapter(source, target, recipe, pairs=pairs, description=f"{recipe.name}, layer {label}")
+    fitted, history = fit_adapter(source, target, pairs, recipe, description=f"{recipe.name}, layer {label}")
     if evaluator is None:
-        return LayerResult(label, fit, {})
+        return LayerResult(label, fitted, history)
     sides = {name: (vectors(left), vectors(right)) for name, (left, right) in evaluator.pairs.items()}
 
     def evaluate(change: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
-        changed = {}
-        for name, pair in sides.items():
-            left, right = (
-                change(matrix, language).cpu().numpy() for matrix, language in zip(pair, evaluator.languages[name])
-            )
-            changed[name] = (left, right)
+        changed = {
+            name: tuple(change(*side).cpu().numpy() for side in zip(pair, evaluator.languages[name]))
+            for name, pair in sides.items()
+        }
         return evaluator.measure_vectors(changed).metrics
 
     # What an adapter has to beat is the better way to center, whichever its own is.
-    text, languages = torch.cat([source, target]), languages_of(pairs, len(source))
+    text, languages = torch.cat([source, target]), languages_of(pairs)
     ways: tuple[Center, ...] = ("per_language", "joint")
     centerings = {way: evaluate(centered(None, text, languages, way)) for way in ways}
     best = max(centerings, key=lambda way: centerings[way][evaluator.primary_measure])
-    stages = (evaluate(lambda matrix, _: matrix), centerings[best], evaluate(fit.fitted))
-    return LayerResult(label, fit, dict(zip(STAGES, stages)), best)
+    stages = (evaluate(lambda matrix, _: matrix), centerings[best], evaluate(fitted))
+    return LayerResult(label, fitted, history, dict(zip(STAGES, stages)), best)
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
@@ -363,14 +337,10 @@ def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> s
     The last column is how the vectors without an adapter were centered: by the better of both ways.
     """
     head = ["layer", *(f"{stage} P@{n}" for stage in STAGES for n in at), "centered by"]
-    rows = [
-        [
-            result.label,
-            *(100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at),
-            result.centered_by,
-        ]
-        for result in results
-    ]
+    rows: list[list[Any]] = []
+    for result in results:
+        figures = [100 * result.figures[stage][f"mean_p@{n}"] for stage in STAGES for n in at]
+        rows.append([result.label, *figures, result.centered_by])
     return format_table(head, rows)
 
 
@@ -399,15 +369,15 @@ class AdapterResult:
     @property
     def history(self) -> list[dict[str, Any]]:
         """Losses of all layers."""
-        return [{"layer": result.label, **entry} for result in self.layers for entry in result.fit.history]
+        return [{"layer": result.label, **entry} for result in self.layers for entry in result.history]
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
         return {
             "seconds": self.seconds,
             "encoded": self.encoded,
-            "layer": self.chosen.layer,
-            "steps": self.chosen.fit.steps,
+            "layer": int(self.chosen.label),
+            "steps": self.chosen.steps,
             "layers": [result.as_dict() for result in self.layers],
             **self.scores,
         }
@@ -440,7 +410,7 @@ def train_adapter(
             evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = start_run(train_adapter, recipe, out, options)
+    run = Run(recipe=recipe, out=out, **options)
     if run.callbacks:
         raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
     if sweep and run.evaluator is None:
@@ -514,10 +484,9 @@ def _fit(
     took = {"encoding": seconds, "training": round(time.perf_counter() - started, 2)}
     chosen = results[0]
     if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
-        single = [result for result in results if result.layer is not None]
+        single = [result for result in results if result.label.isdigit()]
         chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
-    assert chosen.layer is not None
-    model = stock_model(encoder, chosen.layer, chosen.fit.fitted, run.recipe)
+    model = stock_model(encoder, int(chosen.label), chosen.fitted, run.recipe)
     model.model_card_data.base_model = run.base_model
     scores: dict[str, Any] = {}
     if evaluator is not None:

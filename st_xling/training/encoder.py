@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import training_arguments
+from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.mixture import (
     Mixture,
     add_mono,
@@ -39,12 +40,11 @@ from st_xling.training.mixture import (
     report_sides,
 )
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
-from st_xling.training.run_folder import NEGATIVES, save_folder
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
+from st_xling.training.run_folder import NEGATIVES, own_state, save_folder
 from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import teacher_vectors, vectors_for
 from st_xling.training.trainer import CrossLingualTrainer
-from st_xling.training.warm_up import head_steps, warm_up_heads
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 
@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
+
+WARM_UP_STEPS = 200
+"""Steps in which new heads learn alone, unless training has fewer."""
 
 
 def train(
@@ -104,7 +107,7 @@ def train(
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
     if recipe.negatives.count and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
-    run = start_run(train, recipe, out, options)
+    run = Run(recipe=recipe, out=out, **options)
     with run.opened():
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
@@ -112,7 +115,7 @@ def train(
             described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
         vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
         checkpoint = run.claim({**described, **taught}, longer=True)
-        trainer = _build(run, mixture, vectors, checkpoint)
+        trainer = distributed.run_on_all(lambda: _build(run, mixture, vectors, checkpoint))
         return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
 
 
@@ -167,67 +170,51 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
 
 def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint: Path | None) -> CrossLingualTrainer:
     """Build model, losses and the trainer."""
-    recipe, start = run.recipe, run.model
-
-    def load(model: Any) -> SentenceTransformer:
-        return run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"), model)
-
-    if checkpoint is None and run.model == "tiny" and distributed.process_count() > 1:
-        # Built once, and read by all processes.
-        start = str(run.folder.start)
-        distributed.run_on_main(lambda: load("tiny").save_pretrained(start))
-
-    def build() -> CrossLingualTrainer:
-        training, lora = recipe.training, recipe.training.lora
-        if checkpoint is not None:
-            encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
-        else:
-            encoder = load(start)
-            check_start(encoder, lora, given=not isinstance(start, str))
-        log_mixture(mixture, training)
-        prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
-        texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
-        pairs = mixture.pairs
-        if recipe.negatives.count:
-            pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
-        if "target" in prompts:  # without it a negative would be known by its beginning
-            prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
-        cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
-        log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
-        learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
-        languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
-        loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
-        if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
-            for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
-                logger.info("vocabulary head: %s", origin)
-        if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
-            raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
-        if lora is not None:  # after the losses, which copy plain layers
-            add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
-            logger.info("LoRA trains %s of the encoder", trained_share(encoder))
-        size = training.mini_batch_size
-        trainer = CrossLingualTrainer(
-            model=encoder,
-            args=training_arguments(
-                training,
-                run.folder.training,
-                rows=mixture.rows,
-                processes=distributed.process_count(),
-                prompts=prompts,
-                best_metric=run.best_metric,
-            ),
-            train_dataset=pairs,
-            loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
-            evaluator=run.evaluator,
-            callbacks=run.all_callbacks(),
-        )
-        collator: Any = trainer.data_collator
-        collator.teacher = learned
-        return trainer
-
-    trainer = distributed.run_on_all(build)
-    if run.model == "tiny":
-        trainer.model.model_card_data.base_model = None
+    recipe, training, lora = run.recipe, run.recipe.training, run.recipe.training.lora
+    if checkpoint is not None:
+        encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
+    else:
+        encoder = run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"))
+        check_start(encoder, lora, given=not isinstance(run.model, str))
+    log_mixture(mixture, training)
+    prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
+    texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
+    pairs = mixture.pairs
+    if recipe.negatives.count:
+        pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
+    if "target" in prompts:  # without it a negative would be known by its beginning
+        prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
+    cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
+    log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
+    learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
+    languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
+    loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
+    if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
+        for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
+            logger.info("vocabulary head: %s", origin)
+    if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
+        raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
+    if lora is not None:  # after the losses, which copy plain layers
+        add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
+        logger.info("LoRA trains %s of the encoder", trained_share(encoder))
+    size = training.mini_batch_size
+    trainer = CrossLingualTrainer(
+        model=encoder,
+        args=training_arguments(
+            training,
+            run.folder.training,
+            rows=mixture.rows,
+            processes=distributed.process_count(),
+            prompts=prompts,
+            best_metric=run.best_metric,
+        ),
+        train_dataset=pairs,
+        loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
+        evaluator=run.evaluator,
+        callbacks=run.all_callbacks(),
+    )
+    collator: Any = trainer.data_collator
+    collator.teacher = learned
     return trainer
 
 
@@ -265,8 +252,7 @@ def _fit(
             distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
             distributed.run_on_main(lambda: begin(model, folder.training))
-        if (steps := head_steps(run, trainer)) > 0:
-            warm_up_heads(trainer, steps, mini_batch_size=training.mini_batch_size)
+        if (steps := warm_up_heads(run, trainer)) > 0:
             distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
     result = fit_trainer(trainer, folder, checkpoint, name=run.recipe.name)
     if training.lora is not None:
@@ -275,6 +261,57 @@ def _fit(
         loss: Any = trainer.loss
         save_with_head(backbone(result.model), trained_heads(loss)[0])
     return result
+
+
+def warm_up_heads(run: Run, trainer: CrossLingualTrainer) -> int:
+    """Train the terms of a loss that have new heads on the trainer's batches, with the encoder frozen.
+
+    A head of random weights sends large, aimless gradients into a pretrained encoder, which loses by them what makes
+    its sentence embeddings good. The encoder, its optimizer and the random numbers of training proper stay untouched.
+
+    Returns:
+        Optimizer steps, at the trainer's learning rate without a schedule; 0: there is nothing to train.
+    """
+    options, model, loss = run.recipe.training, trainer.model, trainer.loss
+    whole: Any = loss.loss if isinstance(loss, CachedLoss) else loss
+    terms = [term for term in whole.term_list() if _has_new_head(term.loss)]
+    steps = options.warm_up_heads
+    if steps is None:
+        data: Any = trainer.train_dataset
+        rows = len(data) if hasattr(data, "__len__") else None
+        longest = total_steps(options, rows, distributed.process_count())
+        steps = 0 if run.model == "tiny" else min(WARM_UP_STEPS, longest)
+    if not terms or not steps:
+        return 0
+    heads: Any = CombinedLoss(model, terms).to(model.device)
+    weights = [tensor for tensor in own_state(heads, model).values() if tensor.requires_grad]
+    optimizer = torch.optim.AdamW(weights, lr=trainer.args.learning_rate, weight_decay=trainer.args.weight_decay)
+    if options.mini_batch_size:
+        heads = CachedLoss(heads, mini_batch_size=options.mini_batch_size)
+    frozen = [weight for weight in model.parameters() if weight.requires_grad]
+    batches = chain.from_iterable(repeat(trainer.get_train_dataloader()))
+    values: list[float] = []
+    model.train()
+    with torch.random.fork_rng():
+        for weight in frozen:
+            weight.requires_grad_(False)
+        for batch in islice(batches, steps):
+            features, labels = trainer.collect_features(batch)
+            with trainer.autocast_smart_context_manager():
+                value = sum(heads(features, labels).values())
+            value.backward()
+            torch.nn.utils.clip_grad_norm_(weights, trainer.args.max_grad_norm)
+            optimizer.step()
+            optimizer.zero_grad()
+            values.append(float(value.detach()))
+        for weight in frozen:
+            weight.requires_grad_(True)
+    logger.info("new heads: trained alone for %d steps, loss %.3f → %.3f", steps, values[0], values[-1])
+    return steps
+
+
+def _has_new_head(loss: nn.Module) -> bool:
+    return any(isinstance(part, VocabularyHead) and part.is_new for part in loss.modules())
 
 
 def trained_heads(loss: nn.Module) -> list[VocabularyHead]:

@@ -46,7 +46,7 @@ from st_xling.training.mixture import fingerprint, log_truncation
 from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name, start_run
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
@@ -206,7 +206,7 @@ def train_cross_encoder(
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
-    run = start_run(train_cross_encoder, recipe, out, options, stages=len(stages))
+    run = Run(recipe=recipe, out=out, stages=len(stages), **options)
     for part in stages:
         _check_pairs(part)
     with run.opened("cross-encoders"):

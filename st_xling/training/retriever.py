@@ -28,7 +28,7 @@ from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endl
 from st_xling.training.options import RetrievalOptions
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, start_run
+from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ def train_retrieval(
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    run = start_run(train_retrieval, recipe, out, options)
+    run = Run(recipe=recipe, out=out, **options)
     sources.check(recipe)
     with run.opened("retrievers"):
         named = run.check_leaks(sources.named())

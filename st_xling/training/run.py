@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import inspect
 import json
 import logging
 import os
 import platform
+import shutil
+import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,26 +21,22 @@ import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
-from sentence_transformers.util.file_io import is_sentence_transformer_model, load_file_path
-from transformers import AutoConfig
-from transformers.trainer_callback import (
-    EarlyStoppingCallback,
-    TrainerCallback,
-)
+from sentence_transformers.util.file_io import is_sentence_transformer_model
+from transformers.trainer_callback import EarlyStoppingCallback, TrainerCallback
 
 from st_xling._version import __version__
 from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
-from st_xling.training.options import ModelOptions, TrainingOptions
+from st_xling.training.options import ModelOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.options import Pooling as PoolingName
-from st_xling.utils.options import check_choice, nearest_name
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -124,37 +120,19 @@ class RunOptions(TypedDict, total=False):
 Result = TypeVar("Result")
 
 
-def start_run(function: Callable[..., Any], recipe: Any, out: str | Path, options: Any, *, stages: int = 1) -> Run:
-    """Return the context of a run.
-
-    Args:
-        function: The one that was called, for messages.
-        recipe: Recipe of the kind of model.
-        out: Folder of the run.
-        options: What it was called with, see :class:`RunOptions`.
-        stages: Number of stages, each with checkpoints of its own.
-
-    Raises:
-        TypeError: A keyword that no run takes (the nearest is named), or no ``model``.
-        ValueError: Options that do not fit each other.
-    """
-    name, training = function.__name__, [entry.name for entry in dataclasses.fields(TrainingOptions)]
-    known = [*list(inspect.signature(function).parameters)[:-1], *RunOptions.__annotations__]
-    for key in options.keys() - RunOptions.__annotations__.keys():
-        if close := difflib.get_close_matches(key, training, n=1, cutoff=0.8):
-            setting = f"load_recipe(…, overrides={{'training.{close[0]}': {options[key]!r}}})"
-            raise TypeError(f"{name}() has no argument {key!r}: training options are set in the recipe, by {setting}")
-        raise TypeError(f"{name}() has no argument {key!r}{nearest_name(key, known)}")
-    if "model" not in options:
-        raise TypeError(f"{name}() needs model=…: a Hub id, a folder, a loaded model, or 'tiny'")
-    return Run(recipe=recipe, out=out, stages=stages, **options)
-
-
 @dataclass(eq=False, kw_only=True)
 class Run:
     """Context of one run, which goes from preparing data through :meth:`claim` and building a trainer to :meth:`fit`.
 
-    Its attributes are the arguments of :func:`start_run`, and the options one by one, see :class:`RunOptions`.
+    Attributes:
+        recipe: Recipe of the kind of model.
+        out: Folder of the run.
+        stages: Number of stages, each with checkpoints of its own.
+
+    The others are the options, see :class:`RunOptions`.
+
+    Raises:
+        ValueError: Options that do not fit each other.
     """
 
     recipe: Any
@@ -266,9 +244,7 @@ class Run:
         )
         return result
 
-    def load_start(
-        self, texts: Callable[[], Iterable[str]], model: Any = None, *, pooling: bool = True
-    ) -> SentenceTransformer:
+    def load_start(self, texts: Callable[[], Iterable[str]], *, pooling: bool = True) -> SentenceTransformer:
         """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
 
         A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` sets
@@ -276,27 +252,24 @@ class Run:
 
         Args:
             texts: Texts of the training data.
-            model: Model in place of the run's.
             pooling: Whether it pools as in the recipe; otherwise as it comes.
         """
-        recipe, encoder, ready = self.recipe, self.model if model is None else model, True
+        recipe, encoder, ready = self.recipe, self.model, True
         own = {key: value for key, value in vars(recipe.model).items() if value is not None}
         bare = {key: value for key, value in vars(getattr(recipe, "bare", ModelOptions())).items() if value is not None}
         if not pooling:
             del own["pooling"]
         if encoder == "tiny":
-            encoder = tiny_encoder(texts(), **{"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})})
+            shape = {"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})}
+            encoder = build_for_all(lambda: tiny_encoder(texts(), **shape))
             encoder.model_card_data.base_model = None
-            self.announce(encoder)
-            return encoder
-        if isinstance(encoder, str):
-            name, options = encoder, self.load_options if encoder is self.model else {}
-            with loading(name):
-                ready = is_sentence_transformer_model(name, revision=options.get("revision"))
-            encoder = mark_loaded(load_encoder(name, **options))
-        set_shape(encoder, **({} if ready else bare) | own)
-        if model is None or model is self.model:  # else one process has built it for all
-            self.announce(encoder)
+        else:
+            if isinstance(encoder, str):
+                with loading(encoder):
+                    ready = is_sentence_transformer_model(encoder, revision=self.load_options.get("revision"))
+                encoder = mark_loaded(load_encoder(encoder, **self.load_options))
+            set_shape(encoder, **({} if ready else bare) | own)
+        self.announce(encoder)
         return encoder
 
     def announce(self, model: BaseModel) -> None:
@@ -378,6 +351,21 @@ class Run:
         return None if self.model == "tiny" else model_name(self.model)
 
 
+def build_for_all(build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
+    """Build a model; of several processes the main one does, as transformers saves in no other, and all read it."""
+    if distributed.process_count() == 1:
+        return build()
+
+    def save() -> str:
+        build().save_pretrained(folder := tempfile.mkdtemp(prefix="st-xling-"))
+        return folder
+
+    folder = distributed.run_on_main(save)
+    model = distributed.run_on_all(lambda: mark_loaded(load_encoder(folder)))
+    distributed.run_on_main(lambda: shutil.rmtree(folder, ignore_errors=True))
+    return model
+
+
 def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
     """Its ``pooling`` (``None`` without a pooling module) and ``max_length``."""
     pooling = next((module.pooling_mode for module in encoder.modules() if isinstance(module, Pooling)), None)
@@ -425,29 +413,6 @@ def evaluation_texts(evaluator: Any) -> dict[str, Texts]:
         elif isinstance(pairs, Mapping):
             texts |= {f"{name} {language}": sides for language, sides in pairs.items()}
     return texts
-
-
-def check_model(name: str, *, revision: str | None = None, trust_remote_code: bool = False) -> None:
-    """Raise ``ValueError`` where no model is, or one of code that may not run, before data are read for it.
-
-    Args:
-        name: Hub id, folder or ``"tiny"``.
-        revision: Revision on the Hub.
-        trust_remote_code: Whether code that comes with it may run.
-    """
-    if name == "tiny":
-        return
-    with loading(name):
-        names = ("modules.json", "config.json", "adapter_config.json")
-        modules, config, adapter = (load_file_path(name, file, revision=revision) for file in names)
-        if not (modules or config or adapter):
-            raise FileNotFoundError("neither modules.json nor config.json is there.")
-        kinds = [str(each["type"]) for each in json.loads(Path(modules).read_text("utf-8"))] if modules else []
-        own = [kind for kind in kinds if not kind.startswith("sentence_transformers.")]
-        if own and not trust_remote_code:
-            raise ValueError(f"the module class {own[0]!r} needs trust_remote_code=True")
-        if config:
-            AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=trust_remote_code)
 
 
 def check_tiny(options: Mapping[str, Any] | None, model: Any = "tiny") -> dict[str, Any]:
@@ -511,17 +476,15 @@ def machine_facts() -> dict[str, Any]:
         ``processor``, ``cores`` (that this process may use), ``threads`` (that torch uses), ``memory_gib``,
         ``accelerators`` (names), ``system``, and ``versions`` of Python and the libraries.
     """
-    accelerators: list[str] = []
-    if torch.cuda.is_available():
-        accelerators = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-    elif torch.backends.mps.is_available():
-        accelerators = ["Apple MPS"]
+    cpus = Path("/proc/cpuinfo")  # platform.processor() is empty or an architecture on Linux
+    lines = cpus.read_text(encoding="utf-8", errors="replace").splitlines() if cpus.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     facts: dict[str, Any] = {
-        "processor": _processor(),
+        "processor": next(iter(names), platform.processor()),
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "threads": torch.get_num_threads(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
-        "accelerators": accelerators,
+        "accelerators": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}".strip(),
         "versions": {
             "python": platform.python_version(),
@@ -531,13 +494,3 @@ def machine_facts() -> dict[str, Any]:
         },
     }
     return {name: fact for name, fact in facts.items() if fact}
-
-
-def _processor() -> str:
-    try:  # platform.processor() is empty or an architecture on Linux
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        lines = []
-    return next(
-        (line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.processor()
-    )

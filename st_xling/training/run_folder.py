@@ -12,7 +12,6 @@
 ``training/log.jsonl``                 one line a logged step
 ``training/negatives.parquet``         hard negatives that were mined before training
 ``training/base/``                     training by adapters: the model below them
-``training/start/``                    while several processes read it: the tiny encoder that they start from
 =====================================  ==========================================================
 """
 
@@ -56,8 +55,6 @@ BASE = "base"
 NEGATIVES = "negatives.parquet"
 LOSS_STATE_NAME = "loss.safetensors"
 _CHECKPOINT = re.compile(r"checkpoint-\d+")
-# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
-_OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|start|eval|runs|cosines\.npy|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
     *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),
@@ -95,7 +92,6 @@ class RunFolder:
     ) -> None:
         self.path, self.stages = Path(path), stages
         self.training = self.path / "training"
-        self.start = self.training / "start"
         self.base = self.training / BASE
         self._folder = ResumableFolder(self.path, name="--out", instead="choose another", record="training/run.json")
         self._resume, self._overwrite = resume, overwrite and not resume
@@ -147,7 +143,6 @@ class RunFolder:
 
         A resumed run keeps its own, with the recipe's changes.
         """
-        shutil.rmtree(self.start, ignore_errors=True)
         self._folder.remove_temporary()
         if self._resumes:
             if self._changed:
@@ -236,7 +231,7 @@ class RunFolder:
     def _others(self) -> Iterator[Path]:
         """Files other than those of a run that was killed before it wrote its ``run.json``."""
         for path in self.path.rglob("*"):
-            ours = path.name == LOCK or self.start in path.parents or any(map(TEMPORARY.fullmatch, path.parts))
+            ours = path.name == LOCK or any(map(TEMPORARY.fullmatch, path.parts))
             if not ours and (not path.is_dir() or path.is_symlink()):
                 yield path.relative_to(self.path)
 
@@ -257,18 +252,19 @@ class RunFolder:
 
     def _undo(self) -> None:
         self._folder.remove_temporary()
-        shutil.rmtree(self.start if self._replaces else self.training, ignore_errors=True)
+        if not self._replaces:
+            shutil.rmtree(self.training, ignore_errors=True)
 
     def _remove_earlier_run(self) -> None:
-        """Remove the files that ``run.json`` lists and what is ours in ``training``; ``run.json`` stays until then."""
+        """Remove the files that ``run.json`` lists and the rest of ``training``; ``run.json`` stays until then."""
         self.update(finished=False)
         self._folder.clear()
         for name in OF_THE_WEIGHTS:
             remove_file(self.path, name)
         for path in self.training.iterdir():
-            if path.is_dir() and not path.is_symlink() and _OURS.fullmatch(path.name):
+            if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif _OURS.fullmatch(path.name):
+            elif path != self._folder.record:
                 path.unlink()
 
     def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
@@ -405,18 +401,11 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
     """Restore what :func:`save_loss_state` wrote, in place.
 
     Raises:
-        ValueError: The file is missing, or holds other tensors than this loss owns; the message names them.
+        ValueError: The file is missing, or contains other tensors than this loss owns.
     """
     state = own_state(loss, model)
     path = Path(folder) / LOSS_STATE_NAME
-    if not state and not path.exists():
-        return
-    if not path.exists():
-        raise ValueError(
-            f"expected the loss's own parameters in {path}: it is missing, so the checkpoint was written without "
-            f"{', '.join(sorted(state)[:3])}, …; resume with the recipe that wrote it, or start anew."
-        )
-    saved = load_file(path)
+    saved = load_file(path) if path.exists() else {}
     if unlike := unlike_tensors(state, saved):
         raise ValueError(
             f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "

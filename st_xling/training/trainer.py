@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import math
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,20 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from accelerate.utils import broadcast
-from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
-from sentence_transformers.util.distributed import get_world_size
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
 
-from st_xling.losses.base import CrossLingualLoss
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.run_folder import (
@@ -54,14 +51,16 @@ from st_xling.utils.languages import match_language
 logger = logging.getLogger(__name__)
 
 SUFFIX = "_language"
+_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
+"""What is logged next to the losses."""
 
 
 class NotFiniteError(ValueError):
     """NaN or infinity while training.
 
     Attributes:
-        step: The optimizer step, counted from 1, that was not made, or whose weights were not saved.
-        values: Name of a loss component or a weight → its value.
+        step: Optimizer steps that were made.
+        values: Name of a loss or a weight → its value.
         checkpoint: The last checkpoint, or ``None``; nothing later was written.
     """
 
@@ -72,11 +71,13 @@ class NotFiniteError(ValueError):
         remedy = f"there is no checkpoint yet; start again with {lower}"
         if checkpoint is not None:
             remedy = f"resume from it with --model {checkpoint}, {lower}, and another --out"
-        super().__init__(f"expected finite numbers in training step {step}: {what}. Training has stopped; {remedy}.")
+        super().__init__(f"expected finite numbers by training step {step}: {what}. Training has stopped; {remedy}.")
 
 
 class CheckpointCallback(TrainerCallback):
     """Complete each checkpoint after transformers has written its own files, and remove earlier ones after that.
+
+    NaN or infinity in a logged loss, or in a weight before it is saved, stops training.
 
     Args:
         trainer: The trainer that it belongs to.
@@ -98,24 +99,40 @@ class CheckpointCallback(TrainerCallback):
         if kwargs["metrics"].get(str(args.metric_for_best_model)) == state.best_metric:
             state.best_metric = None
 
+    def on_log(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        logs: Mapping[str, Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        if logs and "loss" in logs:
+            losses = {name: value for name, value in logs.items() if name not in _NOT_SHOWN}
+            self.check_finite(state, {name: str(value) for name, value in losses.items() if not math.isfinite(value)})
+
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-        weights = dict(self.trainer.trained_weights())
-        if bad := [name for name, weight in weights.items() if not bool(weight.detach().isfinite().all())]:
-            if state.is_world_process_zero:
-                shutil.rmtree(checkpoint, ignore_errors=True)
-            raise self.trainer.not_finite(state.global_step, {f"weight {name}": "not finite" for name in bad[:3]})
+        bad = [name for name, weight in self.trainer.trained_weights() if not bool(weight.detach().isfinite().all())]
+        if bad and state.is_world_process_zero:
+            shutil.rmtree(checkpoint, ignore_errors=True)
+        self.check_finite(state, {f"weight {name}": "not finite" for name in bad[:3]})
         self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
         if state.is_world_process_zero:
             self.trainer.save_more(str(checkpoint))
             mark_complete(checkpoint, seconds=self.trainer.seconds)
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
+    def check_finite(self, state: TrainerState, faults: Mapping[str, str]) -> None:
+        """Raise :class:`NotFiniteError` if there are ``faults``."""
+        if faults:
+            last = newest_checkpoint(Path(str(self.trainer.args.output_dir)))
+            raise NotFiniteError(state.global_step, faults, checkpoint=last)
+
 
 class FiniteTrainer(Trainer):
     """``transformers.Trainer``, or what else follows it among the bases of a class.
 
-    NaN or infinity in a loss stops training before the step is made; in a weight, before it is saved.
     A checkpoint is complete when its ``done.json`` is written (:mod:`st_xling.training.run_folder`).
 
     Raises:
@@ -124,7 +141,7 @@ class FiniteTrainer(Trainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.components: Mapping[str, Tensor] = {}
+        self.args.logging_nan_inf_filter = False  # which would hide what training should stop at
         self._seconds_before, self._started = 0.0, time.perf_counter()
         # transformers removes earlier checkpoints before done.json is written: too early, were the machine to stop.
         self.add_callback(CheckpointCallback(self, self.args.save_total_limit))
@@ -158,24 +175,6 @@ class FiniteTrainer(Trainer):
     def load_more(self, checkpoint: str) -> None:
         """Load what :meth:`save_more` has saved."""
 
-    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
-        self.components = {}
-        loss = super().training_step(*args, **kwargs)
-        values = {name: value.detach().float() for name, value in (self.components or {"the loss": loss}).items()}
-        bad = ~torch.stack([value.reshape(()) for value in values.values()]).isfinite().all()
-        if get_world_size() > 1:  # all processes must stop, or the others wait for ever
-            flag = bad.to(torch.int32)
-            dist.all_reduce(flag, op=dist.ReduceOp.MAX)
-            bad = flag.bool()
-        if bad:
-            faults = {name: str(float(value)) for name, value in values.items() if not bool(value.isfinite())}
-            raise self.not_finite(self.state.global_step + 1, faults or {"a loss of another process": "not finite"})
-        return loss
-
-    def not_finite(self, step: int, values: Mapping[str, str]) -> NotFiniteError:
-        """Return the error that stops training."""
-        return NotFiniteError(step, values, checkpoint=newest_checkpoint(Path(str(self.args.output_dir))))
-
     def _run_epoch(self, *args: Any, **kwargs: Any) -> Any:
         # Resumed from its last checkpoint, a run would make one more step: callbacks can only stop after a step.
         if self.state.global_step >= self.state.max_steps:
@@ -200,20 +199,12 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
         return self.accelerator.autocast()
 
-    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
-        super().track_loss_components(loss)
-        if self.model.training:
-            self.components = dict(loss)
-
     def _load_from_checkpoint(self, checkpoint_path: str, *args: Any, **kwargs: Any) -> None:  # type: ignore[override]
         # ST loads a whole model, which for adapters needs their base; it has no public way to restore weights in place.
         if has_adapters(self.model):
             load_adapters(getattr(self.model, "_orig_mod", self.model), checkpoint_path)
         else:
             super()._load_from_checkpoint(checkpoint_path, *args, **kwargs)
-
-
-_NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
 
 
 class StderrProgress(ProgressCallback):
@@ -331,21 +322,6 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         return known[name]
 
 
-def _check_columns(dataset: Dataset, *, has_loss: bool) -> None:
-    """Raise ``ValueError`` for texts that are ``None``, or rows without a label where no loss is given."""
-    for name in dataset.column_names:
-        # The table also has the rows that `filter` dropped, so that only a column with None is read to be sure.
-        if dataset.data.column(name).null_count and dataset.with_format("arrow")[:].column(name).null_count:
-            raise ValueError(
-                f"expected text in every row, got None in the column {name}; drop these rows: dataset.filter(…)"
-            )
-    if not has_loss and not {"label", "labels", "score", "scores"} & {*dataset.column_names}:
-        raise ValueError(
-            "expected a loss, got None; pass one, such as loss=TranslationRankingLoss(model). The default of "
-            "sentence-transformers, CoSENTLoss, needs a column of scores."
-        )
-
-
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -393,7 +369,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     What it shares with our other trainers is in :class:`GuardedTrainer`.
 
     Raises:
-        NotFiniteError: Losses, gradients or weights that are no longer numbers.
+        NotFiniteError: Losses or weights that are no longer numbers.
         ValueError: In several processes, fewer batches than processes, or a loss for each data set: processes must
             have the same loss in the same step.
 
@@ -410,16 +386,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     data_collator_class = CrossLingualDataCollator
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        given = dict(zip(("model", "args", "train_dataset", "eval_dataset", "loss"), args)) | kwargs
-        data = given.get("train_dataset")
-        for dataset in data.values() if isinstance(data, dict) else [data]:
-            if isinstance(dataset, Dataset):
-                _check_columns(dataset, has_loss=given.get("loss") is not None)
         super().__init__(*args, **kwargs)
-        parts = [*self._all_losses().modules()]
-        for part in parts:
-            if isinstance(part, CrossLingualLoss):
-                part.warns_of_heads = False
+        parts = self._all_losses().modules()
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}

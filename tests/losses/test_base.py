@@ -115,25 +115,6 @@ def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, c
     assert results[1] == pytest.approx(results[0], rel=1e-4, abs=1e-6) and sum(results[0][1:]) > 0
 
 
-def test_wrappers_for_distributed_training_see_their_pass(model, features):
-    """DDP prepares for the gradients in its forward pass: without one it would exchange none."""
-
-    class Wrapper(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.module = model
-
-        def forward(self, features):
-            return self.module(features)
-
-    loss = WordAlignmentLoss(model)
-    loss.model = Wrapper()
-    calls, hook = count_passes(loss.model)
-    loss(features(model)).backward()
-    hook.remove()
-    assert calls == [1]
-
-
 def test_faults_are_named(make_model, model, features):
     ranking = TranslationRankingLoss(model)
     for build, message in (

@@ -110,17 +110,6 @@ def test_bf16_autocast(make_model, features):
         assert (cached[name] - gradient).norm() / gradient.norm().clamp(min=1e-3) < 0.1, name
 
 
-def test_languages_reach_the_terms(make_model, features):
-    model = make_model()
-    loss = RepresentationTranslationLoss(model, direction="source", languages=["de", "fr", "en"])
-    torch.nn.init.normal_(loss.head.language_embeddings.weight)
-    columns = [features(model), features(model)]
-    for pair in columns:
-        pair[0]["language"], pair[1]["language"] = torch.tensor([0, 1] * 4), torch.full((8,), 2)
-    expected = loss(columns[0]).item()
-    assert CachedLoss(loss, mini_batch_size=2)(columns[1]).item() == pytest.approx(expected, rel=1e-5)
-
-
 def test_errors(make_model, features):
     model = make_model()
     loss = TranslationRankingLoss(model)

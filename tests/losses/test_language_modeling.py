@@ -7,7 +7,7 @@ import torch
 
 from st_xling.losses import TranslationLanguageModelingLoss
 from st_xling.losses import translation_language_modeling as module
-from st_xling.losses.token_inputs import mask_tokens, word_continuations
+from st_xling.losses.token_inputs import mask_tokens
 from st_xling.models import backbone
 from tests import reference
 
@@ -24,44 +24,6 @@ def test_the_shares_are_those_of_bert():
     assert torch.equal(corrupted[~hidden], ids[~hidden])
     maskable = torch.rand(200, 500) < 0.5
     assert torch.equal(mask_tokens(ids, maskable, mask_id=4, vocabulary=40, probability=1.0)[1], maskable)
-
-
-def test_whole_words_are_hidden_together(make_model):
-    tokenizer = make_model().tokenizer
-    text = "Der Hund schläft, Mañana iré 我买了三本旧书。"
-    ids = torch.tensor([tokenizer(text)["input_ids"]])
-    marks = word_continuations(tokenizer, len(tokenizer))
-    maskable = ~torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
-    words, current = [], -1
-    for id_ in ids[0].tolist():
-        current += 0 if marks[id_] and words else 1
-        words.append(current)
-    split = 0
-    for seed in range(30):
-        torch.manual_seed(seed)
-        _, hidden = mask_tokens(ids, maskable, mask_id=4, vocabulary=9, probability=0.5, continues_word=marks)
-        for word in set(words):
-            pieces = [bool(h) for h, w, m in zip(hidden[0], words, maskable[0]) if w == word and m]
-            assert len(set(pieces)) <= 1
-            split += len(pieces) > 1
-    assert split > 0, "the text has no word of several pieces"
-
-
-def test_vowel_signs_and_accents_continue_a_word():
-    """XLM-R's pieces of Hindi and Thai hold marks, which are no letters; punctuation still begins a word."""
-
-    class Tokenizer:
-        tokens = ("<s>", "▁नम", "स्ते", "▁แม", "ว์", "e\u0301", "。", "▁", "x")
-        all_special_tokens = ("<s>",)
-
-        def __len__(self):
-            return len(self.tokens)
-
-        def convert_ids_to_tokens(self, ids):
-            return [self.tokens[number] for number in ids]
-
-    marks = word_continuations(Tokenizer(), 10)
-    assert marks.tolist() == [False, False, True, False, True, True, False, False, True, False]
 
 
 def test_random_words_are_ids_that_the_encoder_has(make_model, features):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import logging
 import math
 
 import pytest
@@ -17,7 +16,6 @@ from sentence_transformers.sentence_transformer.losses import (
 from st_xling.losses import (
     EmbeddingDistanceLoss,
     InBatchRankingLoss,
-    LanguageContrastiveLoss,
     SemanticContrastiveLoss,
     SiameseContrastiveLoss,
     TranslationRankingLoss,
@@ -28,7 +26,6 @@ from st_xling.losses import (
     siamese_contrastive,
     translation_ranking,
 )
-from st_xling.losses.base import warn_once
 from st_xling.losses.translation_ranking import text_ids
 from tests import reference
 
@@ -139,22 +136,6 @@ def test_siamese_contrastive_equals_the_formula(distance, negatives):
         assert siamese_contrastive(source, target, **options).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
-@pytest.mark.parametrize("negatives", ["worst", "hardest"])
-def test_siamese_gradients_are_those_of_the_formula(distance, negatives):
-    """Also of the negative, which is chosen without gradients; by differences of the plain loops."""
-    source, target = ((0.4 * part).requires_grad_() for part in embeddings())
-    options = {"margin": 3.0, "distance": distance, "negatives": negatives}
-    siamese_contrastive(source, target, **options).backward()
-    for row, column in ((0, 0), (3, 2)):
-        values = []
-        for step in (1e-6, -1e-6):
-            moved = source.detach().clone()
-            moved[row, column] += step
-            values.append(reference.siamese_contrastive(moved.tolist(), target.tolist(), **options))
-        assert source.grad[row, column].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-8)
-
-
 def test_random_negatives_are_other_rows_and_replay_by_seed():
     """Two rows leave one choice: the other row, so random equals average; more rows vary with the generator."""
     source, target = (0.4 * part for part in embeddings(2, 2))
@@ -213,18 +194,6 @@ def test_autocast_leaves_cosines_exact():
         torch.testing.assert_close(translation_ranking(source, target), expected, rtol=1e-6, atol=1e-6)
 
 
-def test_the_modules_feed_their_functions(make_model, features):
-    model = make_model()
-    columns = [dict(model(column))["sentence_embedding"] for column in features(model, slice(0, 4), (0, 1, 0))]
-    for loss, expected in (
-        (TranslationRankingLoss(model, margin=0.3), translation_ranking(*columns[:2], margin=0.3)),
-        (SemanticContrastiveLoss(model, temperature=0.1), semantic_contrastive(*columns[:2], temperature=0.1)),
-        (LanguageContrastiveLoss(model), language_contrastive(*columns)),
-        (SiameseContrastiveLoss(model, margin=3.0), siamese_contrastive(*columns[:2], margin=3.0)),
-    ):
-        torch.testing.assert_close(loss(features(model, slice(0, 4), (0, 1, 0))), expected)
-
-
 def test_they_equal_those_of_sentence_transformers(make_model, features):
     model, labels = make_model(), torch.tensor([1, 0, 1, 1, 0, 0, 1, 0])
     for bidirectional, directions in ((True, ("query_to_doc", "doc_to_query")), (False, ("query_to_doc",))):
@@ -280,15 +249,6 @@ def test_a_projection_stands_between_the_embeddings_and_the_loss(make_model, fea
     assert value.item() == pytest.approx(reference.translation_ranking(*projected, bidirectional=False), rel=1e-9)
     value.backward()
     assert dense.weight.grad.abs().sum() > 0 and not any("projection" in name for name, _ in model.named_parameters())
-
-
-def test_a_batch_of_one_says_so_once(make_model, features, caplog):
-    warn_once.cache_clear()
-    model = make_model()
-    loss = TranslationRankingLoss(model)
-    with caplog.at_level(logging.WARNING, logger="st_xling"):
-        assert [loss(features(model, slice(0, 1))).item() for _ in range(3)] == [0.0, 0.0, 0.0]
-    assert sum("no negatives" in record.message for record in caplog.records) == 1
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ options, callbacks, and runs that are resumed for longer."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,7 @@ from transformers import TrainerCallback
 
 from st_xling.cli import main
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.training import CrossLingualTrainer, load_recipe, train, train_adapter, train_retrieval
-from st_xling.training.reranker import train_cross_encoder
+from st_xling.training import CrossLingualTrainer, load_recipe, train
 from st_xling.training.run import shape_of
 from st_xling.training.run_folder import RunFolder
 
@@ -86,16 +84,6 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
     words += ["--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv", "--out", str(tmp_path / "other")]
     assert main(words) == 2
     assert "no encoder could be loaded" in capsys.readouterr().err  # before the data are read
-
-
-@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter, train_cross_encoder])
-def test_keywords_that_no_run_takes(function: Any, tmp_path: Path) -> None:
-    for keyword, message in (
-        ("lerning_rate", r"has no argument 'lerning_rate'.*'training\.learning_rate': 1"),
-        ("evaluater", "has no argument 'evaluater'.*'evaluator'"),
-    ):
-        with pytest.raises(TypeError, match=rf"^{function.__name__}\(\) {message}"):
-            function(load_recipe("tr"), [{}], tmp_path / "run", model="tiny", **{keyword: 1})
 
 
 class Seen(CrossLingualTrainer):
@@ -223,15 +211,3 @@ def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant
         "eval_strategy": [3, 4] if changes.get("eval_strategy") is False else [6, 12],
         "save_strategy": {"epoch": [6, 12], "no": [], "best": [3, 4]}.get(changes.get("save_strategy", "")),
     }.get(next(iter(changes)), [3, 4])
-
-
-@pytest.mark.slow
-def test_multilingual_e5(real_data: Path, real_encoder: str, tmp_path: Path) -> None:
-    """Its Tatoeba accuracy stands at the first steps of a recipe that was written for bare transformers."""
-    words = ["train", "tr", "--model", real_encoder, "--data", "phrasebook:de?size=60", "--dev", "none"]
-    words += ["--batch-size", "8"]
-    assert main([*words, "--max-steps", "2", "--learning-rate", "1e-7", "--out", str(tmp_path / "run")]) == 0
-    evaluate = ["evaluate", "tatoeba", str(tmp_path / "run"), "--data", str(real_data / "tatoeba")]
-    assert main([*evaluate, "--languages", "deu", "--json", str(tmp_path / "results.json")]) == 0
-    metrics = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))["tatoeba"]
-    assert metrics["tatoeba_mean_accuracy"] > 0.97

@@ -9,13 +9,12 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers.base.evaluation import SequentialEvaluator
 
 from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import load_recipe, train
-from st_xling.training.run import evaluation_texts, save_run, write_log
-from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier, save_folder
+from st_xling.training.run import save_run, write_log
+from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -46,14 +45,6 @@ def test_an_occupied_folder_is_refused_and_untouched(tmp_path: Path, data: Any) 
         with pytest.raises(ValueError, match=r"--out must be empty or a run of ours: .* contains thesis.tex"):
             train(short(), data, tmp_path, model="tiny", tiny=TINY, **options)
     assert snapshot(tmp_path) == before
-
-
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
-    path = tmp_path / "model"
-    path.write_text("mine")
-    with pytest.raises(ValueError, match=r"--out must be a folder: .*model is a file"):
-        RunFolder(path, overwrite=True).check()
-    assert path.read_text() == "mine"
 
 
 def begin(path: Path, manifest: dict[str, Any] = RUN, **options: Any) -> Path | None:
@@ -192,20 +183,6 @@ def test_what_overwriting_removes(tmp_path: Path) -> None:
     assert RunFolder(out).read_manifest()["recipe"] == "new"
 
 
-def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
-    class Killed(TwoFiles):
-        def save_pretrained(self, path: str) -> None:
-            super().save_pretrained(path)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        save_folder(Killed("old", dense=True), tmp_path / "base")
-    assert not (tmp_path / "base").exists()
-    save_folder(TwoFiles("new", dense=False), tmp_path / "base")
-    assert model(tmp_path / "base") == ("new", False)
-    assert [path.name for path in tmp_path.iterdir()] == ["base"]
-
-
 @pytest.mark.parametrize("where", ["teacher", "start", "data", "checkpoint", "link"])
 def test_an_output_never_replaces_an_input(where: str, tmp_path: Path) -> None:
     """Wherever it is named: as the start, in a recipe, or as data."""
@@ -336,13 +313,6 @@ def evaluator(data: Any) -> TatoebaEvaluator:
     rows = data["vi-en"].select([3, 7])
     source, target = [*rows["source"], "Xin chào các bạn!"], [*rows["target"], "Hello, friends!"]
     return TatoebaEvaluator({"vie": (source, target)}, name="dev")
-
-
-def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
-    other = TatoebaEvaluator({"fra": (["a"], ["b"])}, name="test")
-    assert list(evaluation_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
-    assert evaluation_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
-    assert evaluation_texts(None) == {} == evaluation_texts(object())
 
 
 def test_telling(data: Any, evaluator: TatoebaEvaluator, tmp_path: Path, logged: Any) -> None:

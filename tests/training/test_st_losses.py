@@ -12,7 +12,6 @@ from datasets import Dataset
 from st_xling.hub.card import _losses
 from st_xling.training import build_loss, load_recipe, train
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import CrossLingualTrainer
 from tests.conftest import PAIRS
 
 MNRL = "MultipleNegativesRankingLoss"
@@ -81,22 +80,6 @@ def test_they_train(losses: Any, components: Any, recipe: Any, make_model: Any, 
 def test_faults(losses: Any, message: str, recipe: Any, make_model: Any) -> None:
     with pytest.raises(ValueError, match=message):
         build_loss(recipe(losses), make_model(), token_ids=[set(), set()])
-
-
-def test_hard_negatives_have_the_prompt_of_the_target(
-    recipe: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen: list[Any] = []
-    whole = CrossLingualTrainer.__init__
-
-    def begin(self: Any, **options: Any) -> None:
-        seen.append(options["args"])
-        whole(self, **options)
-
-    monkeypatch.setattr(CrossLingualTrainer, "__init__", begin)
-    made = recipe({MNRL: {}}, prompts={"source": "one: ", "target": "two: "})
-    train(made, {"a": rows(1)}, tmp_path / "run", model=make_model())
-    assert seen[0].prompts == {"source": "one: ", "target": "two: ", "negative_1": "two: "}
 
 
 def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, logged: Any) -> None:

@@ -195,15 +195,3 @@ def test_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model:
         train(made, {"vi-en": data["vi-en"].to_iterable_dataset()}, tmp_path / "run", model=make_model())
     with pytest.raises(ValueError, match="nothing in tr learns from a teacher"):
         train(recipe("tr"), data, tmp_path / "run", model=make_model(), teacher=make_model())
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "error"),
-    [
-        ("tr", {"teacher__model": "x"}, "nothing in tr learns from a teacher: got teacher.model 'x'"),
-        ("distill", {"teacher__reads": "English"}, "teacher.reads .*'English'"),
-    ],
-)
-def test_recipes_that_are_refused(name: str, changes: dict[str, Any], error: str) -> None:
-    with pytest.raises(ValueError, match=error):
-        recipe(name, **changes)

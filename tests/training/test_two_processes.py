@@ -70,7 +70,6 @@ def test_stopped_and_resumed_it_is_one_process_of_twice_the_batch(
     assert finished.status == 0, finished.stderr
     assert finished.stdout.startswith(f"{STEPS} steps in ") and finished.stdout.count("\n") == 1
     assert finished.stderr.count("32 pairs") == 1
-    assert not (out / "training" / "start").exists()
     assert json.loads((out / "training" / "run.json").read_text())["processes"] == 2
 
     assert main(command(alone, 32)) == 0

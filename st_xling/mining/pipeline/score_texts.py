@@ -287,8 +287,8 @@ def _reason(fault: Fault) -> str:
 
 
 def _rejected_line(fault: Fault) -> bytes:
-    limit, ids = MOST_CHARS if fault.kind == _TOO_LONG else None, [str(fault.line)]
-    return RejectedPair(_reason(fault), fault.detail or None, limit, math.nan, -1, -1, None, None).as_json(ids, ids)
+    ids = [str(fault.line)]
+    return RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None).as_json(ids, ids)
 
 
 class _Texts(Sequence[str]):
