@@ -104,7 +104,7 @@ def write_mining_text(folder: Path) -> None:
 
 
 def write_documents(folder: Path) -> None:
-    """Documents with their translations, alone and in folders."""
+    """Documents with their translations, alone and in folders; and groups that are right."""
     for number, name in enumerate(("book", "news/1", "news/2")):
         texts = parallel_phrases("de", "fr", split="test", size=12, seed=number)
         for language, column in (("de", "source"), ("fr", "target")):
@@ -114,6 +114,7 @@ def write_documents(folder: Path) -> None:
     for language, column in (("de", "source"), ("fr", "target")):
         lines(folder / f"report.{language}.txt", [" ".join(texts[column][start : start + 4]) for start in (0, 4, 8)])
     tsv(folder / "list.tsv", [("book.de", "book.fr"), ("news/de/1.txt", "news/fr/1.txt")])
+    lines(folder / "book.gold", [f"[{row}]:[{row}]" for row in range(12)])
 
 
 def write_bucc(folder: Path, language: str, split: str, drawn_from: str) -> None:

@@ -177,6 +177,27 @@ def bucc(
         keep_results(context, "bucc", result, Path(model))
 
 
+@tasks.command("documents", cls=Command)
+def documents(
+    context: typer.Context,
+    groups: list[str] = argument("FILE...", "Groups of st-xling align-documents --format vecalign."),
+    gold: list[str] = required("--gold FILE", "Right groups, a file for each FILE in the same order (repeatable)."),
+) -> None:
+    """Precision, recall and F1 of aligned documents.
+
+    Strict: groups that are the same as in gold. Lax: groups that share a source and a target sentence with one of gold.
+
+    \b
+    examples:
+      st-xling align-documents book.de book.fr --model my-encoder --format vecalign --out book.groups
+      st-xling evaluate documents book.groups --gold book.gold
+    """
+    from st_xling.evaluation.alignment import evaluate_groups
+
+    result = evaluate_groups(groups, gold)
+    print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
+
+
 @tasks.command("xsim", cls=ENCODER)
 def xsim(
     context: typer.Context,

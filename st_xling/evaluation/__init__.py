@@ -4,14 +4,14 @@
   :class:`PrecisionEvaluator`: translations among the N nearest, of any pair of languages
 - ``xsim``: errors of similarity search by margin over several languages; xsim++, with hard near-translations
 - ``bucc``: :class:`BuccEvaluator`: precision, recall and F1 of mined pairs
-- ``alignment``: alignments of words against gold
+- ``alignment``: alignments of words and of documents against gold
 - ``reranking``: :class:`RerankingEvaluator`: cross-encoders on queries with candidates in several languages
 - ``retrieval``: :class:`RetrievalEvaluator`: MRR and Recall by language, mixed pools and their language bias
 - ``retrieval_search``: passages for queries, by an encoder or BM25
 - ``measures``: measures without a model: acc@k, MRR, MAP and nDCG; F1 of mined pairs; bootstrap intervals
 - ``results``: :class:`EvaluationResult`: metrics, rows and signature; saved in a model's folder, or as mteb's files
 - ``postprocessing``: centering, whitening, fewer dimensions and int8, with retrieval before and after
-- ``pictures``: cosines before and after training; saved results; scores of pairs
+- ``pictures``: token states before and after training; saved results; scores of pairs
 - ``compare``: several encoders by many tasks, with intervals and tested differences
 - ``base``: what evaluators share: encoding, signature, card
 
@@ -27,7 +27,10 @@ from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
     from st_xling.evaluation.alignment import alignment_scores as alignment_scores
+    from st_xling.evaluation.alignment import document_scores as document_scores
     from st_xling.evaluation.alignment import evaluate_alignment as evaluate_alignment
+    from st_xling.evaluation.alignment import evaluate_groups as evaluate_groups
+    from st_xling.evaluation.alignment import read_groups as read_groups
     from st_xling.evaluation.alignment import read_links as read_links
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
     from st_xling.evaluation.measures import average_precision as average_precision

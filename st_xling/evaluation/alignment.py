@@ -1,25 +1,32 @@
-"""Alignments of words against gold: precision, recall, F1 and error rate."""
+"""Alignments against gold, of words: precision, recall, F1 and error rate; of documents: strict and lax F1."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from st_xling._version import __version__
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.align import AlignmentMethod, align_by_layers, split_words
 from st_xling.models.backbone import backbone
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
-from st_xling.utils.tables import format_table
-from st_xling.utils.text import decode_line, raw_lines
+from st_xling.utils.tables import Column, Row, format_table
+from st_xling.utils.text import ParallelTextError, decode_line, raw_lines
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 Links = Iterable[tuple[int, int]]
 Texts = Sequence[str] | Sequence[Sequence[str]]
+
+#: Lines of both sides, counted from 0; a side is empty for lines without a partner.
+Group: TypeAlias = tuple[tuple[int, ...], tuple[int, ...]]
+
+_GROUP = re.compile(r"\s*\[([\d,\s]*)\]\s*:\s*\[([\d,\s]*)\]\s*(?::.*)?")
 
 
 class GoldLinks(NamedTuple):
@@ -28,19 +35,19 @@ class GoldLinks(NamedTuple):
     sure: set[tuple[int, int]]
     possible: set[tuple[int, int]]
 
-    @classmethod
-    def of(cls, links: GoldLinks | Links) -> GoldLinks:
-        """Return links that are all sure as gold; gold as it is."""
-        return links if isinstance(links, GoldLinks) else cls(set(links), set(links))
 
-
-class AlignmentScores(NamedTuple):
+@dataclass(frozen=True)
+class AlignmentScores:
     """Fractions in [0, 1]; of the error rate lower is better."""
 
     precision: float
     recall: float
     f1: float
     error_rate: float
+
+    def as_dict(self) -> dict[str, float]:
+        """For JSON."""
+        return asdict(self)
 
 
 def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) -> AlignmentScores:
@@ -68,7 +75,7 @@ def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) 
     links = in_possible = in_sure = sure = 0
     for own, other in zip(found, gold):
         own = set(own)
-        known = GoldLinks.of(other)
+        known = other if isinstance(other, GoldLinks) else GoldLinks(set(other), set(other))
         links, sure = links + len(own), sure + len(known.sure)
         in_sure, in_possible = in_sure + len(own & known.sure), in_possible + len(own & known.possible)
     if not sure:
@@ -98,13 +105,13 @@ class AlignmentReport:
 
     def table(self) -> str:
         """One row a layer, percent."""
-        rows = [[str(layer), *(100 * value for value in scores)] for layer, scores in self.layers.items()]
+        rows = [[str(layer), *(100 * value for value in s.as_dict().values())] for layer, s in self.layers.items()]
         return format_table(["layer", "precision", "recall", "F1", "error rate"], rows)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "alignment": {str(layer): scores._asdict() for layer, scores in self.layers.items()},
+            "alignment": {str(layer): scores.as_dict() for layer, scores in self.layers.items()},
             "best_layer": self.best_layer,
             "signature": self.signature,
         }
@@ -142,7 +149,7 @@ def evaluate_alignment(
     if len(gold) != len(sources):
         raise ValueError(f"gold must be of the same pairs: got {len(sources)} and {len(gold)} pairs.")
     layers = range(1, len(backbone(model).layers) + 1) if layers is None else list(layers)
-    known = [GoldLinks.of(links) for links in gold]
+    known = [links if isinstance(links, GoldLinks) else GoldLinks(set(links), set(links)) for links in gold]
     for number, (links, *pair) in enumerate(zip(known, sources, targets), 1):
         words = [len(split_words(text)) if isinstance(text, str) else len(text) for text in pair]
         if beyond := sorted(link for link in links.possible if link[0] >= words[0] or link[1] >= words[1]):
@@ -197,6 +204,91 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
             raise ValueError(f"{path}, line {number}: {fault}")
         gold.append(GoldLinks(sure, possible))
     return gold
+
+
+def read_groups(path: str | Path) -> list[Group]:
+    """Read groups in Vecalign's format, such as ``[0]:[0, 1]:0.16``, a group a line; blank lines are skipped.
+
+    Raises:
+        ParallelTextError: For a line that is no group, or without any groups; names file and line.
+    """
+    groups: list[Group] = []
+    for number, raw in enumerate(raw_lines(path), 1):
+        line, _ = decode_line(raw, errors="replace")
+        if line is None or not line.strip():
+            continue
+        if (match := _GROUP.fullmatch(line)) is None:
+            raise ParallelTextError(
+                f"{path}:{number}: expected lines of both sides, such as [0]:[0, 1], got {line[:60]!r}"
+            )
+        source, target = (tuple(int(word) for word in re.findall(r"\d+", side)) for side in match.groups())
+        groups.append((source, target))
+    if not groups:
+        raise ParallelTextError(f"{path}: expected groups such as [0]:[0, 1], a group a line, got none.")
+    return groups
+
+
+def document_scores(found: Sequence[Iterable[Group]], gold: Sequence[Iterable[Group]]) -> dict[str, dict[str, float]]:
+    """Compare the groups of some documents with gold.
+
+    A line without a partner counts for precision, but not for recall, as in Vecalign's own evaluation.
+
+    Args:
+        found: Groups of each document.
+        gold: Right groups of each document.
+    Returns:
+        ``strict`` and ``lax`` → ``precision``, ``recall`` and ``f1``, fractions in [0, 1]: of groups that are the same
+        as in gold, and of groups that share a source and a target line with a gold group.
+    Source:
+        Thompson and Koehn 2019, Vecalign, section 4.1; strict and lax as by Sennrich and Volk 2010.
+    Example:
+        >>> document_scores([[((0,), (0,)), ((1,), (1,))]], [[((0,), (0,)), ((1,), (1, 2))]])["strict"]
+        {'precision': 0.5, 'recall': 0.5, 'f1': 0.5}
+    """
+    hits, totals = [[0, 0], [0, 0]], [0, 0]
+    for own, right in zip(found, gold, strict=True):
+        groups = [{group for group in side if group[0] or group[1]} for side in (own, right)]
+        paired = [{group for group in side if group[0] and group[1]} for side in groups]
+        for number, (tested, truth) in enumerate(((groups[0], groups[1]), (paired[1], paired[0]))):
+            links = {(i, j) for source, target in truth for i in source for j in target}
+            totals[number] += len(tested)
+            hits[0][number] += len(tested & truth)
+            hits[1][number] += sum(
+                group in truth or any((i, j) in links for i in group[0] for j in group[1]) for group in tested
+            )
+    scores = {}
+    for kind, found_in in zip(("strict", "lax"), hits):
+        precision, recall = (part / max(total, 1) for part, total in zip(found_in, totals))
+        scores[kind] = {"precision": precision, "recall": recall, "f1": _f1(precision, recall)}
+    return scores
+
+
+def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> EvaluationResult:
+    """Compare files of groups with gold files; the metrics of all documents together are :func:`document_scores`.
+
+    Raises:
+        ValueError: For different numbers of files.
+        ParallelTextError: For gold with lines beyond the documents; names file and line.
+    """
+    if len(found) != len(gold):
+        raise ValueError(f"expected a gold file for each file: got {len(found)} files and {len(gold)} gold files.")
+    groups = [[read_groups(path) for path in files] for files in (found, gold)]
+    for own, right, path in zip(*groups, gold):
+        for side in (0, 1):
+            lines = max((line for group in own for line in group[side]), default=-1) + 1
+            beyond = [group for group in right if any(line >= lines for line in group[side])]
+            if beyond:
+                kind = ("source", "target")[side]
+                raise ParallelTextError(
+                    f"{path}: {list(beyond[0][0])}:{list(beyond[0][1])} names a {kind} line beyond the document, which "
+                    f"has {lines:,}; lines are counted from 0."
+                )
+    names = ",".join(Path(path).name for path in found)
+    signature = f"documents|groups:{names}@{sha8(groups[0])}|gold:{sha8(groups[1])}|st-xling:{__version__}"
+    scores = document_scores(*groups)
+    columns = [Column(name) for name in ("precision", "recall", "F1")]
+    rows = [Row(kind, [*own.values()]) for kind, own in scores.items()]
+    return EvaluationResult(scores, columns, rows, signature)
 
 
 def _f1(precision: float, recall: float) -> float:

@@ -53,7 +53,7 @@ def test_the_command_writes_links_and_scores_them(saved_encoder, phrases, tmp_pa
     assert list(results["alignment"]) == ["1", "2"] and results["pairs"] == 40
     links = [[tuple(map(int, link.split("-"))) for link in line.split()] for line in out.read_text().splitlines()]
     best = results["alignment"][str(results["best_layer"])]
-    assert alignment_scores(links, read_links(gold))._asdict() == best
+    assert alignment_scores(links, read_links(gold)).as_dict() == best
     assert results["signature"] in capsys.readouterr().out
     assert main([*words[:5], "--out", "-"]) == 0
     printed = capsys.readouterr()

@@ -10,8 +10,9 @@ import pytest
 
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation.alignment import read_groups
+from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
 from st_xling.mining import FilterOptions, align_texts, pair_documents
+from st_xling.utils.text import ParallelTextError
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
 
@@ -100,3 +101,21 @@ def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -
     with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):
         align_texts([files], files[0], model=model)
     assert not list(tmp_path.iterdir())
+
+
+def test_gold(tmp_path: Path) -> None:
+    found, gold = tmp_path / "found", tmp_path / "gold"
+    found.write_text("[0]:[0]:0.1\n[1]:[1, 2]:0.2\n[2]:[]:0\n[]:[3]:0\n", encoding="utf-8")
+    gold.write_text("[0]:[0]\n[1, 2]:[1]\n[]:[2]\n[]:[3]\n", encoding="utf-8")
+    result = evaluate_groups([found], [gold])
+    strict, lax = ([*result.metrics[kind].values()] for kind in ("strict", "lax"))
+    # Found 4, of them [0]:[0] and []:[3] in gold, and [1]:[1, 2] shares a link; 2 pairs in gold.
+    assert strict == pytest.approx([2 / 4, 1 / 2, 1 / 2]) and lax == pytest.approx([3 / 4, 1, 6 / 7])
+    assert result.signature.startswith("documents|groups:found@")
+    assert set(document_scores([read_groups(gold)], [read_groups(gold)])["strict"].values()) == {1}
+    gold.write_text("[0]:[4]\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"gold: \[0\]:\[4\] names a target line beyond .* has 4"):
+        evaluate_groups([found], [gold])
+    gold.write_text("\n0 0\n", encoding="utf-8")
+    with pytest.raises(ParallelTextError, match="gold:2: "):
+        read_groups(gold)
