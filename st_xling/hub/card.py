@@ -172,7 +172,7 @@ def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
     if "strategy" in facts.recipe:
         st_data.citations["XPI and XPR"] = bibtex("chen2020crosslingual")
     results = [each for result in facts.evaluations for each in eval_results(result)]
-    relation = facts.slim["relation"] if facts.slim else "finetune"
+    relation = facts.slim["relation"] if facts.slim else "adapter" if facts.adapters else "finetune"
     metadata = CardData(
         language=facts.hub_languages or None,
         license=facts.license,

@@ -156,6 +156,11 @@ class CardFacts:
         return name if name in self.prompts else None
 
     @property
+    def adapters(self) -> bool:
+        """True if the weights are adapters on a base model (``train --lora-keep``), so that PEFT is needed."""
+        return (self.folder / "adapter_config.json").is_file()
+
+    @property
     def slim(self) -> Mapping[str, Any]:
         """Report of ``st-xling slim``, or empty."""
         return self.results.get("slim") or {}

@@ -26,7 +26,14 @@ logger = logging.getLogger(__name__)
 _STOCK = {
     *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
     *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
-    *("preprocessor_config.json", "processor_config.json", "tokenizer.json", "tokenizer_config.json"),
+    *(
+        "adapter_model.safetensors",
+        "adapter_config.json",
+        "preprocessor_config.json",
+        "processor_config.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ),
     *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt"),
     *("bpe.codes", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model"),
 }
@@ -85,7 +92,7 @@ def published_files(folder: str | Path) -> dict[str, int]:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
     Raises:
         ValueError: If there is no model with safetensors weights, its training has not ended, modules are missing or of
-            other packages, or files are links out of the folder.
+            other packages, adapters need a model that is only on this machine, or files are links out of the folder.
     """
     folder = Path(folder)
     if read_json_object(folder / RUN_FILE).get("finished") is False:
@@ -106,6 +113,12 @@ def published_files(folder: str | Path) -> dict[str, int]:
             )
         if place and not kind.endswith(".Normalize") and not any(path.startswith(f"{place}/") for path in known):
             raise ValueError(f"{folder} lacks the module {place}, which modules.json names; save the model again.")
+    base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
+    if base and (base.count("/") > 1 or base.startswith((".", "/", "~")) or Path(base).exists()):
+        raise ValueError(
+            f"{folder} contains adapters of a model that is only on this machine, {base}: merge them (st-xling train … "
+            "--lora), or train them on a model of the Hub."
+        )
     if linked := [path for path in known if not (folder / path).resolve().is_relative_to(folder.resolve())]:
         raise ValueError(
             f"only files inside {folder} are published: {', '.join(linked)} link to files elsewhere; replace the links "

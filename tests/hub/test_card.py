@@ -75,6 +75,14 @@ def test_what_a_visitor_sees_first(kind: str, words: list[str], tmp_path: Path) 
     assert len(folded) >= 5 and all(part.rstrip().endswith("</details>") for part in folded)
 
 
+def test_adapters_name_their_base_and_peft(tmp_path):
+    folder = recorded("encoder", tmp_path)
+    change(folder / "adapter_config.json", base_model_name_or_path="some-org/base")
+    change(folder / "training" / "run.json", model="some-org/base")
+    text = write_card(folder).read_text(encoding="utf-8")
+    assert metadata(text).base_model_relation == "adapter" and " peft\n" in text
+
+
 def test_a_model_without_a_run_has_a_card_of_what_is_known(make_model, tmp_path):
     make_model().save_pretrained(str(tmp_path / "foreign"))
     text = write_card(tmp_path / "foreign").read_text(encoding="utf-8")

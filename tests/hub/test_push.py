@@ -169,6 +169,10 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "unfinished": (lambda at: change(at / "training" / "run.json", finished=False), "has not ended"),
     "no model": (lambda at: (at / "model.safetensors").unlink(), "model.safetensors"),
     "code": (lambda at: write(at / "modules.json", '[{"path": "", "type": "mine.Head"}]'), "mine.Head"),
+    "adapters of a folder": (
+        lambda at: write(at / "adapter_config.json", '{"base_model_name_or_path": "./base"}'),
+        "./base: merge them",
+    ),
     "a linked module": (lambda at: link(at / "1_Pooling"), "lacks the module 1_Pooling"),
     "a linked file": (lambda at: link(at / "results.json"), "results.json link to files elsewhere"),
 }
@@ -209,7 +213,7 @@ def test_what_files_are(my_encoder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("route", "fault", "said"),
-    [("create", 401, "401"), ("commit", 429, "429"), ("commit", CUT, "is cut")],
+    [("create", 401, "401"), ("commit", 429, "429"), ("commit", CUT, "disconnected")],
     ids=str,
 )
 def test_a_failed_push_changes_nothing(
