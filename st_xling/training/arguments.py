@@ -66,6 +66,8 @@ def read_training(
     others = {entry.name: entry.type for entry in st if entry.init}
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
+    if unused := [key for key in without if isinstance(section, dict) and key in section]:
+        raise ValueError(f"{where}.{unused[0]} means nothing for {kind}s; leave it out.")
     check_keys(section, [*own, *others], where)
     section = {**section, "pivot": None} if section.get("pivot") == "none" else section
     # YAML reads a plain no as false.

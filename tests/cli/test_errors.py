@@ -46,7 +46,7 @@ ERRORS = {
     # Evaluation
     "evaluate tatoeba encoder --data tatoeba --languages deu,xx": "xx",
     "evaluate tatoeba encoder --data absent": "absent",
-    "BUCC fr-en": "fr-en.test",
+    "BUCC fr-en": "bucc/fr-en.",
     "evaluate bucc encoder --data tatoeba": "files xx-yy.test.xx, .yy and .gold: tatoeba has none.",
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
     "evaluate retrieval bm25 --data de=xquad-r": "https://github.com/google-research-datasets/lareqa",
