@@ -326,14 +326,15 @@ def pair_tables(
     schema = pa.schema([("line", pa.int64()), *((name, pa.string()) for name in names)])
     sentences = [*names[:2], *names[4:]]
     places = [*where, *[where[-1]] * layout.negatives]
-    rows = iter(rows)
+    rows, is_first = iter(rows), True
     while part := list(islice(rows, BATCH_ROWS)):
         try:
             table = pa.table(_plain_columns(part, layout), schema=schema)
         except ValueError:  # also for half a surrogate pair, which JSON can spell
             columns = list(zip(*_cells(part, layout, where[0], faults))) or [()] * len(schema)
             table = pa.table(columns, schema=schema)
-        yield check_sentences(table, sentences, places, faults)
+        yield check_sentences(table, sentences, places, faults, is_first=is_first)
+        is_first = False
 
 
 def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:

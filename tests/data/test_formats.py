@@ -102,6 +102,7 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.tsv": "\ufeffa\r\t\ufeffb\r\nc\r\td\r\n"}, "de-en=c.tsv", ("de", "en"), [("a", "b"), ("c", "d")],
     ),
     "header of variants": ({"c.tsv": "Chinese (Simplified)\tEnglish:\n" + TSV}, "c.tsv", ("zh", "en"), HUND),
+    "numbers in few rows": ({"c.tsv": "1984\t1984\n"}, "de-en=c.tsv", ("de", "en"), [("1984", "1984")]),
     "folder of TMX": ({"f/c.tmx": tmx(*UNITS)}, "de-en=f", ("de", "en"), HUND),
 }  # fmt: skip
 
@@ -122,10 +123,16 @@ def test_what_is_read(case: str, stream: bool, tmp_path: Path, monkeypatch: pyte
     assert cells(loaded) == pairs and codes(loaded) == languages
 
 
+NUMBERS = "".join(f"1.{n:04}\t{n}\t{n}\tHund {n}\tdog {n}\n" for n in range(20))
 INVISIBLE = "\u200b\u00ad\u2060"
 
 # What is written, the spec, and what the error says.
 REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
+    "numbers as text": (
+        {"c.tsv": NUMBERS},
+        "c.tsv?columns=0,1", r"c.tsv: numbers \(expected sentences, got source 1.0000(.|\n)*columns=3,4",
+    ),
+    "scored pairs without header": ({"c.tsv": NUMBERS}, "c.tsv", "wrong column count(.|\n)*20 faults|got 20 faults"),
     "invisible": (
         {"c.tsv": f"a\t{INVISIBLE}\n{INVISIBLE}\tb\n"},
         "c.tsv", r"c.tsv:1: empty side \(target\)\n.*:2: empty side \(source",
