@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
-from st_xling.data.columns import Languages, Layout, Row
+from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_squad
 from st_xling.utils.languages import (
@@ -38,6 +38,7 @@ NOT_LANGUAGES = {
 """File endings that look like language codes but are not."""
 
 BATCH_ROWS = 1000
+_HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
 _ENDED = "\n"  # no line holds it
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -346,6 +347,8 @@ def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
         raise ValueError("not plain")
     cells = list(zip(*rows))
     texts = [cells[key] for key in layout.keys]
+    if layout.header in rows or not _HEADER_WORDS.isdisjoint(texts[0]):  # perhaps the header of a file that was joined
+        raise ValueError("not plain")
     return [lines, *texts[:2], *([code] * len(lines) for code in layout.languages), *texts[2:]]
 
 
@@ -358,6 +361,9 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             if len(row) != layout.width if layout.width else len(row) < layout.least:
                 wanted = str(layout.width or f"at least {layout.least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
+                continue
+            if row == layout.header or tuple(row) in PARALLEL_NAMES:
+                faults.add(where, number, "second header", ", ".join(row))
                 continue
         else:
             cells = row.get("translation") if layout.nested else row

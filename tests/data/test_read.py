@@ -158,6 +158,15 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [":2: unclosed quote", r":3: unclosed quote \(ends a field that line 2 opened"],
         [("x", "y"), ("d", "e")],
     ),
+    "TSV, header of a second file": (
+        "c.tsv",
+        b"gut\tgood\nsource\ttarget\nSource\tsource\n",
+        [r":2: second header \(source, target\)"],
+        [("gut", "good"), ("Source", "source")],
+    ),
+    "CSV, header of a second file": (
+        "de-en.csv", b"id,de,en\n1,a,b\nid,de,en\n", [r":3: second header \(id, de, en\)"], [("a", "b")],
+    ),
     "CSV, semicolons": (
         "c.csv",
         b'source;target\n"Ja; nein, doch";"Yes; no, yes"\nnur eins\n',
