@@ -171,6 +171,25 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("first", "warns"),
+    [
+        ("de\ten", True),
+        ("DE\tEN", True),
+        ("Deutsch\tEnglisch", True),
+        ("Ja.\tYes.", False),
+        ('"source"\t"target"', True),
+    ],
+)
+def test_a_first_line_that_may_be_a_header(
+    first: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, {"c.tsv": f"{first}\nWir haben keine Zeit.\tWe have no time.\nEs regnet.\tIt rains.\n"})
+    assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
+    columns = f"if it is a header, name its columns: ?columns={','.join(first.split())}"
+    assert (columns in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
     "first", ["text_de\ttext_en", "text.de\ttext.en", "German sentence\tText (English)", "de_src\ten_tgt"]
 )
 def test_columns_called_by_a_language_and_a_word(first: str, tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ READ: dict[str, tuple[str, str | bytes, dict[str, Any], list[tuple[str, str]]]] 
     "CSV, quoted": ("c.csv", '"a, b","say ""x"""\r\nc,"d"\r\n', {}, [("a, b", 'say "x"'), ("c", "d")]),
     "CSV, quote is text": ("c.csv", '5" pipe,Rohr\na,6\'5"\n', {}, [('5" pipe', "Rohr"), ("a", "6'5\"")]),
     "CSV, header": ("c.csv", "id,tgt,src\n1,b,a\n", {}, [("a", "b")]),
+    "CSV, two codes": ("c.csv", "en,de\ndog,Hund\n", {}, [("en", "de"), ("dog", "Hund")]),  # "no,si" may be a pair
     "CSV, codes of the name": ("de-en.csv", "en,de\ndog,Hund\n", {}, [("Hund", "dog")]),
     "CSV, positions and header": ("c.csv", "source,target\na,b\n", {"columns": (1, 0)}, [("b", "a")]),
     "JSON, one language": ("c.jsonl", '{"de": "a", "en": "b"}\n', {"source_language": "en"}, [("b", "a")]),
