@@ -271,6 +271,16 @@ def _sentence(element: ElementTree.Element) -> Iterator[str]:
         yield inline.tail or ""
 
 
+def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read lines of ``source ||| target``, as fast_align takes them."""
+    return ((number, line.split(" ||| ")) for number, line in numbered_lines(path, faults))
+
+
+def has_bars(path: str | Path) -> bool:
+    """Return whether the first line of a file is ``source ||| target``."""
+    return (next(iter_lines(path, FaultLog()), None) or "").count(" ||| ") == 1
+
+
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
@@ -278,6 +288,7 @@ FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
+    "|||": bar_rows,
 }
 """Ending of a file, without that of its compression, to the function that reads it."""
 

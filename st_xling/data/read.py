@@ -26,6 +26,7 @@ from st_xling.data.columns import (
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
+    has_bars,
     language_ending,
     moses_rows,
     open_parquet,
@@ -175,11 +176,11 @@ def load_pairs(
 
     Args:
         location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
-            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``; two line-aligned files, or the
-            prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``), also in a ``.zip`` of OPUS; two ``.json``
-            files in SQuAD's form, such as XQuAD's, of which the paragraphs are read; a folder of such files, or of
-            ``datasets``; the id of a data set on the Hub; or, with two languages, ``"tatoeba"``, ``"ntrex"`` or
-            ``"flores"``, test sets on the Hub.
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
+            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
+            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
+            are read; a folder of such files, or of ``datasets``; the id of a data set on the Hub; or, with two
+            languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -368,11 +369,11 @@ def find_source(
         return _open_moses(moses, languages)
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
-        if kind not in FORMATS and other is None:
+        if kind not in FORMATS and (other := "|||" if has_bars(path) else other) is None:
             raise ValueError(
-                f"expected a file ending in {', '.join(FORMATS)} (each also {', '.join(PACKED)}) or .zip, or the "
-                f"common beginning of two files (corpus, of corpus.de and corpus.en), got {path}; rename it, or pass "
-                "both paths of a pair"
+                f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "
+                f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
+                f"corpus.en), got {path}; rename it, or pass both paths of a pair"
             )
         return _open_files([path], kind if kind in FORMATS else str(other), find)
     if str(location) in HUB_TEST_SETS:

@@ -75,6 +75,7 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.tmx": tmx(*REGIONS)},
         "fr-en=c.tmx", ("fr", "en"), [("Le chien", "The dog sleeps."), ("Il pleut.", "It rains.")],
     ),
+    "fast_align": ({"corpus.txt": "".join(f"{s} ||| {t}\n" for s, t in HUND)}, "de-en=corpus.txt", ("de", "en"), HUND),
     "FLORES files": (
         {"deu_Latn.devtest": GERMAN, "eng_Latn.devtest": ENGLISH},
         "deu_Latn.devtest,eng_Latn.devtest", ("deu_Latn", "eng_Latn"), HUND,
@@ -154,6 +155,7 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
+    "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
     "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
 }  # fmt: skip
 
