@@ -427,6 +427,13 @@ def find_moses(prefix: str | Path, languages: Languages = (None, None)) -> tuple
     return _choose(found, prefix, languages) if len(found) > 1 else None
 
 
+def flores_pair(folder: Path, languages: Languages) -> tuple[Path, Path] | None:
+    """Find the files of two languages in a folder of FLORES (``deu_Latn.devtest``), chosen as by :func:`find_moses`."""
+    files = [path for path in sorted(folder.iterdir()) if _FLORES.fullmatch(path.name)]
+    found = {code: path for path in files if (code := language_ending(path))}
+    return _choose(found, folder, languages) if len(found) > 1 else None
+
+
 def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple[Path, Path]:
     """Find the two files of a zip archive as OPUS publishes it, chosen as by :func:`find_moses`.
 

@@ -26,6 +26,7 @@ from st_xling.data.columns import (
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
+    flores_pair,
     has_bars,
     language_ending,
     moses_rows,
@@ -179,8 +180,8 @@ def load_pairs(
             (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
             target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
             also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
-            are read; a folder of such files, or of ``datasets``; the id of a data set on the Hub; or, with two
-            languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
+            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
+            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -353,6 +354,9 @@ def find_source(
         return _open_moses((location[0], location[1]), languages)
     path = home_path(location)
     kind = file_ending(unpacked_name(path))
+    if path.is_dir() and (flores := flores_pair(path, languages)):
+        _check_unused(f"the FLORES folder {path}", columns=columns, name=name, split=split)
+        return _open_moses(flores, languages)
     if path.is_dir():
         files = _files_of_split(path, name, split)
         kinds = {file_ending(unpacked_name(file)) for file in files}

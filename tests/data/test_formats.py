@@ -80,6 +80,10 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"deu_Latn.devtest": GERMAN, "eng_Latn.devtest": ENGLISH},
         "deu_Latn.devtest,eng_Latn.devtest", ("deu_Latn", "eng_Latn"), HUND,
     ),
+    "FLORES folder": (
+        {"f/deu_Latn.devtest": GERMAN, "f/eng_Latn.devtest": ENGLISH, "f/zho_Hans.devtest": "x\n"},
+        "de-eng_Latn=f", ("de", "eng_Latn"), HUND,
+    ),
     "WMT": (
         {"newstest2014-deen-src.de": GERMAN, "newstest2014-deen-ref.en": ENGLISH},
         "newstest2014-deen", ("de", "en"), HUND,
@@ -156,6 +160,10 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
     "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
+    "FLORES, languages": (
+        {f"f/{code}.dev": "a\n" for code in ("deu_Latn", "eng_Latn", "zho_Hans")},
+        "f", "f: expected two files, .* to choose two; got None-None for the endings deu_Latn, eng_Latn, zho_Hans",
+    ),
     "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
 }  # fmt: skip
 
