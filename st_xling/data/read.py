@@ -360,6 +360,10 @@ def find_source(
     if path.is_dir():
         files = _files_of_split(path, name, split)
         kinds = {file_ending(unpacked_name(file)) for file in files}
+        unread = FORMATS.keys() - kinds
+        ignored = [str(file) for file in sorted(path.iterdir()) if file_ending(unpacked_name(file)) in unread]
+        if kinds and ignored:
+            logger.warning("%s: reads the files ending in %s, and not %s", path, ", ".join(kinds), ", ".join(ignored))
         if kinds == {".csv", ".tsv"}:
             raise ValueError(f"{path} holds both .csv and .tsv files; name one file, or part them into two folders")
         if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:

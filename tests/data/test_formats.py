@@ -208,6 +208,12 @@ def test_columns_called_by_a_language_and_a_word(first: str, tmp_path: Path) -> 
     assert (cells(loaded), codes(loaded)) == ([("Es regnet.", "It rains.")], ("de", "en"))
 
 
+def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, {"f/a.tsv": TSV, "f/b.tsv": TSV, "f/c.jsonl": '{"source": "a", "target": "b"}'})
+    assert cells(load_pairs(tmp_path / "f")) == [*HUND, *HUND]
+    assert f"ending in .tsv, and not {tmp_path / 'f' / 'c.jsonl'}" in caplog.text
+
+
 def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:
     path = tmp_path / "c.tsv"
     path.write_text(TSV, encoding="utf-8")
