@@ -21,13 +21,18 @@ ADVICE = {
     "unclosed quote": 'A CSV field cannot span lines; a field that holds a quote is written "like ""this""".',
     "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8; Western European text is often latin1.",
     "missing key": 'Name the two columns, e.g. columns=("de", "en").',
+    "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
 }
+
+LEAST_NUMBERS = 10
+"""Fewer rows of numbers may be sentences."""
 
 _BLOCK_BYTES = 1 << 21
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
 _VISIBLE = "[^\\pZ\\p{Cc}\\p{Cf}\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f]"
+_NUMBER = r"^[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]+)?$"
 _BIBLE_RANGE = "<range>"  # In Bible corpora: the verse is part of the one before.
 
 
@@ -174,7 +179,9 @@ def _split_lines(path: str | Path, block: bytes, number: int, faults: FaultLog) 
         return lines
 
 
-def check_sentences(table: Any, names: Sequence[str], where: Sequence[str], faults: FaultLog) -> Any:
+def check_sentences(
+    table: Any, names: Sequence[str], where: Sequence[str], faults: FaultLog, *, is_first: bool = False
+) -> Any:
     """Return the rows of an Arrow table whose sentences are not empty; note the others.
 
     A sentence of white space, of invisible characters, or of ``<range>``, as in Bible corpora, counts as empty.
@@ -184,6 +191,7 @@ def check_sentences(table: Any, names: Sequence[str], where: Sequence[str], faul
         names: The columns of sentences.
         where: The file of each column.
         faults: Where faults are noted.
+        is_first: Whether these are the first rows, which must not all be numbers.
     """
     import pyarrow.compute as pc
 
@@ -195,4 +203,6 @@ def check_sentences(table: Any, names: Sequence[str], where: Sequence[str], faul
             for line in table["line"].filter(pc.invert(fine)).to_pylist():
                 faults.add(path, line, "empty side", name)
             good = pc.and_(good, fine)
+        if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
+            faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
     return table.filter(good)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import product
+from itertools import islice, product
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
@@ -43,6 +43,7 @@ QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive",
 
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 _NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # next to one in a name
+_WORDS = re.compile(r"[\"'(\[]*[^\W_]+(?:[\W_]+[^\W_]+){0,2}[\"'):\]]*")  # up to three, that may name a column
 _CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
 
 
@@ -218,10 +219,18 @@ def find_layout(
     named = resolve_pair(where, *requested, swapped_on_purpose=columns is not None)
     options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
     _, first = next(rows, (0, list[str]()))
+    following = [len(cell.split()) for _, row in islice(rows, 3) if isinstance(row, list) for cell in row]
     if isinstance(first, Mapping):
         return layout_of_names(list(first), first.get("translation"), where, columns, options)
     by_name = columns is not None and isinstance(columns[0], str)
     layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
+    # "no,si" may well be a pair; one or two words above sentences may well be names.
+    doubtful = layout is None and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
+    if layout and not by_name and not any(named) and all(len(key) == 2 for key in layout.keys[:2]):
+        layout, doubtful = None, True
+    if doubtful and columns is None:
+        note = "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s"
+        logger.warning(note, where, ",".join(first))
     if layout is not None:
         keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
         language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)

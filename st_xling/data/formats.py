@@ -18,7 +18,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
-from st_xling.data.columns import Languages, Layout, Row
+from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_squad
 from st_xling.utils.languages import (
@@ -38,6 +38,7 @@ NOT_LANGUAGES = {
 """File endings that look like language codes but are not."""
 
 BATCH_ROWS = 1000
+_HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
 _ENDED = "\n"  # no line holds it
 _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -270,6 +271,16 @@ def _sentence(element: ElementTree.Element) -> Iterator[str]:
         yield inline.tail or ""
 
 
+def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read lines of ``source ||| target``, as fast_align takes them."""
+    return ((number, line.split(" ||| ")) for number, line in numbered_lines(path, faults))
+
+
+def has_bars(path: str | Path) -> bool:
+    """Return whether the first line of a file is ``source ||| target``."""
+    return (next(iter_lines(path, FaultLog()), None) or "").count(" ||| ") == 1
+
+
 FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
@@ -277,6 +288,7 @@ FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,
+    "|||": bar_rows,
 }
 """Ending of a file, without that of its compression, to the function that reads it."""
 
@@ -326,14 +338,15 @@ def pair_tables(
     schema = pa.schema([("line", pa.int64()), *((name, pa.string()) for name in names)])
     sentences = [*names[:2], *names[4:]]
     places = [*where, *[where[-1]] * layout.negatives]
-    rows = iter(rows)
+    rows, is_first = iter(rows), True
     while part := list(islice(rows, BATCH_ROWS)):
         try:
             table = pa.table(_plain_columns(part, layout), schema=schema)
         except ValueError:  # also for half a surrogate pair, which JSON can spell
             columns = list(zip(*_cells(part, layout, where[0], faults))) or [()] * len(schema)
             table = pa.table(columns, schema=schema)
-        yield check_sentences(table, sentences, places, faults)
+        yield check_sentences(table, sentences, places, faults, is_first=is_first)
+        is_first = False
 
 
 def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
@@ -345,6 +358,8 @@ def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
         raise ValueError("not plain")
     cells = list(zip(*rows))
     texts = [cells[key] for key in layout.keys]
+    if layout.header in rows or not _HEADER_WORDS.isdisjoint(texts[0]):  # perhaps the header of a file that was joined
+        raise ValueError("not plain")
     return [lines, *texts[:2], *([code] * len(lines) for code in layout.languages), *texts[2:]]
 
 
@@ -357,6 +372,9 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             if len(row) != layout.width if layout.width else len(row) < layout.least:
                 wanted = str(layout.width or f"at least {layout.least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
+                continue
+            if row == layout.header or tuple(row) in PARALLEL_NAMES:
+                faults.add(where, number, "second header", ", ".join(row))
                 continue
         else:
             cells = row.get("translation") if layout.nested else row
@@ -407,6 +425,13 @@ def find_moses(prefix: str | Path, languages: Languages = (None, None)) -> tuple
         if code and unpacked_name(path).removesuffix(".txt") in names and path.is_file():
             found.setdefault(code, path)
     return _choose(found, prefix, languages) if len(found) > 1 else None
+
+
+def flores_pair(folder: Path, languages: Languages) -> tuple[Path, Path] | None:
+    """Find the files of two languages in a folder of FLORES (``deu_Latn.devtest``), chosen as by :func:`find_moses`."""
+    files = [path for path in sorted(folder.iterdir()) if _FLORES.fullmatch(path.name)]
+    found = {code: path for path in files if (code := language_ending(path))}
+    return _choose(found, folder, languages) if len(found) > 1 else None
 
 
 def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple[Path, Path]:

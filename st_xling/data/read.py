@@ -26,6 +26,8 @@ from st_xling.data.columns import (
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
+    flores_pair,
+    has_bars,
     language_ending,
     moses_rows,
     open_parquet,
@@ -175,11 +177,11 @@ def load_pairs(
 
     Args:
         location: A file, plain or packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``): ``.tsv`` (quotes are text), ``.csv``
-            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``; two line-aligned files, or the
-            prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``), also in a ``.zip`` of OPUS; two ``.json``
-            files in SQuAD's form, such as XQuAD's, of which the paragraphs are read; a folder of such files, or of
-            ``datasets``; the id of a data set on the Hub; or, with two languages, ``"tatoeba"``, ``"ntrex"`` or
-            ``"flores"``, test sets on the Hub.
+            (RFC 4180 within each line), ``.jsonl``, ``.json``, ``.parquet``, ``.tmx``, or lines of ``source |||
+            target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
+            also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
+            are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
+            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -352,9 +354,16 @@ def find_source(
         return _open_moses((location[0], location[1]), languages)
     path = home_path(location)
     kind = file_ending(unpacked_name(path))
+    if path.is_dir() and (flores := flores_pair(path, languages)):
+        _check_unused(f"the FLORES folder {path}", columns=columns, name=name, split=split)
+        return _open_moses(flores, languages)
     if path.is_dir():
         files = _files_of_split(path, name, split)
         kinds = {file_ending(unpacked_name(file)) for file in files}
+        unread = FORMATS.keys() - kinds
+        ignored = [str(file) for file in sorted(path.iterdir()) if file_ending(unpacked_name(file)) in unread]
+        if kinds and ignored:
+            logger.warning("%s: reads the files ending in %s, and not %s", path, ", ".join(kinds), ", ".join(ignored))
         if kinds == {".csv", ".tsv"}:
             raise ValueError(f"{path} holds both .csv and .tsv files; name one file, or part them into two folders")
         if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
@@ -368,11 +377,11 @@ def find_source(
         return _open_moses(moses, languages)
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
-        if kind not in FORMATS and other is None:
+        if kind not in FORMATS and (other := "|||" if has_bars(path) else other) is None:
             raise ValueError(
-                f"expected a file ending in {', '.join(FORMATS)} (each also {', '.join(PACKED)}) or .zip, or the "
-                f"common beginning of two files (corpus, of corpus.de and corpus.en), got {path}; rename it, or pass "
-                "both paths of a pair"
+                f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "
+                f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
+                f"corpus.en), got {path}; rename it, or pass both paths of a pair"
             )
         return _open_files([path], kind if kind in FORMATS else str(other), find)
     if str(location) in HUB_TEST_SETS:

@@ -137,6 +137,11 @@ def _turn_rows(batch: dict[str, list[Any]], name: str, pivot: str) -> dict[str, 
     pairs = list(zip(batch["source_language"], batch["target_language"]))
     check_languages(set(pairs), name)
     backward = [_is_backward(*pair, pivot) for pair in pairs]
+    if any(backward) and negative_columns(list(batch)):  # of a stream, whose first rows were all forward
+        raise ValueError(
+            f"{name}: a row begins with {pivot}, and its negatives would be of the other language once it is turned; "
+            "turn such rows, leave out the negatives (?columns=), or take --pivot none"
+        )
     turned = {
         column: [two if swap else one for one, two, swap in zip(batch[column], batch[other], backward)]
         for column, other in _SWAPPED.items()

@@ -75,9 +75,14 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.tmx": tmx(*REGIONS)},
         "fr-en=c.tmx", ("fr", "en"), [("Le chien", "The dog sleeps."), ("Il pleut.", "It rains.")],
     ),
+    "fast_align": ({"corpus.txt": "".join(f"{s} ||| {t}\n" for s, t in HUND)}, "de-en=corpus.txt", ("de", "en"), HUND),
     "FLORES files": (
         {"deu_Latn.devtest": GERMAN, "eng_Latn.devtest": ENGLISH},
         "deu_Latn.devtest,eng_Latn.devtest", ("deu_Latn", "eng_Latn"), HUND,
+    ),
+    "FLORES folder": (
+        {"f/deu_Latn.devtest": GERMAN, "f/eng_Latn.devtest": ENGLISH, "f/zho_Hans.devtest": "x\n"},
+        "de-eng_Latn=f", ("de", "eng_Latn"), HUND,
     ),
     "WMT": (
         {"newstest2014-deen-src.de": GERMAN, "newstest2014-deen-ref.en": ENGLISH},
@@ -102,6 +107,7 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.tsv": "\ufeffa\r\t\ufeffb\r\nc\r\td\r\n"}, "de-en=c.tsv", ("de", "en"), [("a", "b"), ("c", "d")],
     ),
     "header of variants": ({"c.tsv": "Chinese (Simplified)\tEnglish:\n" + TSV}, "c.tsv", ("zh", "en"), HUND),
+    "numbers in few rows": ({"c.tsv": "1984\t1984\n"}, "de-en=c.tsv", ("de", "en"), [("1984", "1984")]),
     "folder of TMX": ({"f/c.tmx": tmx(*UNITS)}, "de-en=f", ("de", "en"), HUND),
 }  # fmt: skip
 
@@ -122,10 +128,16 @@ def test_what_is_read(case: str, stream: bool, tmp_path: Path, monkeypatch: pyte
     assert cells(loaded) == pairs and codes(loaded) == languages
 
 
+NUMBERS = "".join(f"1.{n:04}\t{n}\t{n}\tHund {n}\tdog {n}\n" for n in range(20))
 INVISIBLE = "\u200b\u00ad\u2060"
 
 # What is written, the spec, and what the error says.
 REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
+    "numbers as text": (
+        {"c.tsv": NUMBERS},
+        "c.tsv?columns=0,1", r"c.tsv: numbers \(expected sentences, got source 1.0000(.|\n)*columns=3,4",
+    ),
+    "scored pairs without header": ({"c.tsv": NUMBERS}, "c.tsv", "wrong column count(.|\n)*20 faults|got 20 faults"),
     "invisible": (
         {"c.tsv": f"a\t{INVISIBLE}\n{INVISIBLE}\tb\n"},
         "c.tsv", r"c.tsv:1: empty side \(target\)\n.*:2: empty side \(source",
@@ -147,6 +159,11 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
+    "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
+    "FLORES, languages": (
+        {f"f/{code}.dev": "a\n" for code in ("deu_Latn", "eng_Latn", "zho_Hans")},
+        "f", "f: expected two files, .* to choose two; got None-None for the endings deu_Latn, eng_Latn, zho_Hans",
+    ),
     "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
 }  # fmt: skip
 
@@ -164,12 +181,37 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
+    ("first", "warns"),
+    [
+        ("de\ten", True),
+        ("DE\tEN", True),
+        ("Deutsch\tEnglisch", True),
+        ("Ja.\tYes.", False),
+        ('"source"\t"target"', True),
+    ],
+)
+def test_a_first_line_that_may_be_a_header(
+    first: str, warns: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    write(tmp_path, {"c.tsv": f"{first}\nWir haben keine Zeit.\tWe have no time.\nEs regnet.\tIt rains.\n"})
+    assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
+    columns = f"if it is a header, name its columns: ?columns={','.join(first.split())}"
+    assert (columns in caplog.text) == warns
+
+
+@pytest.mark.parametrize(
     "first", ["text_de\ttext_en", "text.de\ttext.en", "German sentence\tText (English)", "de_src\ten_tgt"]
 )
 def test_columns_called_by_a_language_and_a_word(first: str, tmp_path: Path) -> None:
     write(tmp_path, {"c.tsv": f"{first}\nEs regnet.\tIt rains.\n"})
     loaded = load_pairs(tmp_path / "c.tsv")
     assert (cells(loaded), codes(loaded)) == ([("Es regnet.", "It rains.")], ("de", "en"))
+
+
+def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path, {"f/a.tsv": TSV, "f/b.tsv": TSV, "f/c.jsonl": '{"source": "a", "target": "b"}'})
+    assert cells(load_pairs(tmp_path / "f")) == [*HUND, *HUND]
+    assert f"ending in .tsv, and not {tmp_path / 'f' / 'c.jsonl'}" in caplog.text
 
 
 def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: Path) -> None:

@@ -106,6 +106,7 @@ READ: dict[str, tuple[str, str | bytes, dict[str, Any], list[tuple[str, str]]]] 
     "CSV, quoted": ("c.csv", '"a, b","say ""x"""\r\nc,"d"\r\n', {}, [("a, b", 'say "x"'), ("c", "d")]),
     "CSV, quote is text": ("c.csv", '5" pipe,Rohr\na,6\'5"\n', {}, [('5" pipe', "Rohr"), ("a", "6'5\"")]),
     "CSV, header": ("c.csv", "id,tgt,src\n1,b,a\n", {}, [("a", "b")]),
+    "CSV, two codes": ("c.csv", "en,de\ndog,Hund\n", {}, [("en", "de"), ("dog", "Hund")]),  # "no,si" may be a pair
     "CSV, codes of the name": ("de-en.csv", "en,de\ndog,Hund\n", {}, [("Hund", "dog")]),
     "CSV, positions and header": ("c.csv", "source,target\na,b\n", {"columns": (1, 0)}, [("b", "a")]),
     "JSON, one language": ("c.jsonl", '{"de": "a", "en": "b"}\n', {"source_language": "en"}, [("b", "a")]),
@@ -157,6 +158,15 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         b'x,y\n"a\nb",c\nd,e\n',
         [":2: unclosed quote", r":3: unclosed quote \(ends a field that line 2 opened"],
         [("x", "y"), ("d", "e")],
+    ),
+    "TSV, header of a second file": (
+        "c.tsv",
+        b"gut\tgood\nsource\ttarget\nSource\tsource\n",
+        [r":2: second header \(source, target\)"],
+        [("gut", "good"), ("Source", "source")],
+    ),
+    "CSV, header of a second file": (
+        "de-en.csv", b"id,de,en\n1,a,b\nid,de,en\n", [r":3: second header \(id, de, en\)"], [("a", "b")],
     ),
     "CSV, semicolons": (
         "c.csv",

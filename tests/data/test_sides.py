@@ -61,6 +61,15 @@ def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
     assert orient(found.data).turned == {}
 
 
+def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
+    """The first rows say nothing of them."""
+    forward, late = [f"de{n}" for n in range(1001)], ["en"]
+    columns = [forward + late, ["en"] * 1001 + ["de"], ["de"] * 1001 + ["en"], ["en"] * 1001 + ["de"]]
+    data = Dataset.from_dict({**dict(zip(COLUMNS, columns)), "negative": ["no"] * 1002}).to_iterable_dataset()
+    with pytest.raises(ValueError, match="x: a row begins with en, and its negatives"):
+        list(orient({"x": data}).data["x"])
+
+
 def test_spellings_of_the_pivot() -> None:
     for code in ("en", "eng", "en-GB"):
         assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng").data["x"])[0][2:] == ("de", code)
