@@ -387,6 +387,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        for tensor in own_state(self._all_losses(), self.model).values():
+            tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
         parts = self._all_losses().modules()
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
