@@ -219,6 +219,16 @@ def test_rows_without_text(make_model: Make, row: dict[str, Any]) -> None:
         CrossLingualDataCollator(make_model().preprocess)([row])
 
 
+def test_a_data_set_with_none_or_without_a_loss(make_model: Make, tmp_path: Path) -> None:
+    model, columns = make_model(), {"source": ["Ja.", "Nein."], "target": ["Yes.", None]}
+    with pytest.raises(ValueError, match="got None in the column target"):
+        trainer(model, Dataset.from_dict(columns), tmp_path)
+    rows = Dataset.from_dict(columns).filter(lambda row: row["target"] is not None)
+    trainer(model, rows, tmp_path)
+    with pytest.raises(ValueError, match="expected a loss, got None"):
+        CrossLingualTrainer(model=model, args=arguments(tmp_path), train_dataset=rows)
+
+
 def test_the_loss_knows_the_languages_of_its_rows(make_model: Make, tmp_path: Path) -> None:
     """From the data set through the trainer: only the embeddings of languages that were rebuilt learn anything."""
     model = make_model()
