@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.gather import average_heads, sum_over_processes
+from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +73,7 @@ class CrossLingualLoss(nn.Module):
     min_columns = 2
     max_columns: int | None = None
     reads_encoding = True
+    _looks_for_heads = True
     citation: str = ""
     shared_head: str | None = None
 
@@ -117,6 +118,7 @@ class CrossLingualLoss(nn.Module):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value = self.compute_loss(batch, labels)
         average_heads(self)
+        self.warn_of_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
@@ -125,6 +127,15 @@ class CrossLingualLoss(nn.Module):
         if isinstance(value, Tensor):
             return value + ignored
         return {name: part + ignored for name, part in value.items()}
+
+    def warn_of_heads(self) -> None:
+        """Warn, in the first pass, of own weights that no trainer has marked as ``is_saved``."""
+        if self._looks_for_heads and not all(hasattr(each, "is_saved") for each in own_parameters(self)):
+            warn_once(
+                f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
+                "another trainer they start anew when a run is resumed."
+            )
+        self._looks_for_heads = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The objective on encoded columns.

@@ -97,6 +97,7 @@ class CachedLoss(CrossLingualLoss):
             return self.loss(columns, labels)
         columns = self.columns_read(columns)
         average_heads(self)
+        self.warn_of_heads()
         total = self.loss.as_sum()
         named = list(zip(total.names, total.term_list()))
         named.sort(key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))  # sentence-level terms first

@@ -29,7 +29,7 @@ from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
-from st_xling.training.options import ModelOptions
+from st_xling.training.options import ModelOptions, TrainingOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import run_trainer
@@ -132,6 +132,7 @@ class Run:
     The others are the options, see :class:`RunOptions`.
 
     Raises:
+        TypeError: A training option, which belongs in the recipe.
         ValueError: Options that do not fit each other.
     """
 
@@ -149,6 +150,12 @@ class Run:
     provenance: Sequence[Any] = ()
     callbacks: Sequence[TrainerCallback] = ()
     load_options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __new__(cls, **options: Any) -> Run:
+        for key in options.keys() & {entry.name for entry in dataclasses.fields(TrainingOptions)}:
+            setting = f"load_recipe(…, overrides={{'training.{key}': {options[key]!r}}})"
+            raise TypeError(f"no argument {key!r}: training options are set in the recipe, by {setting}")
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
         self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options or {})

@@ -55,6 +55,8 @@ BASE = "base"
 NEGATIVES = "negatives.parquet"
 LOSS_STATE_NAME = "loss.safetensors"
 _CHECKPOINT = re.compile(r"checkpoint-\d+")
+# ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
+_OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|eval|runs|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
 _MAY_CHANGE = {
     *("max_steps", "num_train_epochs", "save_total_limit", "dataloader_num_workers"),
@@ -256,15 +258,15 @@ class RunFolder:
             shutil.rmtree(self.training, ignore_errors=True)
 
     def _remove_earlier_run(self) -> None:
-        """Remove the files that ``run.json`` lists and the rest of ``training``; ``run.json`` stays until then."""
+        """Remove the files that ``run.json`` lists and what is ours in ``training``; ``run.json`` stays until then."""
         self.update(finished=False)
         self._folder.clear()
         for name in OF_THE_WEIGHTS:
             remove_file(self.path, name)
-        for path in self.training.iterdir():
+        for path in filter(lambda path: _OURS.fullmatch(path.name), self.training.iterdir()):
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path)
-            elif path != self._folder.record:
+            else:
                 path.unlink()
 
     def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:

@@ -21,6 +21,7 @@ from typing import Any
 
 import torch
 from accelerate.utils import broadcast
+from datasets import Dataset
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -322,6 +323,17 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
         return known[name]
 
 
+def _check_texts(data: Any) -> None:
+    """Raise ``ValueError`` for texts that are ``None``."""
+    for part in data.values() if isinstance(data, dict) else [data]:
+        for name in part.column_names if isinstance(part, Dataset) else ():
+            # The table also has the rows that `filter` dropped, so that only a column with None is read to be sure.
+            if part.data.column(name).null_count and part.with_format("arrow")[:].column(name).null_count:
+                raise ValueError(
+                    f"expected text in every row, got None in the column {name}; drop these rows: dataset.filter(…)"
+                )
+
+
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -370,8 +382,8 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     Raises:
         NotFiniteError: Losses or weights that are no longer numbers.
-        ValueError: In several processes, fewer batches than processes, or a loss for each data set: processes must
-            have the same loss in the same step.
+        ValueError: No loss, or texts that are ``None``; in several processes, fewer batches than processes, or a loss
+            for each data set: processes must have the same loss in the same step.
 
     Example:
         >>> from sentence_transformers import SentenceTransformerTrainingArguments
@@ -385,8 +397,13 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     data_collator_class = CrossLingualDataCollator
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(
+        self, model: Any = None, args: Any = None, train_dataset: Any = None, *more: Any, **options: Any
+    ) -> None:
+        _check_texts(train_dataset)  # before ST reads them for the card
+        super().__init__(model, args, train_dataset, *more, **options)
+        for tensor in own_state(self._all_losses(), self.model).values():
+            tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
         parts = self._all_losses().modules()
         languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
@@ -396,6 +413,12 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
                 f"{self.args.world_size} processes share their negatives, so all need the same loss in a step: got "
                 "a loss for each data set; train in one process, or with one loss."
             )
+
+    def get_default_loss(self, model: Any) -> nn.Module:
+        raise ValueError(
+            "expected a loss, got None; pass one, such as loss=TranslationRankingLoss(model). The default of "
+            "sentence-transformers, CoSENTLoss, needs a column of scores."
+        )
 
     def _all_losses(self) -> nn.Module:
         return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss

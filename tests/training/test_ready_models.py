@@ -13,7 +13,14 @@ from transformers import TrainerCallback
 
 from st_xling.cli import main
 from st_xling.evaluation import TatoebaEvaluator
-from st_xling.training import CrossLingualTrainer, load_recipe, train
+from st_xling.training import (
+    CrossLingualTrainer,
+    load_recipe,
+    train,
+    train_adapter,
+    train_retrieval,
+)
+from st_xling.training.reranker import train_cross_encoder
 from st_xling.training.run import shape_of
 from st_xling.training.run_folder import RunFolder
 
@@ -84,6 +91,12 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
     words += ["--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv", "--out", str(tmp_path / "other")]
     assert main(words) == 2
     assert "no encoder could be loaded" in capsys.readouterr().err  # before the data are read
+
+
+@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter, train_cross_encoder])
+def test_training_options_are_the_recipes(function: Any, tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match=r"no argument 'learning_rate'.*'training\.learning_rate': 1"):
+        function(load_recipe("tr"), [{}], tmp_path / "run", model="tiny", learning_rate=1)
 
 
 class Seen(CrossLingualTrainer):

@@ -99,7 +99,7 @@ def test_resuming_the_same_run_by_another_command_and_version(tmp_path: Path) ->
 
 BAD = [
     (short(losses__translation_ranking__scale=-1.0), TINY, "scale must be above 0"),
-    (short(), {"hidden_size": 33, "heads": 2}, "hidden size .* multiple"),
+    (short(), {"hidden_size": 33, "heads": 2}, "not a multiple of the number of attention heads"),
 ]
 
 
@@ -167,17 +167,18 @@ def model(out: Path) -> tuple[str, bool]:
 
 
 def test_what_overwriting_removes(tmp_path: Path) -> None:
-    """Before training: the model that ``run.json`` lists, what belongs to it, and all of the run's own folder."""
+    """Before training: the model that ``run.json`` lists, what belongs to it, and what is ours in ``training``."""
     out = tmp_path / "run"
     run(out, "old", dense=True)
-    for name in ("notes.txt", "2_Dense/notes.txt", "mining.json", "card.json"):
+    kept = {"notes.txt", "2_Dense/notes.txt", "card.json", "training/notes.txt"}
+    for name in (*kept, "mining.json", "training/log.jsonl"):
         (out / name).write_text("mine")
     checkpoint(out / "training", 1)
     with RunFolder(out, overwrite=True) as folder:
         assert model(out) == ("old", True)  # nothing is removed before data, model and options were looked at
         folder.begin({"recipe": "new"})
         names = {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
-        assert names - {".st-xling.lock"} == {"notes.txt", "2_Dense/notes.txt", "card.json", "training/run.json"}
+        assert names - {".st-xling.lock"} == {*kept, "training/run.json"}
     run(out, "new", resume=True)  # as if it had been killed there
     assert model(out) == ("new", True) and RunFolder(out).is_finished
     assert RunFolder(out).read_manifest()["recipe"] == "new"

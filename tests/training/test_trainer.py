@@ -16,9 +16,11 @@ from torch import nn
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import (
+    CachedLoss,
     RepresentationTranslationLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    base,
 )
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.run_folder import load_loss_state, own_state, save_loss_state
@@ -63,6 +65,21 @@ def finished(make_model: Make, rows: Dataset, tmp_path_factory: pytest.TempPathF
     run = trainer(make_model(dropout=0.1), rows, tmp_path_factory.mktemp("host"))
     run.train()
     return run
+
+
+@pytest.mark.parametrize("wrap", [base.as_loss, CachedLoss])
+def test_a_loss_in_another_trainer_warns_of_its_weights(
+    wrap: Any, make_model: Make, rows: Dataset, caplog: Any
+) -> None:
+    base.warn_once.cache_clear()
+    model = make_model()
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
+    features = [model.preprocess(rows[side][:2]) for side in ("source", "target")]
+    CrossLingualTrainer(model=model, args=arguments(Path("run")), train_dataset=rows, loss=wrap(loss))
+    TranslationRankingLoss(model)(features), wrap(loss)(features), loss(features)
+    assert not caplog.messages
+    wrap(RepresentationTranslationLoss(model, layers=1))(features)
+    assert "which only CrossLingualTrainer saves in checkpoints" in caplog.text
 
 
 def test_resumed_run_has_the_head_and_the_weights_of_the_undisturbed_one(
@@ -200,6 +217,16 @@ def test_languages_become_ids_and_are_never_read(make_model: Make) -> None:
 def test_rows_without_text(make_model: Make, row: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="expected columns of text, such as source and target, got"):
         CrossLingualDataCollator(make_model().preprocess)([row])
+
+
+def test_a_data_set_with_none_or_without_a_loss(make_model: Make, tmp_path: Path) -> None:
+    model, columns = make_model(), {"source": ["Ja.", "Nein."], "target": ["Yes.", None]}
+    with pytest.raises(ValueError, match="got None in the column target"):
+        trainer(model, Dataset.from_dict(columns), tmp_path)
+    rows = Dataset.from_dict(columns).filter(lambda row: row["target"] is not None)
+    trainer(model, rows, tmp_path)
+    with pytest.raises(ValueError, match="expected a loss, got None"):
+        CrossLingualTrainer(model=model, args=arguments(tmp_path), train_dataset=rows)
 
 
 def test_the_loss_knows_the_languages_of_its_rows(make_model: Make, tmp_path: Path) -> None:
