@@ -39,7 +39,9 @@ filter_option = partial(option, panel=FILTERS)
 threshold_option = partial(option, panel="Threshold")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
-FORMAT = option("--format", "Format of the pairs (default: by the ending of --out, else tsv).")
+FORMAT = option(
+    "--format", "Format of the pairs; tmx names both languages (default: by the ending of --out, else tsv)."
+)
 TEXT_FORMAT = option("--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines).", panel=TEXT)
 BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).", panel=TEXT)
 STORE_DTYPE = option("--store-dtype", "Type in which embeddings are stored (default: float32).", panel=TEXT)
@@ -283,7 +285,7 @@ def align_documents(
     ),
     format: AlignmentFormat | None = option(
         "--format",
-        "tsv, jsonl, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
+        "tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
         "else tsv).",
     ),
     max_size: int | None = option(

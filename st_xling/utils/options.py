@@ -39,9 +39,9 @@ StoreDtype = Literal["float32", "float16", "int8"]
 #: Lines of a text: sentences, ``id TAB sentence``, or JSON objects with ``id`` and ``text``.
 TextFormat = Literal["lines", "bucc", "jsonl"]
 #: Format of pairs.
-PairFormat = Literal["tsv", "jsonl"]
+PairFormat = Literal["tsv", "jsonl", "tmx"]
 #: Format of aligned documents.
-AlignmentFormat = Literal["tsv", "jsonl", "vecalign"]
+AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
 
 _WORDS = {
     bool: "true or false",

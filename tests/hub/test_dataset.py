@@ -39,8 +39,7 @@ def scored(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     from st_xling.mining.pipeline.work import pair_writer
 
     path = tmp_path / ("pairs" if request.param == "tsv" else "pairs.jsonl")
-    with path.open("wb") as stream:
-        write = pair_writer(stream, request.param)
+    with path.open("wb") as stream, pair_writer(stream, request.param) as write:
         for row, texts in enumerate(PAIRS):
             write(1.25 - row / 8, ([str(row), "9"], [f"t{row}"]), texts)
     return path

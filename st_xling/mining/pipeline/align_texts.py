@@ -5,6 +5,7 @@ format    content
 ========  ======================================================================================================
 tsv       as of :func:`~st_xling.mining.mine_texts`; ids are line numbers, ``name:line`` if there are several documents
 jsonl     the same as JSON lines
+tmx       TMX 1.4, for translation tools
 vecalign  every group, also sentences without a partner: ``[0]:[0, 1]:0.16``, lines counted from 0 and the distance;
           of one document
 ========  ======================================================================================================
@@ -17,6 +18,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -188,7 +190,8 @@ def align_texts(
         filters: Enabled filters; all by default. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines.
-        format: ``"tsv"``, ``"jsonl"`` or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
+        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
+            that of the ending of ``out``, otherwise TSV.
         device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
@@ -205,7 +208,7 @@ def align_texts(
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
     filters = filters or FilterOptions()
     if format != "vecalign":
-        format = resolve_format(format, out)
+        format = resolve_format(format, out, (filters.source_language, filters.target_language))
     inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
@@ -228,8 +231,11 @@ def align_texts(
         means = None if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
         pair_filters = PairFilters(replace(filters, disable=["all"]) if format == "vecalign" else filters)
         counts, unpaired = Counter[str](), dict.fromkeys(_SIDES, 0)
-        with atomic_writer(folder.path / "pairs") as stream, atomic_writer(folder.path / REJECTS) as log:
-            write = None if format == "vecalign" else pair_writer(stream, format)
+        with ExitStack() as files:
+            stream, log = (files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS))
+            write = None
+            if format != "vecalign":
+                write = files.enter_context(pair_writer(stream, format, languages=languages))
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 pair = sides[0][number], sides[1][number]
                 aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)

@@ -6,6 +6,7 @@ format  content
 tsv     a header line ``score, source_id, target_id, source, target``, then a pair a line, with several ids
         joined by commas; cells are escaped by :func:`~st_xling.mining.tsv_line`
 jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …}``
+tmx     TMX 1.4, a translation unit a pair, with the score as a property; ids are not kept
 ======  ==================================================================================================
 
 If a cross-encoder has scored the pairs again, ``score`` is its score, and a last column or key ``margin`` has the
@@ -156,7 +157,8 @@ def mine_texts(
             reason ``rescore``.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
-        format: Format of the pairs, ``"tsv"`` or ``"jsonl"``; by default that of the ending of ``out``, otherwise TSV.
+        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``; by
+            default that of the ending of ``out``, otherwise TSV.
         method: As for :func:`~st_xling.mining.find_neighbors`.
         engine: As for :func:`~st_xling.mining.find_neighbors`.
         device: Device to embed and search on; by default a GPU if there is one.
@@ -190,7 +192,7 @@ def mine_texts(
     device = device or default_device()
     filters = filters or FilterOptions()
     spoken = filters.source_language, filters.target_language
-    format = resolve_format(format, out)
+    format = resolve_format(format, out, spoken)
     languages = dict(zip(read, spoken))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
@@ -277,8 +279,10 @@ def mine_texts(
             rejected |= low
             chosen += [f"rescore:{name}"]
             chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
-        with atomic_writer(folder.path / pairs_file) as stream:
-            write = pair_writer(stream, format, margins=margins is not None)
+        with (
+            atomic_writer(folder.path / pairs_file) as stream,
+            pair_writer(stream, format, languages=spoken, margins=margins is not None) as write,
+        ):
             for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
                 score, one, other = pairs[row]
                 margin_score = None if margins is None else float(margins[row])

@@ -172,7 +172,7 @@ def score_texts(
     if filters.source_language is filters.target_language is None:
         filters = replace(filters, source_language=known[0], target_language=known[1])
     spoken = filters.source_language, filters.target_language
-    format = resolve_format(format, out)
+    format = resolve_format(format, out, spoken)
     filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
     distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
     sha256 = summarize(chain.from_iterable(zip(*texts.values()))).sha256
@@ -203,8 +203,11 @@ def score_texts(
         scores = pair_scorer(*embeddings, forward, backward, margin)
         places = [text.place_of for text in distinct.values()]
         start, kept, best = 0, 0, -math.inf
-        with atomic_writer(folder.path / REJECTS) as log, atomic_writer(folder.path / pairs_file) as stream:
-            write = pair_writer(stream, format)
+        with (
+            atomic_writer(folder.path / REJECTS) as log,
+            atomic_writer(folder.path / pairs_file) as stream,
+            pair_writer(stream, format, languages=spoken) as write,
+        ):
             for fault in faults:
                 log.write(_rejected_line(fault))
             blocks = table.to_batches(_LINES_AT_ONCE)

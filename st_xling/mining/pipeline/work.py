@@ -1,18 +1,21 @@
-"""Shared steps of the commands that write pairs: keep the work, embed, write pairs as TSV or JSON lines, sign."""
+"""Shared steps of the commands that write pairs: keep the work, embed, write pairs as TSV, JSON lines or TMX, sign."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any
+from xml.sax.saxutils import escape, quoteattr
 
 import torch
 
+from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
@@ -28,13 +31,22 @@ from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
 
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
-def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
-    """Return the format, by the ending of ``out`` if ``None``."""
+Languages = tuple[str | None, str | None]
+
+
+def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
+    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
     if format is None:
         ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
-        return "jsonl" if ending in (".jsonl", ".ndjson") else "tsv"
+        format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
     check_choice("format", format, PairFormat)
+    if format == "tmx" and None in languages:
+        raise ValueError(
+            "TMX names the languages of its texts: set source_language and target_language (--source-language, "
+            "--target-language)."
+        )
     return format
 
 
@@ -168,15 +180,19 @@ def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
     return sign(command, f"model:{model_names(makers)}", *settings, *parts)
 
 
-def pair_writer(stream: IO[bytes], format: PairFormat, *, margins: bool = False) -> Callable[..., None]:
-    """Return a function that writes scored pairs to a binary stream.
+@contextmanager
+def pair_writer(
+    stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
+) -> Iterator[Callable[..., None]]:
+    """Yield a function that writes scored pairs to a binary stream, which stays open.
 
     Its arguments are the score, ids and texts of both sides, and the margin score if the score is a cross-encoder's. A
     sentence has several ids if it occurs several times, or if the text is of several.
 
     Args:
         stream: The stream.
-        format: ``"tsv"`` or ``"jsonl"``; see :func:`~st_xling.mining.mine_texts`.
+        format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
+        languages: Languages of source and target, for TMX.
         margins: Whether each pair has a margin score.
     Raises:
         ValueError: For an id with a comma in TSV.
@@ -193,6 +209,13 @@ def pair_writer(stream: IO[bytes], format: PairFormat, *, margins: bool = False)
             record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
             line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
             return
+        if format == "tmx":
+            sides = "".join(
+                f"<tuv xml:lang={quoteattr(str(language))}><seg>{escape(_NOT_XML.sub('', text))}</seg></tuv>"
+                for language, text in zip(languages, texts)
+            )
+            line(f'<tu><prop type="score">{score!r}</prop>{sides}</tu>')
+            return
         if name := next((name for side in ids for name in side if "," in name), None):
             raise ValueError(
                 f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
@@ -202,4 +225,12 @@ def pair_writer(stream: IO[bytes], format: PairFormat, *, margins: bool = False)
 
     if format == "tsv":
         line("\t".join([*SCORED_COLUMNS, *(["margin"] if margins else [])]))
-    return write
+    elif format == "tmx":
+        line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
+        line(
+            f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
+            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext"/>\n<body>'
+        )
+    yield write
+    if format == "tmx":
+        line("</body>\n</tmx>")

@@ -34,8 +34,8 @@ def lines(path: Path) -> list[str]:
 
 
 def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
-    tsv, jsonl, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "vecalign"))
-    for out in (tsv, jsonl, groups):
+    tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
+    for out in (tsv, jsonl, tmx, groups):
         report = align_texts(
             [files],
             out,
@@ -53,7 +53,9 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
     ]
     text = lines(files[0])
     assert all(" ".join(text[int(row) - 1] for row in record["source_ids"]) == record["source"] for record in records)
-    assert load_pairs(tsv)["source"] == [cell[3] for cell in cells]
+    for out in (tsv, tmx):
+        read = load_pairs(out)
+        assert [list(pair) for pair in zip(read["source"], read["target"])] == [cell[3:5] for cell in cells]
     found = read_groups(groups)
     assert [([str(row + 1) for row in source]) for source, target in found if source and target] == [
         record["source_ids"] for record in records
@@ -96,6 +98,8 @@ def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, cap
 
 
 def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="TMX names the languages .*set source_language"):
+        align_texts([files], tmp_path / "o.tmx", model=model)
     with pytest.raises(ValueError, match="one document: got 2"):
         align_texts([files, files], tmp_path / "o", model=model, format="vecalign")
     with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):
