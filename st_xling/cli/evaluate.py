@@ -54,7 +54,8 @@ app.add_typer(tasks, name="evaluate")
 ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
 LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
-QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).")
+QUERIES = "Queries"
+QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).", panel=QUERIES)
 
 
 def _report(context: typer.Context, task: str, result: EvaluationResult, table: str) -> None:
@@ -242,7 +243,7 @@ def reranking(
         "Questions with passages of a language, in one of the forms below, or xx=phrasebook (repeatable).",
     ),
     split: Literal["train", "dev", "test"] | None = option(
-        "--split", "Part of the articles (default: all), or of the phrasebook (default: test)."
+        "--split", "Part of the articles (default: all), or of the phrasebook (default: test).", panel=QUERIES
     ),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     max_candidates: int | None = option(
@@ -310,7 +311,7 @@ def retrieval(
     measures: list[str] | None = listed(
         "--measures LIST...", "Measures of ir_measures, such as MAP,nDCG@10 (default: MRR@100,Recall@100)."
     ),
-    split: str | None = option("--split", "Split of queries and qrels (default: test)."),
+    split: str | None = option("--split", "Split of queries and qrels (default: test).", panel=QUERIES),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines and unknown passages, with a warning."),

@@ -344,8 +344,10 @@ def align_words(
         "Words are separated by spaces; otherwise punctuation is split off, and Chinese, Japanese and Thai into "
         "characters.",
     ),
-    gold: str | None = option("--gold FILE", "Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one."),
-    gold_from_1: bool = flag("--gold-from-1", "The gold file counts words from 1."),
+    gold: str | None = option(
+        "--gold FILE", "Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one.", panel="Gold"
+    ),
+    gold_from_1: bool = flag("--gold-from-1", "The gold file counts words from 1.", panel="Gold"),
     batch_size: int | None = option("--batch-size", "Maximum batch size (default: 32)."),
     overwrite: bool = opts.OVERWRITE,
 ) -> None:

@@ -77,10 +77,10 @@ class ScoringOptions:
     """Options of the computation of a cross-encoder's scores."""
 
     token_budget: int | None = option(
-        "--token-budget", "Number of tokens scored at a time (default: 2048, on a GPU 16384)."
+        "--token-budget", "Number of tokens scored at a time (default: 2048, on a GPU 16384).", panel="Scoring"
     )
     autocast: Autocast | None = option(
-        "--autocast", "Type of matrix products, the rest as loaded (default: as loaded)."
+        "--autocast", "Type of matrix products, the rest as loaded (default: as loaded).", panel="Scoring"
     )
 
 

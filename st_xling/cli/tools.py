@@ -19,7 +19,7 @@ from st_xling.cli.options import argument, flag, given, listed, option, options_
 from st_xling.cli.results import update_model_card, write_results
 
 ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.")
-TEXTS, DATASET = "Texts of the card", "For a file of pairs"
+TEXTS, DATASET, STEPS = "Texts of the card", "For a file of pairs", "Steps"
 
 
 @dataclass(frozen=True)
@@ -151,11 +151,16 @@ def postprocess(
         "--center",
         "Subtract one mean of all languages, or each language's own, which encode(texts, task='de') takes (default: as "
         "the model has).",
+        panel=STEPS,
     ),
-    remove_languages: bool = flag("--remove-languages", "Remove the directions in which the languages' means differ."),
-    whiten: bool = flag("--whiten", "Scale all directions to equal variance."),
-    dim: int | None = option("--dim", "Number of dimensions to keep, those of most variance."),
-    int8: bool = flag("--int8", "Also write int8_ranges.json, for quantize_embeddings of sentence-transformers."),
+    remove_languages: bool = flag(
+        "--remove-languages", "Remove the directions in which the languages' means differ.", panel=STEPS
+    ),
+    whiten: bool = flag("--whiten", "Scale all directions to equal variance.", panel=STEPS),
+    dim: int | None = option("--dim", "Number of dimensions to keep, those of most variance.", panel=STEPS),
+    int8: bool = flag(
+        "--int8", "Also write int8_ranges.json, for quantize_embeddings of sentence-transformers.", panel=STEPS
+    ),
     eval: list[str] | None = option("--eval SPEC", "Evaluate on these pairs instead (repeatable)."),
 ) -> None:
     """Fit centering, removal of languages, whitening, fewer dimensions or int8 on text.

@@ -134,7 +134,10 @@ def center_by_text(
     bare = apply_centering(model, None)
     if center == "per_language" and UNKNOWN in languages:
         raise ValueError("a mean for each language needs the languages of the text: got und; name them (zh-vi=PATH).")
-    (vectors,) = encode_columns(bare, [texts], **options)
+    # The means are of whole embeddings: a model cuts to truncate_dim after its last module.
+    whole = rebuilt(bare, list(bare))
+    whole.truncate_dim = None
+    (vectors,) = encode_columns(whole, [texts], **options)
     return apply_centering(bare, fit_centering(torch.from_numpy(vectors), languages, center))
 
 

@@ -58,8 +58,7 @@ def test_the_help_lists_every_recipe() -> None:
 def test_ten_options_come_before_the_others(name: str) -> None:
     """Others have panels; each command has ``--json``."""
     first = [each.name for each in COMMANDS[name].params if each.opts[0].startswith("-") and not each.rich_help_panel]
-    most = 9 if name.endswith((" mine", " align-documents")) else 12
-    assert "json" in first and len(first) <= most
+    assert "json" in first and len(first) <= 10
 
 
 @pytest.mark.parametrize(
