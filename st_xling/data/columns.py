@@ -225,7 +225,7 @@ def find_layout(
     by_name = columns is not None and isinstance(columns[0], str)
     layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
     # "no,si" may well be a pair; one or two words above sentences may well be names.
-    doubtful = layout is None and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
+    doubtful = layout is None and len(first) > 1 and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
     if layout and not by_name and not any(named) and all(len(key) == 2 for key in layout.keys[:2]):
         layout, doubtful = None, True
     if doubtful and columns is None:

@@ -29,7 +29,15 @@ from st_xling.utils.languages import (
     pair_in_name,
     resolve_pair,
 )
-from st_xling.utils.text import describe_missing, file_ending, open_bytes, read_bytes, unescape_cell, unpacked_name
+from st_xling.utils.text import (
+    describe_missing,
+    file_ending,
+    is_blank,
+    open_bytes,
+    read_bytes,
+    unescape_cell,
+    unpacked_name,
+)
 
 NOT_LANGUAGES = {
     *("tsv", "csv", "txt", "log", "zip", "tar", "bz", "xz", "md", "py", "sh", "xml", "ids", "dev", "tmx"),
@@ -369,6 +377,9 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
         cells: Any = row
         keyed = dict(enumerate(row)) if isinstance(row, list) else row
         if isinstance(row, list):
+            if len(row) == 1 and is_blank(row[0]):
+                faults.add(where, number, "empty line")
+                continue
             if len(row) != layout.width if layout.width else len(row) < layout.least:
                 wanted = str(layout.width or f"at least {layout.least}")
                 faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")

@@ -146,7 +146,7 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [
             r"c\.tsv:2: wrong column count \(expected 2, got 1\)",
             r":3: empty side \(source\)",
-            r":4: wrong column count",
+            r":4: empty line",
             r":5: invalid UTF-8 \(byte 0xff at byte 2\)",
             r":6: wrong column count \(expected 2, got 3\)",
         ],
