@@ -106,6 +106,16 @@ class VocabularyHead(nn.Module):
         return token_ids if self.label_index is None else self.label_index[token_ids]
 
 
+def check_savable(parts: Backbone, head: VocabularyHead) -> None:
+    """Raise ``ValueError`` where :func:`save_with_head` would fail: the family's checkpoints have no such head."""
+    family = _empty_head(parts.model.config)
+    if lacking := head.state_dict().keys() - (family[1].tensors() if family else {}).keys():
+        raise ValueError(
+            f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
+            "vocabulary head: leave out training.save_vocabulary_head."
+        )
+
+
 def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
     """From now on save the encoder as transformers' masked language model, with ``head`` over it.
 

@@ -26,7 +26,7 @@ from st_xling.losses import (
 )
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
-from st_xling.models.heads import save_with_head
+from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import total_steps, training_arguments
 from st_xling.training.mixture import (
@@ -192,8 +192,10 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
         for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
             logger.info("vocabulary head: %s", origin)
-    if training.save_vocabulary_head and (lora is not None or not trained_heads(loss)):
-        raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
+    if training.save_vocabulary_head:
+        if lora is not None or not trained_heads(loss):
+            raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
+        check_savable(backbone(encoder), trained_heads(loss)[0])
     if lora is not None:  # after the losses, which copy plain layers
         add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
         logger.info("LoRA trains %s of the encoder", trained_share(encoder))

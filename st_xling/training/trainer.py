@@ -78,7 +78,7 @@ class NotFiniteError(ValueError):
 class CheckpointCallback(TrainerCallback):
     """Complete each checkpoint after transformers has written its own files, and remove earlier ones after that.
 
-    NaN or infinity in a logged loss, or in a weight before it is saved, stops training.
+    NaN or infinity in a logged loss, or in a weight before it is saved and after the last step, stops training.
 
     Args:
         trainer: The trainer that it belongs to.
@@ -114,15 +114,26 @@ class CheckpointCallback(TrainerCallback):
 
     def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
         checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
-        bad = [name for name, weight in self.trainer.trained_weights() if not bool(weight.detach().isfinite().all())]
+        bad = self.bad_weights()
         if bad and state.is_world_process_zero:
             shutil.rmtree(checkpoint, ignore_errors=True)
-        self.check_finite(state, {f"weight {name}": "not finite" for name in bad[:3]})
+        self.check_finite(state, bad)
         self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
         if state.is_world_process_zero:
             self.trainer.save_more(str(checkpoint))
             mark_complete(checkpoint, seconds=self.trainer.seconds)
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
+
+    def on_train_end(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
+    ) -> None:
+        self.check_finite(state, self.bad_weights())  # of the model that is returned: steps after the last checkpoint
+
+    def bad_weights(self) -> dict[str, str]:
+        """Return the first weights that are not finite, as faults."""
+        weights = self.trainer.trained_weights()
+        bad = [name for name, weight in weights if not bool(weight.detach().isfinite().all())]
+        return {f"weight {name}": "not finite" for name in bad[:3]}
 
     def check_finite(self, state: TrainerState, faults: Mapping[str, str]) -> None:
         """Raise :class:`NotFiniteError` if there are ``faults``."""

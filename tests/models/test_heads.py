@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import _load_head, save_with_head
+from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
 
 SHAPE: dict[str, Any] = {
     "hidden_size": 16,
@@ -110,3 +111,10 @@ def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_us
     assert head.origin.startswith("new") and str(tmp_path) in head.origin and "cls.predictions" in head.origin
     assert head.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)  # BERT's initializer_range
     assert not head.dense.bias.any() and not head.bias.any() and (head.norm.weight == 1).all()
+
+
+def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) -> None:
+    config: Any = AutoConfig.for_model("eurobert", **SHAPE, vocab_size=40, num_key_value_heads=1, pad_token_id=0)
+    parts = SimpleNamespace(model=SimpleNamespace(config=config))
+    with pytest.raises(ValueError, match="EuroBertConfig have no .*bias.*save_vocabulary_head"):
+        check_savable(parts, VocabularyHead(backbone(make_model())))  # type: ignore[arg-type]

@@ -55,10 +55,11 @@ def test_a_component(value: float, cached: bool, make_model: Any, pairs: Any, tm
     assert [path.name for path in tmp_path.glob("checkpoint-*")] == ["checkpoint-3"]
 
 
-def test_a_weight_that_the_last_step_spoilt(make_model: Any, pairs: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("save_strategy", ["steps", "no"])
+def test_a_weight_that_the_last_step_spoilt(save_strategy: str, make_model: Any, pairs: Any, tmp_path: Path) -> None:
     """No later loss would tell: the checkpoint does, and is not written."""
     model = make_model()
-    options = {"max_steps": 1, "learning_rate": 1e39, "lr_scheduler_type": "constant"}
+    options = {"max_steps": 1, "learning_rate": 1e39, "lr_scheduler_type": "constant", "save_strategy": save_strategy}
     run = trainer(model, TranslationRankingLoss(model), pairs, tmp_path, **options)
     with pytest.raises(NotFiniteError, match=r"step 1: weight 0\..* is not finite"):
         run.train()
