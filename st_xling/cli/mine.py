@@ -293,6 +293,7 @@ def align_documents(
         "Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
         panel=TEXT,
     ),
+    split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
 ) -> None:
     """Align documents with their translations, sentence by sentence.
 
@@ -303,6 +304,7 @@ def align_documents(
     examples:
       st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv
       st-xling align-documents news/de news/fr --model my-encoder --out pairs.tsv
+      st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
     The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the
@@ -319,7 +321,7 @@ def align_documents(
         logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
     options = given(max_size=max_size, format=format, min_score=min_score) | files.given()
     with output(out, files.work) as opened:
-        report = align_texts(pairs, opened, **options, **embedding_options(context, model))
+        report = align_texts(pairs, opened, split=split, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.pairs:,} pairs")
 
 

@@ -34,6 +34,7 @@ from st_xling.mining.documents import (
     paragraph_marks,
     renumber,
     split_overlaps,
+    split_sentences,
 )
 from st_xling.mining.encoding import Encoder
 from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
@@ -49,7 +50,9 @@ from st_xling.mining.pipeline.work import (
 )
 from st_xling.mining.text import MiningText, summarize
 from st_xling.utils.console import progress_bar
+from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
@@ -93,7 +96,7 @@ class _Document(NamedTuple):
     Attributes:
         file: Its file.
         sha256: Hash of its lines.
-        lines: Its lines, without white space at the ends.
+        lines: Its lines, or its sentences if they are split, without white space at the ends.
         rows: Rows of the lines that are not blank.
         marks: Whether a blank one is before each of them.
     """
@@ -159,6 +162,7 @@ def align_texts(
     *,
     model: Any,
     max_size: int = 8,
+    split: bool = False,
     min_score: float | None = None,
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
@@ -183,6 +187,9 @@ def align_texts(
         out: File of the pairs, replaced if it exists; or a binary stream.
         model: Encoder: a ``SentenceTransformer``, or the Hub id or folder of one.
         max_size: Maximum number of sentences of both sides in a group; see ``align_documents``.
+        split: Whether to split the lines into sentences, by :func:`~st_xling.mining.split_sentences`, in the languages
+            of ``filters`` or those that are identified. Ids are then the numbers of sentences, where the end of a
+            paragraph also counts.
         min_score: Minimum score of a pair; all are kept by default.
         batch_size: Maximum number of texts in a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
@@ -213,6 +220,10 @@ def align_texts(
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
     task: dict[str, Any] = {"command": "align-documents", "max_size": max_size}
+    if split:
+        given = filters.source_language, filters.target_language
+        task["split"] = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
+        sides = [[_split(document, language) for document in side] for language, side in zip(task["split"], sides)]
     filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
@@ -274,6 +285,7 @@ def align_texts(
         signature=sign_pairs(
             "align_documents",
             {**encoders},
+            *(["split:yes"] if split else []),
             f"max_size:{max_size}",
             f"min_score:{'none' if min_score is None else f'{min_score:g}'}",
             f"filters:{pair_filters.signature}",
@@ -290,6 +302,13 @@ def _read_document(path: str) -> _Document:
 
 def _sample(documents: Sequence[_Document]) -> list[str]:
     return [text for document in documents[:200] for text in document.texts[:200]]
+
+
+def _split(document: _Document, language: str) -> _Document:
+    """Return the document with a sentence a line."""
+    text = "\n".join("\n" * mark + line for mark, line in zip(document.marks, document.texts))
+    sentences = split_sentences(text, None if language == UNKNOWN else language)
+    return _Document(document.file, document.sha256, sentences, *paragraph_marks(sentences))
 
 
 def _names(documents: Sequence[_Document]) -> str:

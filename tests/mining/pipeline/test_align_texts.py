@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.alignment import document_scores, evaluate_groups, read_groups
-from st_xling.mining import FilterOptions, align_texts, pair_documents
+from st_xling.mining import FilterOptions, align_texts, pair_documents, split_sentences
 from st_xling.utils.text import ParallelTextError
 
 UNFILTERED = FilterOptions(disable=["all"], source_language="de", target_language="en")
@@ -61,6 +62,23 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
         record["source_ids"] for record in records
     ]
     assert sorted(row for source, _ in found for row in source) == [row for row in range(13) if row != 6]
+
+
+def test_documents_of_wrapped_paragraphs_are_split_into_sentences(model: Any, tmp_path: Path) -> None:
+    rows = parallel_phrases("de", "en", size=9, seed=1)
+    for language, side in (("de", "source"), ("en", "target")):
+        sentences = list(rows[side])
+        paragraphs = [" ".join(sentences[start : start + 3]) for start in range(0, 9, 3)]
+        text = "\n\n".join(textwrap.fill(paragraph, 30) for paragraph in paragraphs)
+        (tmp_path / f"book.{language}").write_text(text + "\n", encoding="utf-8")
+        expected = [line for start in range(0, 9, 3) for line in ([""] if start else []) + sentences[start : start + 3]]
+        assert split_sentences(text, language) == expected
+        (tmp_path / f"lines.{language}").write_text("\n".join(expected) + "\n", encoding="utf-8")
+    options = {"model": model, "filters": UNFILTERED}
+    report = align_texts([(tmp_path / "book.de", tmp_path / "book.en")], tmp_path / "a.tsv", split=True, **options)
+    align_texts([(tmp_path / "lines.de", tmp_path / "lines.en")], tmp_path / "b.tsv", **options)
+    assert report.rows == {"source": 9, "target": 9} and "split:yes" in report.signature
+    assert lines(tmp_path / "a.tsv") == lines(tmp_path / "b.tsv")
 
 
 def test_several_documents_filters_and_rejects(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
