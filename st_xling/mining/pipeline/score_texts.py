@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -115,8 +116,8 @@ def score_texts(
     number and a reason: ``invalid_utf_8``, ``wrong_column_count``, ``empty_side``, ``too_long``, ``bad_json``,
     ``missing_key``, ``non_string_value``, ``unclosed_quote``.
 
-    The text is in memory; the search takes about 450 bytes a pair more. Repeat the same call to resume a killed one;
-    see :func:`~st_xling.mining.mine_texts`.
+    The text is in a temporary file; the search takes about 450 bytes of memory a pair. Repeat the same call to
+    resume a killed one; see :func:`~st_xling.mining.mine_texts`.
 
     Args:
         pairs: A file of tab-separated lines, or any source of ``train --data`` (see
@@ -253,35 +254,41 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
     """Read a corpus.
 
     Returns:
-        Columns ``line``, ``source`` and ``target``; the faults, one a line; the names of the files, or of the data set;
-        and the languages of source and target, if they are known and the same in all files.
+        Memory-mapped columns ``line``, ``source`` and ``target``; the faults, one a line; the names of the files,
+        or of the data set; and the languages of source and target, if they are known and the same in all files.
     """
     parsed = parse_data_spec(spec)
     if parsed.sample.size is not None or parsed.is_phrasebook:
         raise ValueError(f"expected a whole corpus, without ?size, got {spec}.")
     languages: Any = parsed.languages or (None, None)
     source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, other=".tsv")
-    batches, found = list[pa.RecordBatch](), list[Fault]()
-    for part in source.parts:
-        # Hard negatives are not used; what follows the first two of tab-separated cells is anything.
-        width = None if ".tsv" in part.rows.args else part.layout.width
-        part = part._replace(layout=part.layout._replace(keys=part.layout.keys[:2], width=width))
-        faults = FaultLog(skip_bad_lines=True)
-        for table in progress_bar(part.tables(faults, COLUMNS), desc="reading", unit="blocks", show=progress):
-            faults.check()
-            # The first fault of each line.
-            found += dict(sorted({fault.line: fault for fault in reversed(faults.faults)}.items())).values()
-            faults.faults.clear()
-            chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
-            longer = pc.greater(chars, MOST_CHARS)
-            for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
-                found.append(Fault(spec, line, _TOO_LONG, f"{count:,} characters"))
-            batches += table.select(_SCHEMA.names).filter(pc.invert(longer)).to_batches()
-        faults.check()
+    found = list[Fault]()
+    with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as folder:
+        path = str(Path(folder) / "pairs.arrow")
+        with pa.OSFile(path, "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
+            for part in source.parts:
+                # Hard negatives are not used; what follows the first two of tab-separated cells is anything.
+                width = None if ".tsv" in part.rows.args else part.layout.width
+                part = part._replace(layout=part.layout._replace(keys=part.layout.keys[:2], width=width))
+                faults = FaultLog(skip_bad_lines=True)
+                for table in progress_bar(part.tables(faults, COLUMNS), desc="reading", unit="blocks", show=progress):
+                    faults.check()
+                    # The first fault of each line.
+                    found += dict(sorted({fault.line: fault for fault in reversed(faults.faults)}.items())).values()
+                    faults.faults.clear()
+                    chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
+                    longer = pc.greater(chars, MOST_CHARS)
+                    for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
+                        found.append(Fault(spec, line, _TOO_LONG, f"{count:,} characters"))
+                    sound = table.select(_SCHEMA.names).filter(pc.invert(longer))
+                    for batch in filter(len, sound.to_batches(_LINES_AT_ONCE)):
+                        writer.write_batch(batch)
+                faults.check()
+        # What is mapped stays readable after its file is removed.
+        table = pa.ipc.open_file(pa.memory_map(path)).read_all()
     pairs = {part.layout.languages for part in source.parts}
     known = [None if code == UNKNOWN else code for code in pairs.pop()] if len(pairs) == 1 else [None, None]
     name = ",".join(Path(file).name for file in source.files) or source.where
-    table = pa.Table.from_batches(filter(len, batches), _SCHEMA)
     return table, found, name, (known[0], known[1])
 
 
