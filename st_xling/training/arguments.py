@@ -67,7 +67,7 @@ def read_training(
     others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
     section = {} if section is None else section
     if unused := [key for key in without if isinstance(section, dict) and key in section]:
-        raise ValueError(f"{where}.{unused[0]} means nothing for {kind}s; leave it out.")
+        raise ValueError(f"{where} has no key {unused[0]!r} for {kind}s; leave it out.")
     check_keys(section, [*own, *others], where)
     section = {**section, "pivot": None} if section.get("pivot") == "none" else section
     # YAML reads a plain no as false.

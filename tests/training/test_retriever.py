@@ -50,7 +50,7 @@ def test_the_papers_weights() -> None:
     [
         ({"retrieval.encoders": "two"}, "retrieval.encoders .*'two'"),
         ({"losses.translation_ranking.weight": 1}, "losses of a retriever"),
-        ({"training.lora.rank": 4}, "training.lora"),
+        ({"training.lora.rank": 4}, "no key 'lora' for retrievers"),
     ],
 )
 def test_recipes_that_are_refused(overrides: dict[str, object], message: str) -> None:
