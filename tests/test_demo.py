@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from st_xling.cli import main
 from st_xling.demo import LANGUAGES, demo_table
 
 
@@ -26,6 +27,15 @@ def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
     for signature in (mining["signature"], results["tatoeba"]["signature"]):
         assert "st-xling:" in signature and "data:" in signature and signature in table
     assert {line.split()[0] for line in table.splitlines() if line} >= set(LANGUAGES)
+
+
+def test_the_command_prints_the_results_and_how_to_use_the_model(demo, monkeypatch, capsys):
+    """Of a run that is done: the command and the function are the same but for the printing."""
+    folder, results = demo
+    monkeypatch.setattr("st_xling.demo.run_demo", lambda out, **options: results)
+    assert main(["demo", "--out", str(folder)]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith(demo_table(results)) and f"SentenceTransformer({str(folder)!r})" in printed
 
 
 def test_the_folder_holds_model_card_and_picture(demo):

@@ -66,7 +66,7 @@ def demo(
 
     results = run_demo(out, seed=seed, overwrite=overwrite)
     print(demo_table(results))
-    print(f"\nThe model, results.json and {results['picture']} are in {out}. Use it:\n")
+    print(f"\nThe model, results.json and pictures/cosines.png are in {out}. Use it:\n")
     print(usage_lines(out, results["example"]))
     write_results(context, results)
 
