@@ -126,7 +126,7 @@ class CrossLingualLoss(nn.Module):
         ignored = sum(column["sentence_embedding"].sum() * 0.0 for column in batch if "sentence_embedding" in column)
         if isinstance(value, Tensor):
             return value + ignored
-        return {name: part + ignored for name, part in value.items()}
+        return Components({name: part + ignored for name, part in value.items()})
 
     def warn_of_heads(self) -> None:
         """Warn, in the first pass, of own weights that no trainer has marked as ``is_saved``."""
@@ -240,6 +240,21 @@ class Term(nn.Module):
     def select(self, batch: Batch) -> Batch:
         """Return the columns that the objective reads, in its order."""
         return batch if self.columns is None else [batch[column] for column in self.columns]
+
+
+class Components(dict[str, Tensor]):
+    """A sum's weighted components, which add up and multiply by name, so that ``MatryoshkaLoss`` can wrap a sum."""
+
+    def __mul__(self, weight: float) -> Components:
+        return Components({name: value * weight for name, value in self.items()})
+
+    __rmul__ = __mul__
+
+    def __add__(self, other: Mapping[str, Tensor] | float) -> Components:
+        more = other if isinstance(other, Mapping) else dict.fromkeys(self, other)  # the 0.0 that a wrapper starts from
+        return Components({name: value + more[name] for name, value in self.items()})
+
+    __radd__ = __add__
 
 
 class CombinedLoss(CrossLingualLoss):

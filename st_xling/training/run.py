@@ -95,7 +95,7 @@ class RunOptions(TypedDict, total=False):
         evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
             in the training data.
         on_leak: What to do about training rows with such text: ``"report"`` (the default), ``"drop"`` or ``"fail"``.
-        resume: Go on from the last complete checkpoint in ``out``.
+        resume: Resume from the last complete checkpoint in ``out``.
         overwrite: Replace an earlier run in ``out``.
         command: The command line, recorded with the run.
         provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
@@ -151,6 +151,7 @@ class Run:
     callbacks: Sequence[TrainerCallback] = ()
     load_options: Mapping[str, Any] = field(default_factory=dict)
 
+    # Before the dataclass's own TypeError, which does not know where such an option belongs.
     def __new__(cls, **options: Any) -> Run:
         for key in options.keys() & {entry.name for entry in dataclasses.fields(TrainingOptions)}:
             setting = f"load_recipe(…, overrides={{'training.{key}': {options[key]!r}}})"

@@ -1,4 +1,4 @@
-"""The folder of one training run: the model on top, everything needed to go on in ``training/``.
+"""The folder of one training run: the model on top, everything needed to resume in ``training/``.
 
 =====================================  ==========================================================
 ``modules.json``, ``model.safetensors``…  the trained model, for ``SentenceTransformer(folder)``

@@ -103,17 +103,20 @@ def test_a_projection_to_the_teacher_is_the_losses_own(model: Any, features: Any
 
 
 def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
-    """The sum over the sizes; with the cache outside, value and gradients are the same."""
+    """Each component is its sum over the sizes; with the cache outside, value and gradients are the same."""
     ranking, language = TranslationRankingLoss(model, margin=0.2), LanguageContrastiveLoss(model)
     loss = theirs.MatryoshkaLoss(model, ranking + 0.5 * language, [16, 8], [1.0, 0.3])
+    parts = loss(features(model), None)
     batch = [{**column, **model(dict(column))} for column in features(model)]
-    expected = 0.0
-    for size, share in ((16, 1.0), (8, 0.3)):
-        cut = [{**c, "sentence_embedding": F.normalize(c["sentence_embedding"][:, :size])} for c in batch]
-        expected += share * (ranking.compute_loss(cut, None) + 0.5 * language.compute_loss(cut, None)).item()
-    plain = gradients(make(loss), features(model))
-    assert plain[0] == pytest.approx(expected, rel=1e-9)
+    for name, term, weight in (("translation_ranking", ranking, 1.0), ("language_contrastive", language, 0.5)):
+        expected = 0.0
+        for size, share in ((16, 1.0), (8, 0.3)):
+            cut = [{**c, "sentence_embedding": F.normalize(c["sentence_embedding"][:, :size])} for c in batch]
+            expected += share * weight * term.compute_loss(cut, None).item()
+        assert parts[name].item() == pytest.approx(expected, rel=1e-9)
+    plain = gradients(loss, features(model))
     assert_equal(gradients(CachedLoss(loss, mini_batch_size=4), features(model)), plain)
+    assert_equal(gradients(make(loss) * 1.0, features(model)), plain)
     drawn = theirs.MatryoshkaLoss(model, ranking, [16, 8, 4], n_dims_per_step=2)
     torch.manual_seed(0)
     expected = gradients(make(drawn), features(model))
