@@ -301,9 +301,9 @@ class CombinedLoss(CrossLingualLoss):
     def title(self) -> str:
         return " + ".join(self.names)
 
-    def compute_loss(self, batch: Batch, labels: Tensor | None) -> dict[str, Tensor]:
+    def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
         terms = zip(self.names, self.term_list())
-        return {name: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for name, t in terms}
+        return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
 
     def term_list(self) -> list[Term]:
         """Return the summands, in order."""

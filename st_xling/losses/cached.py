@@ -18,6 +18,7 @@ from st_xling.losses.base import (
     ASIDE,
     Batch,
     CombinedLoss,
+    Components,
     CrossLingualLoss,
     LossValue,
     Part,
@@ -105,8 +106,8 @@ class CachedLoss(CrossLingualLoss):
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
         anchor = torch.ones((), requires_grad=True)
         values = _Replay.apply(_TwoPasses(self, [term for _, term in named], columns, labels), anchor)
-        names = (name for name, _ in named)
-        return dict(zip(names, values.unbind())) if isinstance(self.loss, CombinedLoss) else values.sum()
+        components = Components(zip((name for name, _ in named), values.unbind()))
+        return components if isinstance(self.loss, CombinedLoss) else values.sum()
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The wrapped loss on columns that are already encoded: nothing is left to cache."""
