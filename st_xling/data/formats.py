@@ -45,6 +45,12 @@ NOT_LANGUAGES = {
 }
 """File endings that look like language codes but are not."""
 
+Line = tuple[int, list[str]]
+"""Number of a line, counted from 1, and its cells."""
+
+Keyed = tuple[int, Mapping[str, Any]]
+"""Number of a row, counted from 1, and its cells by name."""
+
 BATCH_ROWS = 1000
 _HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
@@ -53,9 +59,7 @@ _XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _FLORES = re.compile(r"(.+)\.(?:dev|devtest)")
 
 
-def tsv_rows(
-    path: str | Path, faults: FaultLog, languages: Languages = (None, None)
-) -> Iterator[tuple[int, list[str]]]:
+def tsv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Line]:
     """Read tab-separated lines. Quotes and backslashes are text."""
     return ((number, _cells_of(line)) for number, line in numbered_lines(path, faults))
 
@@ -66,7 +70,7 @@ def _cells_of(line: str) -> list[str]:
     return line.split("\t")
 
 
-def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[tuple[int, list[str]]]:
+def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[Line]:
     """Read the cells of tab-separated lines that have exactly so many."""
     for number, row in tsv_rows(path, faults):
         if len(row) == width:
@@ -110,9 +114,7 @@ def split_csv(line: str, separator: str = ",") -> list[str] | None:
         return None
 
 
-def json_objects(
-    path: str | Path, faults: FaultLog, languages: Languages = (None, None)
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def json_objects(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Keyed]:
     """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
     if file_ending(unpacked_name(path)) == ".json" and (rows := _json_array(path)) is not None:
         numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
@@ -301,9 +303,7 @@ FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
 """Ending of a file, without that of its compression, to the function that reads it."""
 
 
-def moses_rows(
-    source_path: str | Path, target_path: str | Path, faults: FaultLog, languages: Languages = (None, None)
-) -> Iterator[Row]:
+def moses_rows(source_path: str | Path, target_path: str | Path, faults: FaultLog) -> Iterator[Row]:
     """Read two line-aligned files: line ``i`` of one translates line ``i`` of the other."""
     sources, targets = iter_lines(source_path, faults), iter_lines(target_path, faults)
     for number, (source, target) in enumerate(zip_longest(sources, targets, fillvalue=_ENDED), 1):
@@ -317,9 +317,7 @@ def moses_rows(
             yield number, [source, target]
 
 
-def paragraph_rows(
-    source_path: str | Path, target_path: str | Path, faults: FaultLog, languages: Languages = (None, None)
-) -> Iterator[Row]:
+def paragraph_rows(source_path: str | Path, target_path: str | Path, faults: FaultLog) -> Iterator[Row]:
     """Read paragraph ``i`` of a file in SQuAD's form with paragraph ``i`` of its translation, as XQuAD has them."""
     sources, targets = (read_squad(path).paragraphs for path in (source_path, target_path))
     if len(sources) != len(targets):

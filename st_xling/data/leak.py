@@ -10,13 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling._version import __version__
-from st_xling.data.check import FaultLog
-from st_xling.data.language_texts import text_rows
+from st_xling.data.language_texts import load_texts
 from st_xling.data.read import load_data_specs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
-from st_xling.data.spec import parse_spec, split_spec, unique_name
+from st_xling.data.spec import split_spec, unique_name
 from st_xling.data.test_sets import read_bucc, read_tatoeba
 from st_xling.utils.console import progress_bar
+from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.tables import format_table
 from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
 
@@ -92,13 +92,17 @@ class LeakReport:
         leaking = self.leaking
         lines = [f"text in both training and evaluation data: {len(leaking)} of {len(self.sets)} evaluation sets"]
         if leaking:
-            head = ("evaluation set", "rows", "source", "target", "both")
-            lines.append(format_table(head, [_cells(name, self.sets[name]) for name in leaking]))
+            head, rows = ("evaluation set", "rows", "source", "target", "both"), []
+            for name in leaking:
+                sides = self.sets[name]
+                first = next(iter(sides.values()))  # the source, or sentences of one language
+                rows.append([name, first.rows, first, sides.get("target"), sides.get("pair")])
+            lines.append(format_table(head, rows))
             lines += [f"  e.g. {example}" for example in self.examples]
-        for name, rows in self.leaked_rows.items():
-            if len(rows):
-                done = "dropped" if self.dropped else "in question"
-                lines.append(f"{name}: {len(rows):,} of {self.train_rows[name]:,} training rows {done}")
+        done = "dropped" if self.dropped else "in question"
+        for name, leaked in self.leaked_rows.items():
+            if leaked:
+                lines.append(f"{name}: {len(leaked):,} of {self.train_rows[name]:,} training rows {done}")
         return "\n".join([*lines, self.signature])
 
 
@@ -145,44 +149,40 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
     hashed: dict[str, dict[str, Hashes]] = {}
     data_digest = hashlib.sha256()
     for name, texts in evaluation.items():
-        batches = [[text_hashes(column) for column in batch] for batch in _batches(texts)]
+        batches = [list(map(text_hashes, batch)) for batch in _batches(texts)]
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
         hashed[name] = _sides([np.concatenate(parts) for parts in zip(*batches)], data_digest)
-    # Sentences are looked for on either side, and pairs among pairs.
-    wanted = {is_pair: np.unique(np.concatenate(_of_kind(hashed, is_pair))) for is_pair in (False, True)}
+    # Sentences are looked for on either side. Hashes of pairs are other numbers, so that one list holds both.
+    wanted = np.unique(np.concatenate([hashes for sides in hashed.values() for hashes in sides.values()]))
 
     # The training text, read once.
-    digest = hashlib.sha256()
+    digest, seen = hashlib.sha256(), [wanted[:0]]
     train_rows: dict[str, int] = {}
     leaked_rows: dict[str, Sequence[int]] = {}
-    seen: dict[bool, list[Hashes]] = {False: [], True: []}
     examples: list[str] = []
     with progress_bar(desc="leak check", unit="rows", delay=2, show=progress) as bar:
         for name, texts in train.items():
-            rows, leaked = 0, [np.zeros(0, np.int64)]
+            rows, leaked = 0, list[int]()
             for batch in _batches(texts):
                 hit = np.zeros(len(batch[0]), bool)
-                for side, hashes in _sides([text_hashes(column) for column in batch], digest).items():
-                    known = find_sorted(wanted[side == "pair"], hashes)[1]
-                    seen[side == "pair"].append(np.unique(hashes[known]))
+                for hashes in _sides(list(map(text_hashes, batch)), digest).values():
+                    known = find_sorted(wanted, hashes)[1]
+                    seen.append(np.unique(hashes[known]))
                     hit |= known
-                found = np.flatnonzero(hit)
-                for row in found[: SHOWN_EXAMPLES - len(examples)].tolist():
+                found = np.flatnonzero(hit).tolist()
+                for row in found[: SHOWN_EXAMPLES - len(examples)]:
                     examples.append(f"{name} row {rows + row + 1}: {batch[0][row][:70]}")
-                leaked.append(found + rows)
-                rows += len(batch[0])
-                bar.update(len(batch[0]))
+                leaked += [rows + row for row in found]
+                rows += len(hit)
+                bar.update(len(hit))
             if rows == 0:
                 raise ValueError(f"training set {name!r} has no sentences; check its file, or leave it out.")
-            train_rows[name], leaked_rows[name] = rows, np.concatenate(leaked).tolist()
+            train_rows[name], leaked_rows[name] = rows, leaked
 
-    shared = {is_pair: np.concatenate([np.empty(0, np.uint64), *parts]) for is_pair, parts in seen.items()}
+    shared = np.concatenate(seen)
     sets = {
-        name: {
-            side: SideLeak(len(hashes), int(np.isin(hashes, shared[side == "pair"]).sum()))
-            for side, hashes in sides.items()
-        }
+        name: {side: SideLeak(len(hashes), int(np.isin(hashes, shared).sum())) for side, hashes in sides.items()}
         for name, sides in hashed.items()
     }
     signature = (
@@ -240,13 +240,6 @@ def refuse_leaks(report: LeakReport) -> None:
         )
 
 
-def _of_kind(hashed: Mapping[str, Mapping[str, Hashes]], is_pair: bool) -> list[Hashes]:
-    import numpy as np
-
-    found = [values for sides in hashed.values() for side, values in sides.items() if is_pair == (side == "pair")]
-    return [np.empty(0, np.uint64), *found]
-
-
 def _batches(texts: Any) -> Iterator[list[list[str]]]:
     """Yield batches of one column of sentences, or of two aligned ones."""
     if hasattr(texts, "select_columns"):
@@ -262,11 +255,6 @@ def _batches(texts: Any) -> Iterator[list[list[str]]]:
 def _names(names: Iterable[str]) -> str:
     listed = list(names)
     return ",".join(listed) if len(listed) <= 4 else f"{listed[0]}+{len(listed) - 1}"
-
-
-def _cells(name: str, sides: dict[str, SideLeak]) -> list[Any]:
-    source = sides.get("source", sides.get("text"))
-    return [name, next(iter(sides.values())).rows, source, sides.get("target"), sides.get("pair")]
 
 
 def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Texts]:
@@ -300,11 +288,8 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
                 for code, queries in retrieval.queries.items()
             }
         elif path.is_file() and not parts.languages[1:] and (is_named or file_ending(unpacked_name(path)) == ".txt"):
-            faults = FaultLog(can_skip=False, what="text")
-            sentences = [text for _, row in text_rows(path, faults) for text in row]
-            faults.finalize()
-            places = parse_spec(spec, {}).sample.places(len(sentences), spec)
-            found = {Path(unpacked_name(path)).stem: [sentences[place] for place in places]}
+            text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
+            found = {Path(unpacked_name(path)).stem: text["source"][:]}
         else:
             found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
         for name, texts in found.items():
@@ -316,8 +301,7 @@ def _gold_files(path: Path) -> list[Path]:
     """Return the gold files of a folder, or the one of a prefix."""
     if path.is_dir():
         return sorted(gold for gold in path.rglob("*-*.gold*") if unpacked_name(gold).endswith(".gold"))
-    gold = plain_or_packed(path.with_name(f"{path.name}.gold"))
-    return [gold] if gold.is_file() else []
+    return list(filter(Path.is_file, [plain_or_packed(path.with_name(f"{path.name}.gold"))]))
 
 
 def _bucc(gold: Path) -> dict[str, Texts]:

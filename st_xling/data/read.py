@@ -14,15 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling._version import __version__
 from st_xling.data.check import FaultLog
-from st_xling.data.columns import (
-    PARALLEL_NAMES,
-    Columns,
-    Languages,
-    Layout,
-    Row,
-    find_layout,
-    layout_of_names,
-)
+from st_xling.data.columns import PARALLEL_NAMES, Columns, Languages, Layout, Row, find_layout, layout_of_names
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
@@ -35,30 +27,14 @@ from st_xling.data.formats import (
     paragraph_rows,
     zipped_moses,
 )
-from st_xling.data.pairs import (
-    COLUMNS,
-    Sample,
-    head,
-    no_rows,
-    require_rows,
-    sample_rows,
-    stream_rows,
-    text_features,
-)
+from st_xling.data.pairs import COLUMNS, Sample, head, no_rows, require_rows, sample_rows, stream_rows, text_features
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.console import first_line
 from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
-from st_xling.utils.text import (
-    PACKED,
-    describe_missing,
-    estimate_lines,
-    file_ending,
-    home_path,
-    unpacked_name,
-)
+from st_xling.utils.text import PACKED, describe_missing, estimate_lines, file_ending, home_path, unpacked_name
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -349,14 +325,11 @@ def find_source(
         other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
     """
     find: dict[str, Any] = {"requested": languages, "columns": columns, "known": known}
-    if isinstance(location, (tuple, list)):
-        _check_unused("a Moses pair", columns=columns, name=name, split=split)
-        return _open_moses((location[0], location[1]), languages)
-    path = home_path(location)
+    if pair := _line_aligned(location, languages):
+        _check_unused(" and ".join(map(str, pair)), columns=columns, name=name, split=split)
+        return _open_moses(pair, languages)
+    path = home_path(str(location))
     kind = file_ending(unpacked_name(path))
-    if path.is_dir() and (flores := flores_pair(path, languages)):
-        _check_unused(f"the FLORES folder {path}", columns=columns, name=name, split=split)
-        return _open_moses(flores, languages)
     if path.is_dir():
         files = _files_of_split(path, name, split)
         kinds = {file_ending(unpacked_name(file)) for file in files}
@@ -369,12 +342,6 @@ def find_source(
         if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
             return _open_files(files, kinds.pop(), find)
         return _from_table(_load_table(path, name, split, stream), str(path), name, find)
-    if kind == ".zip" and path.is_file():
-        _check_unused(f"the archive {path}", columns=columns, name=name, split=split)
-        return _open_moses(zipped_moses(path, languages), languages)
-    if kind not in FORMATS and (moses := find_moses(path, languages)):
-        _check_unused(f"the Moses pair {path}", columns=columns, name=name, split=split)
-        return _open_moses(moses, languages)
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
         if kind not in FORMATS and (other := "|||" if has_bars(path) else other) is None:
@@ -391,6 +358,19 @@ def find_source(
     if kind in FORMATS or kind == ".zip" or not HUB_ID.fullmatch(str(location)):
         raise FileNotFoundError(describe_missing(path))
     return _from_table(_load_table(str(location), name, split, stream), str(location), name, find)
+
+
+def _line_aligned(location: Location, languages: Languages) -> tuple[str | Path, str | Path] | None:
+    """Find two line-aligned files: those named, with a common prefix, in a zip archive, or in a folder of FLORES."""
+    if isinstance(location, (tuple, list)):
+        return location[0], location[1]
+    path = home_path(location)
+    kind = file_ending(unpacked_name(path))
+    if path.is_dir():
+        return flores_pair(path, languages)
+    if kind == ".zip" and path.is_file():
+        return zipped_moses(path, languages)
+    return None if kind in FORMATS else find_moses(path, languages)
 
 
 def _check_unused(what: str, **options: Any) -> None:

@@ -15,18 +15,14 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
+from st_xling.data.batches import apportion
 from st_xling.data.check import FaultLog
 from st_xling.data.formats import named_cells
 from st_xling.data.holdout import hold_out
 from st_xling.data.read import load_data_specs
 from st_xling.data.reranking.insurance_qa import is_insurance_qa, read_insurance_qa
 from st_xling.data.reranking.pairs import AlignedPairs, same_text_classes, with_negatives
-from st_xling.data.reranking.pools import (
-    AlignedQuestions,
-    CandidatePools,
-    candidate_pools,
-    questions_of_pairs,
-)
+from st_xling.data.reranking.pools import AlignedQuestions, CandidatePools, candidate_pools, questions_of_pairs
 from st_xling.data.reranking.question_answering import phrase_questions, read_question_answering
 from st_xling.data.reranking.strategies import parallel_pools, xpi_pairs_from_parallel
 from st_xling.data.retrieval import read_retrieval_set, sample_queries
@@ -71,7 +67,6 @@ def load_pair_specs(
     dev_share: float = 0.1,
     test_share: float = 0.0,
     negatives_per_positive: int | None = None,
-    seed: int = 0,
 ) -> PairData:
     """Load the aligned pairs that the specs name, and set pools aside to choose the best checkpoint by.
 
@@ -84,24 +79,22 @@ def load_pair_specs(
         test_share: A share held out of both, which :func:`load_pool_specs` finds if it is 0.2.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
-        seed: Seed of shares and negatives.
     Raises:
         FileNotFoundError: If a file is not there.
         ValueError: For malformed specs, faulty files, shares that leave nothing; as the readers of each form.
     """
-    data = _read(_parse(specs))
     dev = list(dev or ())
-    parts = cut(data, 0.0 if dev else dev_share, test_share, seed)
+    parts = cut(_read(_parse(specs)), 0.0 if dev else dev_share, test_share)
     train, each = parts["train"], negatives_per_positive
     if each is None:
         each = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
     if isinstance(train, AlignedPairs):
-        pairs = with_negatives(train, negatives_per_positive=each, seed=seed)
+        pairs = with_negatives(train, negatives_per_positive=each)
     else:
-        pairs = train.aligned_pairs(negatives_per_positive=each, seed=seed)
+        pairs = train.aligned_pairs(negatives_per_positive=each)
     if dev:
-        return PairData(pairs, load_pool_specs(dev, own_split="dev", seed=seed))
-    return PairData(pairs, _pools(parts["dev"], seed=seed) if "dev" in parts else None)
+        return PairData(pairs, load_pool_specs(dev, own_split="dev"))
+    return PairData(pairs, _pools(parts["dev"]) if "dev" in parts else None)
 
 
 def load_pool_specs(
@@ -124,7 +117,7 @@ def load_pool_specs(
         own_split: Of these two, where neither ``split`` nor the specs name one.
         query_languages: To draw from (folder: to read); by default all.
         max_candidates: Draw so many for each query; relevant ones stay.
-        seed: Seed of the cut, the languages and the draws.
+        seed: Seed of the languages and the draws; the cut is the one of training, whatever the seed.
     Raises:
         FileNotFoundError, ValueError: As :func:`load_pair_specs`.
     """
@@ -139,7 +132,7 @@ def load_pool_specs(
     data = _read(parsed, split=split or own_split)
     # What comes without splits of its own is cut as in training, so that the part is the one that was held out there.
     if split is not None and not has_splits:
-        data = cut(data, 0.1, TEST_SHARE, seed)[split]
+        data = cut(data, 0.1, TEST_SHARE)[split]
     return _pools(data, query_languages=query_languages, **options)
 
 
@@ -150,7 +143,6 @@ def load_xpi_specs(
     size: int | None = None,
     negatives_per_positive: int | None = None,
     skip_bad_lines: bool = False,
-    seed: int = 0,
 ) -> PairData:
     """Load the parallel text that the specs name and make XPI's mixed-language set of it.
 
@@ -158,9 +150,8 @@ def load_xpi_specs(
         specs: As :func:`~st_xling.data.read.load_data_specs` takes them.
         dev: Specs of the development set; else rows are held out, as :func:`~st_xling.data.holdout.hold_out` does.
         size: Rows to draw.
-        negatives_per_positive: By default 1.
+        negatives_per_positive: Drawn for each row; by default 1.
         skip_bad_lines: Drop faulty lines, with a warning.
-        seed: Seed of all draws.
     Raises:
         FileNotFoundError, ValueError: As the functions named.
     """
@@ -170,8 +161,8 @@ def load_xpi_specs(
     else:
         data, held_out = hold_out(data)
     each = 1 if negatives_per_positive is None else negatives_per_positive
-    train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each, seed=seed)
-    return PairData(train, parallel_pools(held_out, seed=seed) if held_out else None)
+    train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each)
+    return PairData(train, parallel_pools(held_out) if held_out else None)
 
 
 def _parse(specs: Iterable[str]) -> dict[str, DataSpec]:
@@ -225,16 +216,16 @@ def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
     return data.select(np.flatnonzero(np.isin(classes, sample.places(int(classes.max()) + 1, where))).tolist())
 
 
-def cut(data: Pairs, dev_share: float, test_share: float, seed: int) -> dict[str, Pairs]:
+def cut(data: Pairs, dev_share: float, test_share: float) -> dict[str, Pairs]:
     """Divide into a training, development and test part, by article or by query; those of a share above 0.
 
-    By article, no paragraph, nor its neighbor, is in two parts.
+    By article, no paragraph, nor its neighbor, is in two parts. Equal data are always cut alike, so that an evaluation
+    finds the part that the training held out.
 
     Args:
         data: Content of the files.
         dev_share: Share of the articles, or of the queries that read alike in no language.
         test_share: The same; dealt first, so that it stays what it is however the rest is cut.
-        seed: Seed of the shuffle.
     Raises:
         ValueError: Shares below 0, or that leave nothing to train on; fewer articles or queries than parts.
     """
@@ -246,14 +237,14 @@ def cut(data: Pairs, dev_share: float, test_share: float, seed: int) -> dict[str
     shares = {name: share for name, share in shares.items() if share > 0}
     if isinstance(data, AlignedQuestions) and data.articles is not None:
         articles = np.unique(data.articles)
-        parts = deal(len(articles), shares, seed)
+        parts = deal(len(articles), shares)
         return {name: data.of_articles(articles[numbers]) for name, numbers in parts.items()}
     classes = same_text_classes(data.queries.values())
-    parts = deal(len(np.unique(classes)), shares, seed)
+    parts = deal(len(np.unique(classes)), shares)
     return {name: data.select(np.flatnonzero(np.isin(classes, numbers)).tolist()) for name, numbers in parts.items()}
 
 
-def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.ndarray]:
+def deal(total: int, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
     """Divide the numbers below ``total``, shuffled, by shares that sum to 1; each part gets one at least.
 
     Largest remainders round up. The last part is dealt first, so that it stays what it is, but for rounding, however
@@ -263,15 +254,13 @@ def deal(total: int, shares: Mapping[str, float], seed: int) -> dict[str, np.nda
         ValueError: If there are fewer numbers than parts.
     """
     names = list(shares)[::-1]
-    exact = np.array([total * shares[name] for name in names])
     if total < len(names):
         raise ValueError(f"cannot cut {total} into {len(names)} parts of at least one; ask for fewer parts.")
-    counts = np.maximum(1, (exact + 1e-9).astype(int))
-    while counts.sum() != total:
-        step = 1 if counts.sum() < total else -1
-        gaps = step * (exact - counts)
-        counts[int(np.argmax(np.where((step > 0) | (counts > 1), gaps, -np.inf)))] += step
-    order = np.random.default_rng(seed).permutation(total)
+    exact = np.array([total * shares[name] for name in names])
+    counts = np.maximum(1, apportion(total, [shares[name] for name in names]))
+    while counts.sum() > total:  # a part has been given its one
+        counts[np.argmax(np.where(counts > 1, counts - exact, -np.inf))] -= 1
+    order = np.random.default_rng(0).permutation(total)
     parts = dict(zip(names, np.split(order, np.cumsum(counts)[:-1])))
     return {name: parts[name] for name in shares}
 
@@ -313,19 +302,19 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     read = {language: list(_labeled_rows(Path(path), faults)) for language, path in paths.items()}
     faults.finalize()
     # Rows of all files must be there and mean the same: a line more or less would shift all that follow.
-    lengths = {len(rows) for rows in read.values()}
-    if len(lengths) > 1 or 0 in lengths:
+    if len(set(map(len, read.values()))) > 1 or not all(read.values()):
         got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in read.items())
         raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
-    for row, labels in enumerate(zip(*([label for _, _, label in rows] for rows in read.values()))):
-        if len(set(labels)) > 1:
-            raise ValueError(
-                f"{', '.join(map(str, paths.values()))} differ in the label of row {row}, counted from 0: a pair and "
-                "its translation have one label; are the rows aligned?"
-            )
-    queries = {code: [query for query, _, _ in rows] for code, rows in read.items()}
-    passages = {code: [passage for _, passage, _ in rows] for code, rows in read.items()}
-    return AlignedPairs(queries, passages, [label for _, _, label in next(iter(read.values()))])
+    queries, passages, labels = (
+        {language: [row[column] for row in rows] for language, rows in read.items()} for column in range(3)
+    )
+    apart = [row for row, own in enumerate(zip(*labels.values())) if len(set(own)) > 1]
+    if apart:
+        raise ValueError(
+            f"{', '.join(map(str, paths.values()))} differ in the label of row {apart[0]}, counted from 0: a pair and "
+            "its translation have one label; are the rows aligned?"
+        )
+    return AlignedPairs(queries, passages, next(iter(labels.values())))
 
 
 def _labeled_rows(path: Path, faults: FaultLog) -> Iterator[tuple[str, str, int]]:

@@ -114,7 +114,7 @@ def test_rows_that_share_a_text_are_no_negatives() -> None:
 @given(st.integers(3, 500), st.lists(st.integers(1, 9), min_size=1, max_size=3))
 def test_shares_of_articles_add_up(total: int, weights: list[int]) -> None:
     shares = [weight / sum(weights) for weight in weights]
-    parts = deal(total, {str(part): share for part, share in enumerate(shares)}, 0)
+    parts = deal(total, {str(part): share for part, share in enumerate(shares)})
     assert sorted(np.concatenate(list(parts.values()))) == list(range(total))
     counts = list(map(len, parts.values()))
     assert sum(counts) == total and min(counts) >= 1
