@@ -463,10 +463,7 @@ def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple
             by_prefix.setdefault(name.removesuffix(f".{code}"), {})[code] = Path(path) / name
     pairs = {prefix: found for prefix, found in by_prefix.items() if len(found) > 1}
     if len(pairs) != 1:
-        raise ParallelTextError(
-            f"{path}: expected one pair of files such as NAME.de-en.de and NAME.de-en.en in it, got {len(pairs)} among "
-            f"{', '.join(names[:8])}; unpack it, and name the files"
-        )
+        raise ParallelTextError(f"{path}: expected NAME.xx and NAME.yy, got {len(pairs)} in {', '.join(names[:8])}")
     ((prefix, found),) = pairs.items()
     return _choose(found, Path(path) / prefix, languages)
 

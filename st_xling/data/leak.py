@@ -142,10 +142,7 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
     from st_xling.data.text_columns import NORMALISATION, find_sorted, text_hashes
 
     if not train or not evaluation:
-        raise ValueError(
-            f"a leak check needs training and evaluation sets: got {len(train)} and {len(evaluation)}; name at least "
-            "one of each."
-        )
+        raise ValueError(f"expected training and evaluation sets, got {len(train)} and {len(evaluation)}; name both.")
     hashed: dict[str, dict[str, Hashes]] = {}
     data_digest = hashlib.sha256()
     for name, texts in evaluation.items():
@@ -217,10 +214,7 @@ def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
     for name, part in train.items():
         rows, leaked = report.train_rows[name], set(report.leaked_rows[name])
         if len(leaked) == rows:
-            raise ValueError(
-                f"every row of {name!r} has a side in the evaluation data: dropping leaks leaves nothing to train on; "
-                "check that it is not the evaluation set itself, or leave it out."
-            )
+            raise ValueError(f"every row of {name!r} has a side in the evaluation data: none is left to train on.")
         if leaked and hasattr(part, "select"):
             part = part.select([row for row in range(rows) if row not in leaked])
         elif leaked:  # a stream

@@ -70,10 +70,7 @@ def parse_data_spec(spec: str) -> DataSpec:
     if len(parsed.languages) == 1:
         name, whole = parsed.languages[0], f"{spec.partition('=')[0]}={parsed.location}"
         if parsed.is_phrasebook or (Path(parsed.location).exists() and not Path(whole).exists()):
-            raise ValueError(
-                f"expected the two languages of parallel text before =, got {name} in {spec!r}; name both, as in "
-                f"{name}-en={parsed.location}"
-            )
+            raise ValueError(f"expected two languages before =, got {spec!r}; write {name}-en={parsed.location}")
         parsed = DataSpec(spec, whole, options=parsed.options)
     if parsed.languages:
         check_languages([(parsed.languages[0], parsed.languages[1])], spec)
@@ -199,10 +196,7 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
     found = {}
     for name, part in (data if isinstance(data, Mapping) else {"pairs": data}).items():
         if not hasattr(part, "features"):
-            raise TypeError(
-                f"expected data sets by name, got {type(part).__name__} for {name}; load pairs by "
-                "st_xling.data.load_pairs, or wrap lists by Dataset.from_dict"
-            )
+            raise TypeError(f"expected data sets by name, got {type(part).__name__} for {name}; see Dataset.from_dict")
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
         if set(COLUMNS) - set(part.column_names):
             find = {"requested": pair_languages(name), "columns": None, "known": PARALLEL_NAMES}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from sentence_transformers.util.distributed import get_world_size
 from torch.utils.data import SequentialSampler
 
 from st_xling.data.batches import WINDOW_BATCHES, apportion, arrange, draw, language_shares, shuffled
-from st_xling.data.pairs import COLUMNS, pair_rows, stream_rows
+from st_xling.data.pairs import COLUMNS, LANGUAGE_COLUMNS, pair_rows, stream_rows
 from st_xling.data.text_columns import exact_keys, row_keys, text_lengths
 
 if TYPE_CHECKING:
@@ -67,14 +68,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         keep_duplicates_apart: bool = True,
         processes: int | None = None,
     ) -> None:
-        super().__init__(
-            SequentialSampler(dataset),
-            batch_size=batch_size,
-            drop_last=drop_last,
-            valid_label_columns=valid_label_columns,
-            generator=generator,
-            seed=seed,
-        )
+        super().__init__(SequentialSampler(dataset), batch_size, drop_last, valid_label_columns, generator, seed)
         self.rows = len(dataset)
         self.one_pair = one_pair
         self.processes = get_world_size() if processes is None else processes
@@ -198,7 +192,7 @@ def mix_streams(
     """
     from datasets import Features, IterableDataset, Value, interleave_datasets
 
-    columns = list(dict.fromkeys([*COLUMNS, *more]))
+    columns = tuple(dict.fromkeys([*COLUMNS, *more]))
     for name, stream in data.items():
         if not list(stream.take(1)):
             raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
@@ -209,14 +203,14 @@ def mix_streams(
     options = {
         "size": batch_rows,
         "window": max(WINDOW_BATCHES, min(buffer_rows, known or buffer_rows) // batch_rows) * batch_rows,
-        "texts": ("source", "target", *more),
+        "columns": columns,
         "group_by_length": group_by_length,
         "keep_duplicates_apart": keep_duplicates_apart,
     }
     features = Features({name: Value("string") for name in columns})
     lists = Features({name: [Value("string")] for name in columns})
     # In small groups: interleaving row by row is several times slower.
-    chunks = [stream.select_columns(columns).repeat(None).batch(CHUNK_ROWS) for stream in data.values()]
+    chunks = [stream.select_columns(list(columns)).repeat(None).batch(CHUNK_ROWS) for stream in data.values()]
 
     def arranged(part: IterableDataset, name: str, number: int) -> IterableDataset:
         given = {"chunks": part, "name": name, "seed": [seed, number], **options}
@@ -235,9 +229,7 @@ def stream_shares(data: Mapping[str, Any], *, alpha: float | None = None) -> dic
     rows = {name: stream_rows(stream) for name, stream in data.items()}
     unknown = [name for name, count in rows.items() if count is None]
     if unknown and len(rows) > 1 and alpha:
-        raise ValueError(
-            f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0 (all alike)."
-        )
+        raise ValueError(f"balancing streams needs their sizes: {', '.join(unknown)} has none; use alpha=0.")
     if unknown and len(rows) > 1 and alpha is None:
         logger.warning("%s has no number of rows: all data sets get the same share", ", ".join(unknown))
     if unknown:
@@ -252,33 +244,25 @@ def _batches(
     seed: Sequence[int],
     size: int,
     window: int,
-    texts: Sequence[str],
+    columns: Sequence[str],
     group_by_length: bool,
     keep_duplicates_apart: bool,
 ) -> Iterator[dict[str, list[str]]]:
     """Yield the batches of one buffer of ``window`` rows after the other."""
-    rows: dict[str, list[str]] = {}
-    number = 0
-    for chunk in chunks:
-        for column, values in chunk.items():
-            rows.setdefault(column, []).extend(values)
-        while len(rows["source"]) >= window:
-            buffer = {column: values[:window] for column, values in rows.items()}
-            rows = {column: values[window:] for column, values in rows.items()}
-            lengths = keys = None
-            if group_by_length:
-                lengths = np.array([sum(map(len, row)) for row in zip(*(buffer[text] for text in texts))])
-            if keep_duplicates_apart:
-                keys = np.column_stack([exact_keys(buffer[text]) for text in texts])
-            whole = _whole_batches(shuffled(window, [*seed, number]), size, lengths, keys)
-            if not whole:
-                raise ValueError(
-                    f"{name}: {window:,} rows in a row hold too few distinct texts for a batch of {size}; lower "
-                    "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
-                )
-            for place in shuffled(len(whole), [*seed, number, 1]):
-                yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
-            number += 1
+    rows = itertools.chain.from_iterable(zip(*(chunk[column] for column in columns)) for chunk in chunks)
+    for number in itertools.count():  # the stream has no end
+        buffer = dict(zip(columns, zip(*itertools.islice(rows, window))))
+        texts = [values for column, values in buffer.items() if column not in LANGUAGE_COLUMNS]
+        lengths = np.array([sum(map(len, row)) for row in zip(*texts)]) if group_by_length else None
+        keys = np.column_stack(list(map(exact_keys, texts))) if keep_duplicates_apart else None
+        whole = _whole_batches(shuffled(window, [*seed, number]), size, lengths, keys)
+        if not whole:
+            raise ValueError(
+                f"{name}: {window:,} rows in a row hold too few distinct texts for a batch of {size}; lower "
+                "batch_size, remove repeated rows, or switch keep_duplicates_apart off."
+            )
+        for place in shuffled(len(whole), [*seed, number, 1]):
+            yield {column: [values[row] for row in whole[place]] for column, values in buffer.items()}
 
 
 def _whole_batches(

@@ -113,10 +113,7 @@ def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
     """Raise ``ValueError`` if a pair of languages is one known language twice; ``name`` is where it comes from."""
     for source, target in pairs:
         if source != UNKNOWN and canonical_code(source) == canonical_code(target):
-            raise ValueError(
-                f"{name}: expected two languages, got {source}-{target}; name them right, as in de-en=PATH, or leave "
-                "such rows out"
-            )
+            raise ValueError(f"{name}: expected two languages, got {source}-{target}; name them, as in de-en=PATH")
 
 
 def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:

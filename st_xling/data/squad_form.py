@@ -109,10 +109,7 @@ def _sentence_spans(breaks: Any, context: str) -> list[tuple[int, int]]:
     spans = [(start, end) for start, end in breaks]
     for (start, end), last in zip(spans, [0, *(end for _, end in spans)]):
         if not last <= start < end <= len(context) or not context[start:end].strip():
-            raise ValueError(
-                f"sentence_breaks: expected [start, end] of sentences in order, in {len(context)} characters, "
-                f"got [{start}, {end}]"
-            )
+            raise ValueError(f"sentence_breaks: expected spans in {len(context)} characters, got [{start}, {end}]")
     return spans
 
 

@@ -53,10 +53,7 @@ def read_tatoeba(folder: str | Path, languages: Sequence[str] | None = None) -> 
         raise FileNotFoundError(f"expected tatoeba.xxx-eng.xxx files in {folder}, got none; check the path")
     wanted = codes if languages is None else languages
     if absent := [code for code in wanted if code not in codes]:
-        raise ValueError(
-            f"expected three-letter codes out of {', '.join(codes)}, got {', '.join(absent)}; "
-            f"add the files to {folder} or leave these out"
-        )
+        raise ValueError(f"expected codes out of {', '.join(codes)}, got {', '.join(absent)}; add the files")
     faults = FaultLog(can_skip=False)
     tables = {}
     for code in wanted:

@@ -131,7 +131,7 @@ class TestZip:
             load_pairs(path)
         assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
         names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
-        with pytest.raises(ParallelTextError, match="got 2 among"):
+        with pytest.raises(ParallelTextError, match="got 2 in"):
             load_pairs(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
         (tmp_path / "no.zip").write_bytes(b"PK or not")
         with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):

@@ -150,20 +150,6 @@ def test_only_what_leaks_is_dropped(stream: bool) -> None:
         drop_leaks({"de-en": GERMAN}, leaks({"de-en": GERMAN}, {"test": GERMAN}))
 
 
-@pytest.mark.parametrize(
-    ("train", "evaluation", "message"),
-    [
-        ({}, {"e": ["a"]}, "got 0 and 1"),
-        ({"t": GERMAN}, {}, "got 1 and 0"),
-        ({"t": GERMAN}, {"e": []}, "evaluation set 'e' has no sentences"),
-        ({"t": GERMAN.select([])}, {"e": ["a"]}, "training set 't' has no sentences"),
-    ],
-)
-def test_what_cannot_be_checked(train: dict[str, Any], evaluation: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        leaks(train, evaluation)
-
-
 def test_specs_of_every_layout(tmp_path: Path) -> None:
     files = {
         "tatoeba/tatoeba.deu-eng.deu": "Hund\n",

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from accelerate.data_loader import BatchSamplerShard, IterableDatasetShard
+from accelerate.data_loader import BatchSamplerShard
 from datasets import Dataset, IterableDataset, concatenate_datasets
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from st_xling.data import load_pairs
 from st_xling.data.batches import language_shares
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler, mix_streams, stream_shares
-from st_xling.data.text_columns import text_lengths
 
 KINDS = [ShuffledBatchSampler, LengthGroupedBatchSampler]
 SIZES = {("de", "en"): 300, ("zh", "en"): 60, ("th", "en"): 24}
@@ -78,16 +77,6 @@ def test_each_row_once_or_other_ones_left_out(kind: Any, data: Dataset) -> None:
     assert len(left_out) == 3 and {len(rows) for rows in left_out} == {11}
     assert [sorted(batch) for batch in epoch(kind(data.select(range(3)), batch_size=16))] == [[0, 1, 2]]
     assert epoch(kind(data.select(range(3)), batch_size=16, drop_last=True)) == []
-
-
-def test_only_text_counts_as_length() -> None:
-    rows = {
-        "source": ["แมว", "", "e\u0301"],
-        "target": ["cat", "x", "🙂🙂"],
-        "source_language": ["th"] * 3,
-        "label": [9] * 3,
-    }
-    assert text_lengths(Dataset.from_dict(rows)) == [6, 1, 4]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,17 +235,6 @@ def test_all_combinations(one_pair: bool, apart: bool, grouped: bool, streams: d
     # A resumed run skips what it has seen; and another seed gives other batches.
     assert list(made().skip(70 * SIZE).take(SIZE)) == found[70]
     assert batches(mix_streams(streams, batch_rows=SIZE, seed=4, alpha=0.5, buffer_rows=1, **chosen), 2) != found[:2]
-
-
-def test_processes_read_one_stream_and_take_their_parts(streams: dict[str, IterableDataset]) -> None:
-    """As accelerate does it where batches are not dispatched: two of 8 are one of 16."""
-    mixed = mix_streams(streams, batch_rows=SIZE)
-    ranks = [
-        list(itertools.islice(IterableDatasetShard(mixed, batch_size=8, num_processes=2, process_index=rank), 80))
-        for rank in range(2)
-    ]
-    together = [row for start in range(0, 80, 8) for rank in ranks for row in rank[start : start + 8]]
-    assert together == list(mixed.take(160))
 
 
 def test_shares(streams: dict[str, IterableDataset], caplog: pytest.LogCaptureFixture) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_specs, parse_data_spec
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.spec import is_phrasebook, parse_spec, phrasebook_name, split_spec
+from st_xling.data.spec import parse_spec, phrasebook_name, split_spec
 
 PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
 
@@ -53,7 +53,7 @@ def test_languages_before_the_location(name: str, languages: tuple[str, ...]) ->
 def test_parallel_text_has_two_languages(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "x.tsv").write_text("Hund\tdog\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="expected the two languages .* got de in 'de=x.tsv'; name both, as in de-en="):
+    with pytest.raises(ValueError, match="expected two languages before =, got 'de=x.tsv'; write de-en=x.tsv"):
         load_data_specs(["de=x.tsv"])
     (tmp_path / "de=x.tsv").write_text("Hund\tdog\n", encoding="utf-8")
     assert len(load_data_specs(["de=x.tsv"])["de=x"]) == 1
@@ -87,20 +87,16 @@ def test_malformed(text: str, reason: str) -> None:
         parse_data_spec(text)
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    (tmp_path / "de-en.tsv").write_text("Hund\tdog\n", encoding="utf-8")
-    (tmp_path / "mixed.tsv").write_text("Hund\tdog\nKatze\n", encoding="utf-8")
-    (tmp_path / "a.fr").write_text("chien\n", encoding="utf-8")
-    (tmp_path / "a.en").write_text("dog\n", encoding="utf-8")
-    return tmp_path
-
-
-def test_names(corpus):
-    path = corpus / "de-en.tsv"
-    other = corpus / "mixed.tsv"
-    other.write_text("Hund\tdog\n", encoding="utf-8")
-    specs = [f"{path}", f"{path}", f"{corpus}/a", f"{corpus}/a.fr,{corpus}/a.en", f"nl-en={other}", f"{other}"]
+def test_names(tmp_path):
+    for name, text in (
+        ("de-en.tsv", "Hund\tdog\n"),
+        ("mixed.tsv", "Hund\tdog\n"),
+        ("a.fr", "chien\n"),
+        ("a.en", "dog\n"),
+    ):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    path, other, prefix = (tmp_path / name for name in ("de-en.tsv", "mixed.tsv", "a"))
+    specs = [f"{path}", f"{path}", f"{prefix}", f"{prefix}.fr,{prefix}.en", f"nl-en={other}", f"{other}"]
     loaded = load_data_specs([*specs, f"de-en={other}?columns=0,1"])
     assert list(loaded) == ["de-en", "de-en-2", "fr-en", "fr-en-2", "nl-en", "mixed", "de-en-3"]
     assert all(dataset.column_names == list(COLUMNS) and len(dataset) == 1 for dataset in loaded.values())
@@ -114,11 +110,6 @@ def test_phrasebook() -> None:
     assert loaded["de-en"]["source"][:] == loaded["de-en-2"]["source"][:20]
     loaded = load_data_specs(["phrasebook?size=2"])
     assert len(loaded) == 5 and all(name.endswith("-en") and len(dataset) == 2 for name, dataset in loaded.items())
-
-
-@pytest.mark.parametrize("text", ["phrasebook.tsv", "my/phrasebook", "de=phrasebook"])
-def test_other_names_are_files(text: str) -> None:
-    assert not is_phrasebook(text)
 
 
 def test_the_split_is_the_readers_unless_the_spec_names_one() -> None:

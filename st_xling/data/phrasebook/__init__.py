@@ -57,9 +57,7 @@ def _draw(kind: str, split: str, size: int, seed: int) -> list[int]:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}: got {split!r}")
     rows = list(_pool(kind, split))
     if size > len(rows):
-        raise ValueError(
-            f"the {split} split of the phrasebook has {len(rows)} different {kind}s: got size={size}; lower size."
-        )
+        raise ValueError(f"the {split} split has {len(rows)} different {kind}s: got size={size}; lower size.")
     if seed != 0:
         # Seed 0 is the order of the file. Other seeds begin with its second half, so that up to half of the rows can
         # be drawn with seed 0 and with another seed without an overlap.

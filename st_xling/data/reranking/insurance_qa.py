@@ -107,10 +107,7 @@ def _read_translated(folder: Path, part: str, language: str) -> _Release:
         ]
         return {label: row[language] for label, row in answers.items()}, questions
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ValueError(
-            f"{folder}: expected numbered objects with the text in {language!r}, answers and negatives, got {error!r}; "
-            "its languages are zh and en."
-        ) from error
+        raise ValueError(f"{folder}: expected objects with {language!r}, answers, negatives, got {error!r}") from error
 
 
 def _find(folder: Path, *names: str) -> Path | None:
@@ -121,6 +118,4 @@ def _find(folder: Path, *names: str) -> Path | None:
 def _required(folder: Path, *names: str) -> Path:
     if found := _find(folder, *names):
         return found
-    raise FileNotFoundError(
-        f"expected {' or '.join(names)} (perhaps packed) in {folder}: there is none; is the release whole?"
-    )
+    raise FileNotFoundError(f"expected {' or '.join(names)} (perhaps packed) in {folder}; is the release whole?")

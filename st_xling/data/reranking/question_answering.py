@@ -105,10 +105,7 @@ def _rows_by_id(files: Sequence[SquadFile], faults: Counter[str]) -> list[tuple[
     places = [{question.identity: number for number, question in enumerate(file.questions)} for file in files]
     for file, known in zip(files, places):
         if len(known) < len(file.questions) or "" in known:
-            raise ValueError(
-                f"{file.path}: the files do not run parallel, so each question needs an id of its own: got "
-                f"{len(known)} ids for {len(file.questions)} questions; give every question one."
-            )
+            raise ValueError(f"{file.path}: expected files that run parallel, or an id of its own for every question")
     shared = [identity for identity in places[0] if all(identity in known for known in places[1:])]
     if not shared:
         raise ValueError(f"expected files that run parallel or share question ids: {files[0].path} shares none.")

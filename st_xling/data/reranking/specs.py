@@ -231,9 +231,7 @@ def cut(data: Pairs, dev_share: float, test_share: float) -> dict[str, Pairs]:
     """
     shares = {"train": 1 - dev_share - test_share, "dev": dev_share, "test": test_share}
     if min(shares.values()) < 0 or shares["train"] < 1e-9:
-        raise ValueError(
-            f"dev_share and test_share must be 0 or more and leave something: got {dev_share} and {test_share}."
-        )
+        raise ValueError(f"shares held out must be 0 or more and leave something: got {dev_share} and {test_share}.")
     shares = {name: share for name, share in shares.items() if share > 0}
     if isinstance(data, AlignedQuestions) and data.articles is not None:
         articles = np.unique(data.articles)
@@ -305,9 +303,9 @@ def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:
     if len(set(map(len, read.values()))) > 1 or not all(read.values()):
         got = ", ".join(f"{len(rows)} in {language} ({paths[language]})" for language, rows in read.items())
         raise ValueError(f"expected the same pairs in every language, row by row: got {got}; align the files first.")
-    queries, passages, labels = (
-        {language: [row[column] for row in rows] for language, rows in read.items()} for column in range(3)
-    )
+    queries = {language: [query for query, _, _ in rows] for language, rows in read.items()}
+    passages = {language: [passage for _, passage, _ in rows] for language, rows in read.items()}
+    labels = {language: [label for _, _, label in rows] for language, rows in read.items()}
     apart = [row for row, own in enumerate(zip(*labels.values())) if len(set(own)) > 1]
     if apart:
         raise ValueError(

@@ -76,10 +76,7 @@ def _all_languages(pairs: AlignedPairs) -> tuple[np.ndarray, np.ndarray]:
     """Return language and row of every pair in every language; raise ``ValueError`` if there is nothing to mix."""
     count = len(pairs.languages)
     if count < 2 or not len(pairs):
-        raise ValueError(
-            f"expected aligned pairs in at least 2 languages: got {len(pairs)} in {', '.join(pairs.languages)}; add a "
-            "translation of the same pairs."
-        )
+        raise ValueError(f"expected pairs in 2 languages or more: got {len(pairs)} in {', '.join(pairs.languages)}.")
     return np.repeat(np.arange(count), len(pairs)), np.tile(np.arange(len(pairs)), count)
 
 
@@ -231,9 +228,7 @@ def by_language_pair(
     text = datasets.concatenate_datasets([part.select_columns(list(COLUMNS)) for part in data.values()])
     if size is not None:
         if size > len(text):
-            raise ValueError(
-                f"expected parallel text of size={size:,} rows or more: got {len(text):,}; lower size, or add text."
-            )
+            raise ValueError(f"expected size={size:,} rows or more: got {len(text):,}; lower size, or add text.")
         text = text.select(np.sort(np.random.default_rng([seed, 4]).choice(len(text), size=size, replace=False)))
     by_pair: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     columns = [column_texts(text, name) for name in ("source_language", "target_language", "source", "target")]
@@ -241,10 +236,7 @@ def by_language_pair(
         if (second, first) in by_pair:
             first, second, source, target = second, first, target, source
         elif first == second or UNKNOWN in (first, second):
-            raise ValueError(
-                f"expected parallel text of two known languages, got {first} and {second}; say which they are: "
-                "xx-yy=PATH."
-            )
+            raise ValueError(f"expected two known languages, got {first} and {second}; say which: xx-yy=PATH.")
         sources, targets = by_pair.setdefault((first, second), ([], []))
         sources.append(source)
         targets.append(target)

@@ -152,9 +152,7 @@ def find_retrieval_files(
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise FileNotFoundError(
-            f"expected a folder with passages, queries and qrels: {folder} is none.{where_to_get(folder.name)}"
-        )
+        raise FileNotFoundError(f"expected a folder of a retrieval set, got {folder}.{where_to_get(folder.name)}")
 
     def find(*patterns: str, what: str | None = None) -> list[Path]:
         """Return the files of the first pattern that has any, in the order of the numbers in their names."""
@@ -165,10 +163,7 @@ def find_retrieval_files(
                     return paths
         if what is None:
             return []
-        raise FileNotFoundError(
-            f"expected {what} in {folder}; looked for {', '.join(names)} (each also packed: {', '.join(PACKED)}) and "
-            "found none."
-        )
+        raise FileNotFoundError(f"expected {what} in {folder}, plain or packed: {', '.join(names)}; found none.")
 
     corpus = find(*CORPORA, what="passages")
     # Files of one language each come before a file whose language is that of the passages.
@@ -303,13 +298,7 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
 
 
 def load_hub_retrieval_set(
-    location: str,
-    *,
-    language: str,
-    query_language: str,
-    name: str | None = None,
-    split: str = "test",
-    skip_bad_lines: bool = False,
+    location: str, language: str, query_language: str, *, name: str | None, split: str, skip_bad_lines: bool
 ) -> tuple[Passages, dict[str, str], Qrels]:
     """Load passages, queries and judgments of a data set.
 
@@ -331,17 +320,16 @@ def load_hub_retrieval_set(
 
     known = HUB_RETRIEVAL_SETS.get(location)
     repo, revision = (known.dataset, known.revision) if known else (location, None)
-    tables: dict[str, Any] = {}
     try:
         configs = datasets.get_dataset_config_names(repo, revision=revision)
         prefix = _prefix(configs, name, language, query_language)
         # Sets of one language may have the judgments in the default configuration.
         qrels = next((one for one in (f"{prefix}qrels", "default") if one in configs), "qrels")
-        for part, config in (("corpus", f"{prefix}corpus"), ("queries", f"{prefix}queries"), ("qrels", qrels)):
+        tables = []
+        for config in (f"{prefix}corpus", f"{prefix}queries", qrels):
             splits = datasets.get_dataset_split_names(repo, config, revision=revision)
-            tables[part] = datasets.load_dataset(
-                repo, config, split=splits[0] if len(splits) == 1 else split, revision=revision
-            )
+            own = splits[0] if len(splits) == 1 else split
+            tables.append(datasets.load_dataset(repo, config, split=own, revision=revision))
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         raise ValueError(
             f"{location} is no folder, and as a data set of the Hub, with configurations corpus, queries and qrels, it "
@@ -350,17 +338,18 @@ def load_hub_retrieval_set(
         ) from error
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
 
-    def records(part: str) -> Iterator[tuple[str, str]]:
-        for number, row in enumerate(tables[part], 1):
+    def records(table: Iterable[Any], part: str) -> Iterator[tuple[str, str]]:
+        for number, row in enumerate(table, 1):
             if parsed := parse_passage(row):
                 yield parsed
             else:
                 faults.add(f"{location}/{part}", number, "no id or text", "expected _id and text")
 
-    passages, queries = Passages(records("corpus")), dict(records("queries"))
+    corpus, asked, judgments = tables
+    passages, queries = Passages(records(corpus, "corpus")), dict(records(asked, "queries"))
     faults.finalize()
     relevant: Qrels = {}
-    for row in tables["qrels"]:
+    for row in judgments:
         if row["score"] > 0:
             relevant.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
     return passages, queries, relevant

@@ -91,34 +91,35 @@ def read_retrieval_set(
         ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
-    common: dict[str, Any] = {"where": f"{folder}, split {split!r}", "skip_bad_lines": skip_bad_lines}
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
     if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
         query_language, *more = [language] if query_languages is None else query_languages
         if more:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
-        passages, texts, relevant = load_hub_retrieval_set(
-            str(folder),
-            language=language,
-            query_language=query_language,
-            name=name,
-            split=split,
-            skip_bad_lines=skip_bad_lines,
-        )
-        return checked_set(language, passages, {query_language: texts}, relevant, **common)
-    corpus, asked, qrels = find_retrieval_files(folder, language=language, split=split)
-    codes = list(asked) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in codes if code not in asked]
-    if absent:
-        raise ValueError(f"{folder} has queries in {', '.join(asked)}: asked for {', '.join(absent)}.")
-    passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
-    if qrels is None:  # Mr.TyDi's form, which is its own qrels
-        texts, judged = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
-        relevant = {query: dict.fromkeys(own, 1) for query, own in judged.items()}
-        return checked_set(language, passages, {language: texts}, relevant, **common)
-    queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}
-    relevant = read_qrels(qrels, skip_bad_lines=skip_bad_lines)
-    return checked_set(language, passages, queries, relevant, **common)
+        options: dict[str, Any] = {"name": name, "split": split, "skip_bad_lines": skip_bad_lines}
+        passages, texts, relevant = load_hub_retrieval_set(str(folder), language, query_language, **options)
+        queries = {query_language: texts}
+    else:
+        corpus, asked, qrels = find_retrieval_files(folder, language=language, split=split)
+        codes = _chosen_languages(query_languages, asked, str(folder))
+        passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
+        if qrels is None:  # Mr.TyDi's form, which is its own qrels
+            texts, judged = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
+            queries, relevant = {language: texts}, {query: dict.fromkeys(own, 1) for query, own in judged.items()}
+        else:
+            queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}
+            relevant = read_qrels(qrels, skip_bad_lines=skip_bad_lines)
+    where = f"{folder}, split {split!r}"
+    return checked_set(language, passages, queries, relevant, where=where, skip_bad_lines=skip_bad_lines)
+
+
+def _chosen_languages(query_languages: Iterable[str] | None, known: Iterable[str], where: str) -> list[str]:
+    """Return the languages of queries asked for, by default all; raise ``ValueError`` if one is not there."""
+    known = list(known)
+    codes = known if query_languages is None else list(dict.fromkeys(query_languages))
+    if absent := [code for code in codes if code not in known]:
+        raise ValueError(f"{where} has queries in {', '.join(known)}: asked for {', '.join(absent)}.")
+    return codes
 
 
 def checked_set(
@@ -150,10 +151,7 @@ def checked_set(
     chosen = {code: {name: text for name, text in texts.items() if name in relevant} for code, texts in queries.items()}
     empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
     if empty:
-        raise ValueError(
-            f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
-            "and qrels agree and that the split is right, or leave these languages out."
-        )
+        raise ValueError(f"expected relevant passages: {where} has none for {', '.join(empty)}; check ids and split.")
     skipped = sum(len(queries[code]) - len(texts) for code, texts in chosen.items())
     return RetrievalSet(language, passages, chosen, relevant, skipped)
 
@@ -199,10 +197,7 @@ def read_xquad_r(
         Roy et al. 2020 (LAReQA), sections 2 and 3.
     """
     files = {language: read_squad(path, sentences=True) for language, path in paths.items()}
-    codes = list(files) if query_languages is None else list(dict.fromkeys(query_languages))
-    absent = [code for code in codes if code not in files]
-    if absent:
-        raise ValueError(f"expected queries in {', '.join(files)}, which have a file: got {', '.join(absent)}.")
+    codes = _chosen_languages(query_languages, files, "XQuAD-R")
     queries = {code: {question.identity: question.text for question in file.questions} for code, file in files.items()}
     twice = [file.path for code, file in files.items() if len(queries[code]) < len(file.questions)]
     if twice:
@@ -278,9 +273,7 @@ def load_retrieval_specs(
         if is_squad(spec.location):
             (code,) = spec.languages
             if code in files or spec.reader_options:
-                raise ValueError(
-                    f"files of XQuAD-R come once a language, with no options but size and seed: {spec.text!r}"
-                )
+                raise ValueError(f"XQuAD-R comes in a file once a language, without {OF_SETS}: got {spec.text!r}")
             files[code] = spec.location
     sentences = {each.language: each for each in read_xquad_r(files, query_languages=codes)} if files else {}
     sets = []

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.columns import QUERY_NAMES
-from st_xling.data.formats import FORMATS
 from st_xling.data.pairs import pair_dataset, sample_rows
-from st_xling.data.read import HUB_ID, find_source
+from st_xling.data.read import find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
@@ -20,9 +19,9 @@ from st_xling.data.retrieval.retrieval_set import (
     phrase_set,
     read_retrieval_set,
 )
-from st_xling.data.spec import unique_name
+from st_xling.data.spec import DataSpec, unique_name
 from st_xling.data.squad_form import NO_ANSWER, read_squad
-from st_xling.utils.text import file_ending, home_path, plain_or_packed, unpacked_name
+from st_xling.utils.text import home_path, plain_or_packed
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -32,8 +31,6 @@ FORM = (
     "passages and qrels; queries=HUB_ID?columns=query,answer,negative&split=train; or queries=phrasebook?size=2000"
 )
 
-_OF_TABLES = ("columns", "name", "split")
-
 
 def load_query_passage_specs(
     specs: Iterable[str], *, split: str = "train", skip_bad_lines: bool = False
@@ -41,8 +38,12 @@ def load_query_passage_specs(
     """Load pairs of a query, ``source``, and a relevant passage, ``target``; ``negative_1``, … where there are any.
 
     Args:
-        specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``): a table as :func:`read_question_table` reads
-            it, with ``?columns=query,answer,negative&name=…&split=…`` behind it; a folder as
+        specs: ``xx=PLACE`` (``queries=PLACE`` means ``en=PLACE``). A place is a table: a ``.jsonl`` or ``.parquet``
+            file; a ``.tsv`` or ``.csv`` file, with a header or of two columns or more, the others negatives; or the id
+            of a data set on the Hub; with ``?columns=query,answer,negative&name=…&split=…`` behind it. Without
+            ``columns`` these are ``query`` (``question``, ``anchor``) and ``passage`` (``positive``, ``answer``), else
+            as :func:`~st_xling.data.load_pairs` finds them, and all that are called ``negative``, ``negative_1``, …
+            Or it is a ``.json`` file in SQuAD's form, of which the questions with an answer are read; or a folder as
             :func:`read_retrieval_set` has it, with ``?split=…&queries=…``; each also with ``?size=…&seed=…``, a sample
             of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
         split: Of folders and phrasebooks whose spec names none.
@@ -58,16 +59,17 @@ def load_query_passage_specs(
         (language,), place, options = parsed.languages, parsed.location, parsed.reader_options
         if parsed.is_phrasebook:
             found = query_passages(phrase_set(parsed, language, split=split))
+        elif Path(place).is_dir():
+            _check_options(parsed, OF_SETS)
+            folder = {"split": split, "skip_bad_lines": skip_bad_lines, **folder_options(parsed)}
+            found = _of_folder(place, language, **folder)
+        elif is_squad(place):
+            _check_options(parsed, ())
+            found = _of_squad(place, language)
         else:
-            is_folder = Path(place).is_dir()
-            known = OF_SETS if is_folder else () if is_squad(place) else _OF_TABLES
-            if other := [name for name in options if name not in known]:
-                raise ValueError(f"{place} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
-            if is_folder:
-                options = {"split": split, **folder_options(parsed)}
-                found = _of_folder(place, language, skip_bad_lines=skip_bad_lines, **options)
-            else:
-                found = read_question_table(place, language, skip_bad_lines=skip_bad_lines, **options)
+            _check_options(parsed, ("columns", "name", "split"))
+            found = find_source(place, (language, language), known=QUERY_NAMES, **options).read(skip_bad_lines)
+        if not parsed.is_phrasebook:
             found = sample_rows(found, parsed.sample.size, seed=parsed.sample.seed, where=spec)
         if not len(found):
             raise ValueError(f"expected query-passage pairs in {place}: got none.")
@@ -75,6 +77,12 @@ def load_query_passage_specs(
     if not pairs:
         raise ValueError(f"expected at least one set of queries, got none; pass {FORM}.")
     return pairs
+
+
+def _check_options(spec: DataSpec, known: Sequence[str]) -> None:
+    """Raise ``ValueError`` for options that are not of the kind of file that a spec names."""
+    if other := [name for name in spec.reader_options if name not in known]:
+        raise ValueError(f"{spec.location} takes no {', '.join(other)}, but {', '.join(('size', 'seed', *known))}.")
 
 
 def query_passages(data: RetrievalSet) -> Dataset:
@@ -99,43 +107,8 @@ def _of_folder(folder: str, language: str, *, split: str, skip_bad_lines: bool, 
     )
 
 
-def read_question_table(
-    place: str,
-    language: str,
-    *,
-    columns: Sequence[str] | None = None,
-    name: str | None = None,
-    split: str | None = None,
-    skip_bad_lines: bool = False,
-) -> Dataset:
-    """Read pairs of a query, ``source``, and a passage that answers it, ``target``; perhaps with hard negatives.
-
-    Args:
-        place: A ``.jsonl`` or ``.parquet`` file; a ``.tsv`` or ``.csv`` file, with a header or of two columns or more,
-            the others negatives; a ``.json`` file in SQuAD's form, of which the questions with an answer are read; or
-            the id of a data set on the Hub.
-        language: Of queries and passages.
-        columns: Names of the query's column, the passage's, and those of negatives, where they have any; by default
-            ``query`` (``question``, ``anchor``) and ``passage`` (``positive``, ``answer``), else as
-            :func:`~st_xling.data.load_pairs` finds them, and all that are called ``negative``, ``negative_1``, …
-        name: Configuration of a data set on the Hub.
-        split: Of a data set on the Hub.
-        skip_bad_lines: Leave faulty lines out, with a warning.
-    Returns:
-        The columns of parallel text, and ``negative_1``, ``negative_2``, … where there are any.
-    Raises:
-        FileNotFoundError: There is no such file.
-        ValueError: A file of another kind, options that it does not take, faults.
-    """
-    path = home_path(place)
-    if is_squad(place):
-        file = read_squad(path)
-        answered = (question for question in file.questions if question.fault != NO_ANSWER)
-        return pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
-    if file_ending(unpacked_name(place)) not in FORMATS and (path.exists() or not HUB_ID.fullmatch(place)):
-        raise ValueError(
-            "expected a file that ends in .tsv, .csv, .jsonl, .json (each perhaps packed) or .parquet, or the id "
-            f"of a data set on the Hub; got {place}."
-        )
-    options: dict[str, Any] = {"columns": columns, "name": name, "split": split, "known": QUERY_NAMES}
-    return find_source(place, (language, language), **options).read(skip_bad_lines)
+def _of_squad(path: str, language: str) -> Dataset:
+    """Pair the questions that have an answer with their paragraphs."""
+    file = read_squad(home_path(path))
+    answered = (question for question in file.questions if question.fault != NO_ANSWER)
+    return pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)

@@ -211,21 +211,6 @@ def test_pools_of_insurance_qa(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("old", "new", "facts"),
-    [
-        ("life\t", "life ", "pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
-        ("15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
-    ],
-)
-def test_faults_of_v2(tmp_path: Path, old: str, new: str, facts: str) -> None:
-    folder = write_v2(tmp_path)
-    path = folder / "InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded"
-    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
-    with pytest.raises(ValueError, match=facts):
-        read_insurance_qa({"en": folder})
-
-
-@pytest.mark.parametrize(
     ("specs", "options", "facts"),
     [
         ([], {}, "at least one data spec, got none; pass xx=QUESTIONS.json"),

@@ -14,7 +14,6 @@ from st_xling.data import COLUMNS
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.specs import deal
 from st_xling.data.reranking.strategies import (
-    STRATEGIES,
     cascade,
     even_counts,
     merged,
@@ -64,16 +63,6 @@ def test_merged_and_cascade_show_every_pair_in_every_language() -> None:
               for code in pairs.languages]  # fmt: skip
     found = [{tuple(row[column] for column in PAIR_COLUMNS) for row in part} for part in (stage, *cascade(pairs))]
     assert found == [set().union(*wanted), *wanted] and len(stage) == 12
-
-
-@pytest.mark.parametrize("name", STRATEGIES)
-def test_all_give_as_many_rows_and_each_seed_its_own(name: str) -> None:
-    pairs = numbered(31, *CODES[:3], labels=[1, 0, 0] * 10 + [1])
-    stages = STRATEGIES[name](pairs, seed=4)
-    assert sum(map(len, stages)) == 93
-    again, other = STRATEGIES[name](pairs, seed=4), STRATEGIES[name](pairs, seed=5)
-    assert [stage[:] for stage in stages] == [stage[:] for stage in again]
-    assert [stage[:] for stage in stages] != [stage[:] for stage in other]
 
 
 def parallel(first: str, second: str, rows: int | None = None) -> Dataset:
