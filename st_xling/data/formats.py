@@ -116,11 +116,8 @@ def split_csv(line: str, separator: str = ",") -> list[str] | None:
 
 def json_objects(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Keyed]:
     """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
-    if file_ending(unpacked_name(path)) == ".json" and (rows := _json_array(path)) is not None:
-        numbered: Iterable[tuple[int, Any]] = enumerate(rows, 1)
-    else:
-        numbered = _json_values(path, faults)
-    for number, value in numbered:
+    rows = _json_array(path) if file_ending(unpacked_name(path)) == ".json" else None
+    for number, value in _json_values(path, faults) if rows is None else enumerate(rows, 1):
         if isinstance(value, dict):
             yield number, value
         else:
@@ -170,32 +167,35 @@ def named_cells(
             before: where it does not matter which is which.
     """
     if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
-        for number, row in json_objects(path, faults):
-            cells = [next((row[name] for name in own if name in row), None) for own in names]
-            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
-            if missing:
-                got = ", ".join(row) or "none"
-                faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
-            else:
-                yield number, cells
-        return
-    places: list[int | None] = []
+        rows = json_objects(path, faults)
+    else:
+        rows = _keyed_lines(path, names, needed, faults, any_header)
+    for number, row in rows:
+        cells = [next((row[name] for name in own if name in row), None) for own in names]
+        missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+        if missing:
+            faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {', '.join(row) or 'none'}")
+        else:
+            yield number, cells
+
+
+def _keyed_lines(
+    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog, any_header: bool
+) -> Iterator[Keyed]:
+    """Read tab-separated lines by the names of their header; those of GLUE's files may end before its last columns."""
+    own = [spellings[0] for spellings in names[:needed]]
+    header: list[str] = []
     for number, texts in tsv_rows(path, faults):
-        if not places:
-            places = [next((texts.index(name) for name in own if name in texts), None) for own in names]
-            with_header = None not in places[:needed]
-            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
-            places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
-            least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
+        if not header:
+            with_header = all(any(name in texts for name in spellings) for spellings in names[:needed])
+            header = texts if with_header else own
             if with_header or (any_header and len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
                 continue
-        if least <= len(texts) <= most:
-            yield number, [None if place is None else texts[place] for place in places]
+        if len(texts) == len(header) or (with_header and len(texts) < len(header)):
+            yield number, dict(zip(header, texts))
             continue
-        expected = f"{least} to {most}" if most > least else str(least)
-        columns = " TAB ".join(own[0] for own in names[:needed])
-        hint = "" if with_header else f" ({columns}), or a header that names the columns"
-        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(texts)}")
+        hint = "" if with_header else f" ({' TAB '.join(own)}), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {len(header)}{hint}, got {len(texts)}")
 
 
 def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
@@ -372,25 +372,11 @@ def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
 def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) -> Iterator[tuple[Any, ...]]:
     """Yield line and cells of each row that has them."""
     for number, row in part:
-        cells: Any = row
+        if fault := _row_fault(row, layout):
+            faults.add(where, number, *fault)
+            continue
         keyed = dict(enumerate(row)) if isinstance(row, list) else row
-        if isinstance(row, list):
-            if len(row) == 1 and is_blank(row[0]):
-                faults.add(where, number, "empty line")
-                continue
-            if len(row) != layout.width if layout.width else len(row) < layout.least:
-                wanted = str(layout.width or f"at least {layout.least}")
-                faults.add(where, number, "wrong column count", f"expected {wanted}, got {len(row)}")
-                continue
-            if row == layout.header or tuple(row) in PARALLEL_NAMES:
-                faults.add(where, number, "second header", ", ".join(row))
-                continue
-        else:
-            cells = row.get("translation") if layout.nested else row
-            if not isinstance(cells, Mapping) or any(key not in cells for key in layout.keys):
-                wanted = " and ".join(map(repr, layout.keys))
-                faults.add(where, number, "missing key", f"expected {wanted}, got {', '.join(row) or 'none'}")
-                continue
+        cells: Any = keyed["translation"] if layout.nested else keyed
         texts = [cells[key] for key in layout.keys]
         wrong = list(_text_faults(texts))
         if layout.escaped and not wrong:
@@ -404,6 +390,22 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             own = (keyed.get(key) for key in layout.language_keys)
             codes = [named if isinstance(named, str) and named else code for named, code in zip(own, layout.languages)]
             yield (number, *texts[:2], *codes, *texts[2:])
+
+
+def _row_fault(row: list[str] | Mapping[str, Any], layout: Layout) -> tuple[str, str] | None:
+    """Return kind and detail of the fault of a row that does not have the cells of the layout."""
+    if not isinstance(row, list):
+        cells = row.get("translation") if layout.nested else row
+        if isinstance(cells, Mapping) and all(key in cells for key in layout.keys):
+            return None
+        return "missing key", f"expected {' and '.join(map(repr, layout.keys))}, got {', '.join(row) or 'none'}"
+    if len(row) == 1 and is_blank(row[0]):
+        return "empty line", ""
+    if len(row) != layout.width if layout.width else len(row) < layout.least:
+        return "wrong column count", f"expected {layout.width or f'at least {layout.least}'}, got {len(row)}"
+    if row == layout.header or tuple(row) in PARALLEL_NAMES:
+        return "second header", ", ".join(row)
+    return None
 
 
 def _text_faults(texts: Iterable[Any]) -> Iterator[tuple[str, str]]:

@@ -94,10 +94,7 @@ def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False)
     if not parsed.path.is_file():
         raise FileNotFoundError(describe_missing(parsed.path))
     if file_ending(unpacked_name(parsed.path)) in (".tsv", ".csv", ".parquet", ".tmx"):
-        raise ValueError(
-            f"expected a text a line after {language}=, got {parsed.path}: it has columns; for parallel text name both "
-            f"languages, as in {language}-en={parsed.path}"
-        )
+        raise ValueError(f"expected a text a line, got {parsed.path}; name both languages, as in {language}-en=PATH")
     where = str(parsed.path)
     part = Part(partial(text_rows, where), Layout((0, 0), (language, language), width=1), (where, where))
     source = Source((part,), where, (parsed.path,))

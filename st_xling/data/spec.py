@@ -70,13 +70,6 @@ def _columns(value: str) -> tuple[int, ...] | tuple[str, ...]:
     return tuple(map(int, columns)) if all(map(str.isdecimal, columns)) else columns
 
 
-def _phrasebook_languages(value: str) -> list[str]:
-    codes = value.split(",")
-    for code in codes:
-        check_language(code)
-    return codes
-
-
 OPTIONS = {
     "size": SpecOption(integer_at_least(1), "8000, a number above 0"),
     "seed": SpecOption(integer_at_least(0), "0, a whole number from 0 up"),
@@ -92,7 +85,9 @@ PHRASEBOOK_OPTIONS = {
     "seed": OPTIONS["seed"],
     "split": SpecOption(_split, "train, dev or test"),
     "gold": SpecOption(integer_at_least(1), "100, a number above 0"),
-    "queries": SpecOption(_phrasebook_languages, "de,en, out of en, de, fr, es, vi and zh"),
+    "queries": SpecOption(
+        lambda value: list(map(check_language, value.split(","))), "de,en, out of en, de, fr, es, vi and zh"
+    ),
 }
 """Options of the phrasebook; ``gold`` for mining, ``queries`` for retrieval."""
 
@@ -234,10 +229,8 @@ def parse_spec(
     listed = names.split(",") if colon else []
     if not all(listed) or (listed and parts.languages):
         raise ValueError(f"expected phrasebook:de,fr or de-en=phrasebook, one language a spec, got {text!r}")
-    for code in listed:
-        check_language(code)
     values = read_options(parts.query, {name: PHRASEBOOK_OPTIONS[name] for name in phrasebook}, spec=text)
-    return DataSpec(text, "phrasebook", parts.languages, tuple(listed), values)
+    return DataSpec(text, "phrasebook", parts.languages, tuple(map(check_language, listed)), values)
 
 
 def read_options(query: str, known: Mapping[str, SpecOption], *, spec: str) -> dict[str, Any]:

@@ -49,18 +49,11 @@ def test_no_row_comes_twice_more_than_another(size: int, count: int, epochs: int
 
 
 def test_pairs_are_told_apart_by_both_languages() -> None:
-    data = Dataset.from_dict({
-        "source": list("abcd"),
-        "source_language": ["de", "en", "de", "zh"],
-        "target_language": ["en", "de", "en", "vi"],
-    })  # fmt: skip
-    found = {pair: rows.tolist() for pair, rows in pair_rows(data).items()}
+    languages = {"source_language": ["de", "en", "de", "zh"], "target_language": ["en", "de", "en", "vi"]}
+    found = {pair: rows.tolist() for pair, rows in pair_rows(Dataset.from_dict(languages)).items()}
     assert found == {("de", "en"): [0, 2], ("en", "de"): [1], ("zh", "vi"): [3]}
     with pytest.raises(ValueError, match="expected the columns source_language and target_language, got source"):
-        pair_rows(data.select_columns(["source"]))
-    nameless = Dataset.from_dict({"source_language": ["de", None], "target_language": ["en", "en"]})
-    with pytest.raises(ValueError, match="every row needs its languages"):
-        pair_rows(nameless)
+        pair_rows(Dataset.from_dict({"source": ["a"]}))
 
 
 def shared(batch: np.ndarray, keys: np.ndarray) -> bool:

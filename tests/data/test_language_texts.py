@@ -37,7 +37,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
     (tmp_path / "pairs.tsv").write_text("Der Hund.\tThe dog.\n", encoding="utf-8")
     with pytest.raises(ValueError, match="the languages of .* are not known; put them before it"):
         next(language_texts(str(tmp_path / "pairs.tsv")))
-    with pytest.raises(ValueError, match="it has columns; for parallel text name both languages"):
+    with pytest.raises(ValueError, match="pairs.tsv; name both languages, as in de-en=PATH"):
         next(language_texts(f"de={tmp_path / 'pairs.tsv'}"))
     with pytest.raises(FileNotFoundError, match="the nearest name there is pairs.tsv"):
         next(language_texts(f"de={tmp_path / 'pair.tsv'}"))

@@ -67,15 +67,10 @@ def test_each_row_once_or_other_ones_left_out(kind: Any, data: Dataset) -> None:
     few = data.select(range(299))
     batches = epoch(kind(few, batch_size=16))
     assert sorted(row for batch in batches for row in batch) == list(range(299))
-    assert len(batches) == len(kind(few, batch_size=16)) == 19
     assert sorted(map(len, batches)) == [11] + [16] * 18
-    sampler, left_out = kind(few, batch_size=16, drop_last=True), set()
-    for number in range(3):
-        batches = epoch(sampler, number)
-        assert len(batches) == len(sampler) == 18 and {len(batch) for batch in batches} == {16}
-        left_out.add(frozenset(range(299)) - {row for batch in batches for row in batch})
-    assert len(left_out) == 3 and {len(rows) for rows in left_out} == {11}
-    assert [sorted(batch) for batch in epoch(kind(data.select(range(3)), batch_size=16))] == [[0, 1, 2]]
+    sampler = kind(few, batch_size=16, drop_last=True)
+    used = [frozenset(row for batch in epoch(sampler, number) for row in batch) for number in range(3)]
+    assert len(sampler) == 18 and len(set(used)) == 3 and {len(rows) for rows in used} == {18 * 16}
     assert epoch(kind(data.select(range(3)), batch_size=16, drop_last=True)) == []
 
 

@@ -106,38 +106,31 @@ ENGLISH = [
 DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
 
 
-class TestSides:
-    def spec(self, folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
-        path = folder / "c.tsv"
-        path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
-        return f"de-en={path}"
+def spec(folder: Path, source: list[str], target: list[str], rows: int = 20) -> str:
+    path = folder / "c.tsv"
+    path.write_text("".join(f"{a} {n}\t{b} {n}\n" for n in range(rows) for a, b in zip(source, target)), "utf-8")
+    return f"de-en={path}"
 
-    @pytest.mark.parametrize("stream", [False, True])
-    def test_a_swap_is_reported_and_nothing_changed(
-        self, tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        spec = self.spec(tmp_path, ENGLISH, GERMAN)
-        (loaded,) = load_data_specs([spec], stream=stream, identify=True).values()
-        assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
-        (said,) = (record.message for record in caplog.records)
-        for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
-            assert fact in said
 
-    def test_what_is_right_unknown_or_too_short_passes(self, tmp_path: Path) -> None:
-        assert check_sides(load_data_specs([self.spec(tmp_path, GERMAN, ENGLISH)])) == []
-        assert check_sides(load_data_specs([self.spec(tmp_path, ENGLISH, GERMAN, rows=4)])) == []
-        short = load_data_specs([self.spec(tmp_path, ["Taxi!", "Tom"], ["Taxi!", "Tom"])])
-        assert check_sides(short) == []
-        unknown = {"x": load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")}
-        assert check_sides(unknown) == []
-        (tmp_path / "e.tsv").write_text("a\tb\n", encoding="utf-8")
-        assert check_sides({"x": load_pairs(tmp_path / "e.tsv").select([])}) == []
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_swap_is_reported_and_nothing_changed(tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture) -> None:
+    (loaded,) = load_data_specs([spec(tmp_path, ENGLISH, GERMAN)], stream=stream, identify=True).values()
+    assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
+    (said,) = (record.message for record in caplog.records)
+    for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
+        assert fact in said
 
-    def test_real_text(self, real_data: Path) -> None:
-        for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:
-            loaded = load_data_specs([str(path)])
-            assert check_sides(loaded) == []
-            swapped = {
-                name: data.rename_columns({"source": "target", "target": "source"}) for name, data in loaded.items()
-            }
-            assert "swapped" in check_sides(swapped)[0]
+
+def test_sides_that_are_right_unknown_or_too_short_pass(tmp_path: Path) -> None:
+    for given in ((GERMAN, ENGLISH, 20), (ENGLISH, GERMAN, 4), (["Taxi!", "Tom"], ["Taxi!", "Tom"], 20)):
+        assert check_sides(load_data_specs([spec(tmp_path, *given)])) == []
+    unknown = load_pairs(tmp_path / "c.tsv", source_language="tlh", target_language="en")
+    assert check_sides({"x": unknown, "empty": unknown.select([])}) == []
+
+
+def test_sides_of_real_text(real_data: Path) -> None:
+    for path in sorted((real_data / "parallel").glob("*-en.dev.tsv.gz"))[:6]:
+        ((name, loaded),) = load_data_specs([str(path)]).items()
+        assert check_sides({name: loaded}) == []
+        swapped = loaded.rename_columns({"source": "target", "target": "source"})
+        assert "swapped" in check_sides({name: swapped})[0]

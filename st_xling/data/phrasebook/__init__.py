@@ -30,10 +30,11 @@ LANGUAGES = ("en", "de", "fr", "es", "vi", "zh")
 SPLITS = ("train", "dev", "test")
 
 
-def check_language(language: str) -> None:
-    """Raise a ``ValueError`` that lists the languages unless ``language`` is one of them."""
+def check_language(language: str) -> str:
+    """Return ``language``; raise a ``ValueError`` that lists the languages unless it is one of them."""
     if language not in LANGUAGES:
         raise ValueError(f"language must be one of {', '.join(LANGUAGES)}: got {language!r}.")
+    return language
 
 
 @cache
@@ -111,12 +112,7 @@ def phrase_sentences(language: str, *, split: str = "train", size: int = 1000, s
 
 
 def parallel_phrases(
-    source: str = "de",
-    target: str = "en",
-    *,
-    split: str = "train",
-    size: int = 1000,
-    seed: int = 0,
+    source: str = "de", target: str = "en", *, split: str = "train", size: int = 1000, seed: int = 0
 ) -> Dataset:
     """Load parallel sentences with their word alignment.
 
@@ -148,19 +144,20 @@ def parallel_phrases(
     rows = _draw("sentence", split, size, seed)
     tokens = {code: [_column(code)[row].split() for row in rows] for code in (source, target)}
     slots = {code: [_column(f"{code}_slots")[row] for row in rows] for code in (source, target)}
-    text, words, links = Value("string"), Sequence(Value("string")), Sequence(Sequence(Value("int64")))
-    columns: dict[str, tuple[Any, list[Any]]] = {
-        "source": (text, _texts(source, rows)),
-        "target": (text, _texts(target, rows)),
-        "source_language": (text, [source] * size),
-        "target_language": (text, [target] * size),
-        "alignment": (links, list(map(_align, slots[source], slots[target]))),
-        "source_tokens": (words, tokens[source]),
-        "target_tokens": (words, tokens[target]),
+    columns: dict[str, list[Any]] = {
+        "source": _texts(source, rows),
+        "target": _texts(target, rows),
+        "source_language": [source] * size,
+        "target_language": [target] * size,
+        "alignment": list(map(_align, slots[source], slots[target])),
+        "source_tokens": tokens[source],
+        "target_tokens": tokens[target],
     }
-    schema = Features({name: kind for name, (kind, _) in columns.items()}).arrow_schema
+    words, links = Sequence(Value("string")), Sequence(Sequence(Value("int64")))
+    lists = {"alignment": links, "source_tokens": words, "target_tokens": words}
+    schema = Features({name: lists.get(name, Value("string")) for name in columns}).arrow_schema
     # Straight to Arrow: from_dict would inspect every value again.
-    return Dataset(pyarrow.Table.from_pydict({name: cells for name, (_, cells) in columns.items()}, schema=schema))
+    return Dataset(pyarrow.Table.from_pydict(columns, schema=schema))
 
 
 @dataclass(frozen=True)
@@ -179,13 +176,7 @@ class MiningSet:
 
 
 def mining_phrases(
-    source: str = "de",
-    target: str = "en",
-    *,
-    split: str = "test",
-    size: int = 1000,
-    gold: int = 100,
-    seed: int = 0,
+    source: str = "de", target: str = "en", *, split: str = "test", size: int = 1000, gold: int = 100, seed: int = 0
 ) -> MiningSet:
     """Make two corpora of which some sentences are translations of each other.
 

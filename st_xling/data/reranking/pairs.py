@@ -82,16 +82,11 @@ class AlignedPairs:
             query_codes: Place of the query's language in ``languages``. *Shape:* ``(pairs,)``
             passage_codes: The same, of the passage. *Shape:* ``(pairs,)``
         """
-        of_queries, of_passages = (
-            [self.languages[code] for code in codes.tolist()] for codes in (query_codes, passage_codes)
-        )
-        numbers = rows.tolist()
+        codes = self.languages
+        chosen = zip(rows.tolist(), query_codes.tolist(), passage_codes.tolist())
         return labeled_dataset(
-            [self.queries[language][row] for language, row in zip(of_queries, numbers)],
-            [self.passages[language][row] for language, row in zip(of_passages, numbers)],
-            np.asarray(self.labels)[rows],
-            of_queries,
-            of_passages,
+            (self.queries[codes[one]][row], self.passages[codes[two]][row], self.labels[row], codes[one], codes[two])
+            for row, one, two in chosen
         )
 
 
@@ -100,19 +95,13 @@ def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str,
     return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
-def labeled_dataset(
-    queries: Sequence[str],
-    passages: Sequence[str],
-    labels: Sequence[int] | np.ndarray,
-    query_languages: Sequence[str],
-    passage_languages: Sequence[str],
-) -> Dataset:
-    """Make a data set of one row a pair, in the order given, from its columns. *Shape:* ``(pairs,)`` each"""
+def labeled_dataset(rows: Iterable[tuple[str, str, float, str, str]]) -> Dataset:
+    """Make a data set of rows of :data:`PAIR_COLUMNS`, in the order given."""
     import pyarrow as pa
     from datasets import Dataset
 
-    numbers = np.asarray(labels, np.float32)  # ST's binary cross-entropy takes floats
-    columns = dict(zip(PAIR_COLUMNS, [queries, passages, numbers, query_languages, passage_languages]))
+    columns = dict(zip(PAIR_COLUMNS, list(zip(*rows)) or [()] * len(PAIR_COLUMNS)))
+    # ST's binary cross-entropy takes floats.
     kinds = [(name, pa.float32() if name == "label" else pa.string()) for name in PAIR_COLUMNS]
     return Dataset(pa.table(columns, schema=pa.schema(kinds)))
 
@@ -209,9 +198,8 @@ def draw_apart(askers: np.ndarray, forbidden: np.ndarray, items: int, *, each: i
     allowed = [items - len(met[asker]) for asker in asking]
     if short := sum(count < each for count in allowed):
         raise ValueError(
-            f"cannot draw {each} negatives for each positive: {short} of {len(allowed)} have fewer passages that are "
-            f"neither relevant nor a translation or duplicate of a relevant one, the fewest {min(allowed)}; lower "
-            "negatives_per_positive, or add pairs."
+            f"cannot draw {each} negatives for each positive: {short} of {len(allowed)} have fewer passages of other "
+            f"meanings, the fewest {min(allowed)}; lower negatives_per_positive, or add pairs."
         )
     drawn = [[-1] * each for _ in asking]
     rows = list(range(len(asking) if each else 0))

@@ -193,16 +193,27 @@ def read_queries(path: str | Path, *, skip_bad_lines: bool = False) -> dict[str,
         ParallelTextError: For all faulty lines together: no id, no text, an id twice with another text.
     """
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries")
-    queries: dict[str, str] = {}
-    is_tsv = ".tsv" in Path(path).suffixes
-    for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
-        identity, text = row if isinstance(row, list) else _query(row)
-        if fault := _fault_of_query(identity, text, queries):
-            faults.add(path, number, *fault)
-        else:
-            queries[identity] = text
+    queries = {identity: text for _, identity, text, _ in _query_rows(path, faults)}
     faults.finalize()
     return queries
+
+
+def _query_rows(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, str, Any]]:
+    """Yield line, id, text and cells of each query."""
+    known: dict[str, str] = {}
+    is_tsv = ".tsv" in Path(path).suffixes
+    for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
+        if isinstance(row, list):
+            identity, text = row
+        else:
+            identity = str(next((row[key] for key in _QUERY_IDS if isinstance(row.get(key), (str, int))), ""))
+            text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")
+        if not identity.strip() or not text.strip():
+            faults.add(path, number, "no id or text", "expected an id and a text that are not blank")
+        elif known.setdefault(identity, text) != text:
+            faults.add(path, number, "id twice", f"{identity}, with another text")
+        else:
+            yield number, identity, text, row
 
 
 def read_queries_with_passages(
@@ -223,32 +234,15 @@ def read_queries_with_passages(
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="queries with passages")
     queries: dict[str, str] = {}
     passages: dict[str, dict[str, str]] = {}
-    for number, row in json_objects(path, faults):
-        identity, text = _query(row)
+    for number, identity, text, row in _query_rows(path, faults):
         listed = row.get("positive_passages")
         parsed = [parse_passage(each) for each in listed] if isinstance(listed, list) else [None]
         if None in parsed:
             faults.add(path, number, "no passages", "expected a list of passages, each with a docid and a text")
-        elif fault := _fault_of_query(identity, text, queries):
-            faults.add(path, number, *fault)
         else:
             queries[identity], passages[identity] = text, dict(filter(None, parsed))
     faults.finalize()
     return queries, passages
-
-
-def _query(row: Mapping[str, Any]) -> tuple[str, str]:
-    identity = next((row[key] for key in _QUERY_IDS if isinstance(row.get(key), (str, int))), "")
-    text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")
-    return str(identity), text
-
-
-def _fault_of_query(identity: str, text: str, queries: Mapping[str, str]) -> tuple[str, str] | None:
-    if not identity.strip() or not text.strip():
-        return "no id or text", "expected an id and a text that are not blank"
-    if queries.get(identity, text) != text:
-        return "id twice", f"{identity}, with another text"
-    return None
 
 
 def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
