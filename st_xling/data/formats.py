@@ -167,35 +167,32 @@ def named_cells(
             before: where it does not matter which is which.
     """
     if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
-        rows = json_objects(path, faults)
-    else:
-        rows = _keyed_lines(path, names, needed, faults, any_header)
-    for number, row in rows:
-        cells = [next((row[name] for name in own if name in row), None) for own in names]
-        missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
-        if missing:
-            faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {', '.join(row) or 'none'}")
-        else:
-            yield number, cells
-
-
-def _keyed_lines(
-    path: str | Path, names: Sequence[Sequence[str]], needed: int, faults: FaultLog, any_header: bool
-) -> Iterator[Keyed]:
-    """Read tab-separated lines by the names of their header; those of GLUE's files may end before its last columns."""
-    own = [spellings[0] for spellings in names[:needed]]
-    header: list[str] = []
+        for number, row in json_objects(path, faults):
+            cells = [next((row[name] for name in own if name in row), None) for own in names]
+            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+            if missing:
+                got = ", ".join(row) or "none"
+                faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            else:
+                yield number, cells
+        return
+    places: list[int | None] = []
     for number, texts in tsv_rows(path, faults):
-        if not header:
-            with_header = all(any(name in texts for name in spellings) for spellings in names[:needed])
-            header = texts if with_header else own
+        if not places:
+            places = [next((texts.index(name) for name in own if name in texts), None) for own in names]
+            with_header = None not in places[:needed]
+            # GLUE's and the shared tasks' own files have more columns than are read, the cut ones have these alone.
+            places = places if with_header else [*range(needed), *[None] * (len(names) - needed)]
+            least, most = max(place for place in places if place is not None) + 1, len(texts) if with_header else needed
             if with_header or (any_header and len(texts) == needed and texts[-1].strip().lower() in names[needed - 1]):
                 continue
-        if len(texts) == len(header) or (with_header and len(texts) < len(header)):
-            yield number, dict(zip(header, texts))
+        if least <= len(texts) <= most:
+            yield number, [None if place is None else texts[place] for place in places]
             continue
-        hint = "" if with_header else f" ({' TAB '.join(own)}), or a header that names the columns"
-        faults.add(path, number, "bad column count", f"expected {len(header)}{hint}, got {len(texts)}")
+        expected = f"{least} to {most}" if most > least else str(least)
+        columns = " TAB ".join(own[0] for own in names[:needed])
+        hint = "" if with_header else f" ({columns}), or a header that names the columns"
+        faults.add(path, number, "bad column count", f"expected {expected}{hint}, got {len(texts)}")
 
 
 def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
@@ -375,8 +372,8 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
         if fault := _row_fault(row, layout):
             faults.add(where, number, *fault)
             continue
-        keyed = dict(enumerate(row)) if isinstance(row, list) else row
-        cells: Any = keyed["translation"] if layout.nested else keyed
+        keyed: Any = dict(enumerate(row)) if isinstance(row, list) else row
+        cells = keyed["translation"] if layout.nested else keyed
         texts = [cells[key] for key in layout.keys]
         wrong = list(_text_faults(texts))
         if layout.escaped and not wrong:
@@ -396,7 +393,7 @@ def _row_fault(row: list[str] | Mapping[str, Any], layout: Layout) -> tuple[str,
     """Return kind and detail of the fault of a row that does not have the cells of the layout."""
     if not isinstance(row, list):
         cells = row.get("translation") if layout.nested else row
-        if isinstance(cells, Mapping) and all(key in cells for key in layout.keys):
+        if isinstance(cells, Mapping) and cells.keys() >= set(layout.keys):
             return None
         return "missing key", f"expected {' and '.join(map(repr, layout.keys))}, got {', '.join(row) or 'none'}"
     if len(row) == 1 and is_blank(row[0]):

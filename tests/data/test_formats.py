@@ -43,6 +43,8 @@ REGIONS = [
 ]
 DOCTYPE = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
 
+UNKNOWN = ("und", "und")
+
 # What is written (name → content), the spec, its languages, and its pairs.
 READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[str, str]]]] = {
     "JSON array": (
@@ -109,6 +111,28 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
     "header of variants": ({"c.tsv": "Chinese (Simplified)\tEnglish:\n" + TSV}, "c.tsv", ("zh", "en"), HUND),
     "numbers in few rows": ({"c.tsv": "1984\t1984\n"}, "de-en=c.tsv", ("de", "en"), [("1984", "1984")]),
     "folder of TMX": ({"f/c.tmx": tmx(*UNITS)}, "de-en=f", ("de", "en"), HUND),
+    "lone carriage return": ({"c.tsv": "a\rb\tc\n"}, "c.tsv", UNKNOWN, [("a\rb", "c")]),
+    "quotes swallow nothing": (
+        {"c.tsv": '"a\tb\nc\t"d\n"e"\tf"\n'}, "c.tsv", UNKNOWN, [('"a', "b"), ("c", '"d'), ('"e"', 'f"')],
+    ),
+    "columns": ({"c.tsv": "1\ta\tb\tc\n2\tc\td\n"}, "c.tsv?columns=2,1", UNKNOWN, [("b", "a"), ("d", "c")]),
+    "TSV, header of more": ({"c.tsv": "id\ttgt\tsrc\n1\tb\ta\n"}, "c.tsv", UNKNOWN, [("a", "b")]),
+    "TSV, names": ({"c.tsv": "n\tx\ty\n1\ta\tb\n"}, "c.tsv?columns=y,x", UNKNOWN, [("b", "a")]),
+    "TSV, names of words": ({"c.tsv": "source\tQuelle\n"}, "c.tsv", UNKNOWN, [("source", "Quelle")]),
+    "CSV, quoted": (
+        {"c.csv": '"a, b","say ""x"""\r\nc,"d"\r\n'}, "c.csv", UNKNOWN, [("a, b", 'say "x"'), ("c", "d")],
+    ),
+    "CSV, quote is text": (
+        {"c.csv": '5" pipe,Rohr\na,6\'5"\n'}, "c.csv", UNKNOWN, [('5" pipe', "Rohr"), ("a", "6'5\"")],
+    ),
+    "CSV, header": ({"c.csv": "id,tgt,src\n1,b,a\n"}, "c.csv", UNKNOWN, [("a", "b")]),
+    "CSV, two codes or a pair": ({"c.csv": "en,de\ndog,Hund\n"}, "c.csv", UNKNOWN, [("en", "de"), ("dog", "Hund")]),
+    "CSV, codes of the name": ({"de-en.csv": "en,de\ndog,Hund\n"}, "de-en.csv", ("de", "en"), [("Hund", "dog")]),
+    "CSV, places and header": ({"c.csv": "source,target\na,b\n"}, "c.csv?columns=1,0", UNKNOWN, [("b", "a")]),
+    "JSON, translation": (
+        {"c.jsonl": '{"translation": {"de": "a", "en": "b", "fr": "c"}}\n'},
+        "fr-en=c.jsonl", ("fr", "en"), [("c", "b")],
+    ),
 }  # fmt: skip
 
 
@@ -164,6 +188,16 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
         {f"f/{code}.dev": "a\n" for code in ("deu_Latn", "eng_Latn", "zho_Hans")},
         "f", "f: expected two files, .* to choose two; got None-None for the endings deu_Latn, eng_Latn, zho_Hans",
     ),
+    "empty": ({"c.tsv": b""}, "c.tsv", r"at least one sentence pair in c\.tsv, got none"),
+    "header alone": ({"c.tsv": "source\ttarget\n"}, "c.tsv", "at least one sentence pair"),
+    "CSV, no such names": ({"c.csv": "n,en\n1,a\n"}, "c.csv?columns=fr,en", r"'fr', 'en'\) in the header, got"),
+    "JSON, no pair": (
+        {"c.jsonl": '{"id": "7", "de": "a", "en": "b"}\n'}, "c.jsonl", "missing key(.|\n)*Name the two columns",
+    ),
+    "no Parquet": ({"c.parquet": "no parquet"}, "c.parquet", "Parquet"),
+    "split of a file": ({"c.tsv": "a\tb\n"}, "c.tsv?split=train", "takes no split='train'"),
+    "other way round": ({"de-en.tsv": "a\tb\n"}, "en-de=de-en.tsv", "expected de-en, as in the name of .*, got en-de"),
+    "unknown ending": ({"c.docx": "a\tb\n"}, "c.docx", r"expected a file ending in \.tsv, .*c\.docx"),
     "escapes": ({"p.tsv": SCORED + "1\t1\t1\tC:\\x\tb\t0\n"}, "p.tsv", "p.tsv:5: bad escape .*at character 3"),
 }  # fmt: skip
 

@@ -103,41 +103,41 @@ def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.Monkey
     assert cells(load_data_specs([f"de-en={spec}"])["de-en"]) == HUND
 
 
-class TestZip:
-    """Archives as OPUS publishes them: ``de-en.txt.zip`` with a Moses pair, a license and ids."""
+def archive(folder: Path, files: dict[str, str], name: str = "de-en.txt.zip") -> Path:
+    """An archive as OPUS publishes it: a Moses pair, a license and ids."""
+    with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as packed:
+        for member, text in {"README": "about", "LICENSE": "free", **files}.items():
+            packed.writestr(member, text)
+    return folder / name
 
-    def archive(self, folder: Path, files: dict[str, str], name: str = "de-en.txt.zip") -> Path:
-        with zipfile.ZipFile(folder / name, "w", zipfile.ZIP_DEFLATED) as packed:
-            for member, text in {"README": "about", "LICENSE": "free", **files}.items():
-                packed.writestr(member, text)
-        return folder / name
 
-    def test_it_is_read_where_it_lies(self, tmp_path: Path) -> None:
-        texts = {code: "".join(f"{pair[side]}\r\n" for pair in HUND * 700) for side, code in enumerate(("de", "en"))}
-        files = {f"TED2020.de-en.{code}": text for code, text in texts.items()} | {"TED2020.de-en.ids": "1\n"}
-        path = self.archive(tmp_path, files)
-        for reader in (load_pairs, stream_pairs):
-            assert cells(reader(path)) == HUND * 700 and codes(reader(path)) == ("de", "en")
-            turned = reader(path, source_language="en", target_language="de")
-            assert cells(turned)[0] == HUND[0][::-1]
-        assert stream_rows(load_pairs(path, stream=True)) == 1400
-        (small,) = load_data_specs([f"{path}?size=5"], stream=True).values()
-        assert len(list(small)) == 5
-        assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
+def test_an_archive_is_read_where_it_lies(tmp_path: Path) -> None:
+    texts = {code: "".join(f"{pair[side]}\r\n" for pair in HUND * 700) for side, code in enumerate(("de", "en"))}
+    files = {f"TED2020.de-en.{code}": text for code, text in texts.items()} | {"TED2020.de-en.ids": "1\n"}
+    path = archive(tmp_path, files)
+    for reader in (load_pairs, stream_pairs):
+        assert cells(reader(path)) == HUND * 700 and codes(reader(path)) == ("de", "en")
+        turned = reader(path, source_language="en", target_language="de")
+        assert cells(turned)[0] == HUND[0][::-1]
+    assert stream_rows(load_pairs(path, stream=True)) == 1400
+    (small,) = load_data_specs([f"{path}?size=5"], stream=True).values()
+    assert len(list(small)) == 5
+    assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
-    def test_faults(self, tmp_path: Path) -> None:
-        path = self.archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
-        with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
-            load_pairs(path)
-        assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
-        names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
-        with pytest.raises(ParallelTextError, match="got 2 in"):
-            load_pairs(self.archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
-        (tmp_path / "no.zip").write_bytes(b"PK or not")
-        with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):
-            load_pairs(tmp_path / "no.zip")
-        with pytest.raises(ValueError, match="takes no columns"):
-            load_pairs(path, columns=(0, 1))
+
+def test_faults_of_archives(tmp_path: Path) -> None:
+    path = archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
+    with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):
+        load_pairs(path)
+    assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
+    names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
+    with pytest.raises(ParallelTextError, match="got 2 in"):
+        load_pairs(archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
+    (tmp_path / "no.zip").write_bytes(b"PK or not")
+    with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):
+        load_pairs(tmp_path / "no.zip")
+    with pytest.raises(ValueError, match="takes no columns"):
+        load_pairs(path, columns=(0, 1))
 
 
 CHINESE = [("狗", "dog"), ("猫", "cat")]

@@ -23,6 +23,7 @@ from datasets import Dataset, DatasetDict, Features, IterableDataset, Translatio
 from st_xling.data import COLUMNS, ParallelTextError, load_data_specs, load_pairs
 from st_xling.data.pairs import head, stream_rows
 from st_xling.data.read import labeled_pairs
+from tests.retrieval_files import json_lines
 
 stream_pairs = partial(load_pairs, stream=True)
 
@@ -88,38 +89,6 @@ def test_a_stream_is_what_is_read(tmp_path: Path, kind: str) -> None:
     expected = None if kind == "saved" else len(pairs) + (kind == "csv")  # an estimate: a header is a line
     assert stream_rows(stream) == expected
     assert list(head(stream, 1500)) == list(whole.select(range(1500)))
-
-
-# Name of a file, what it holds, options, and its pairs.
-READ: dict[str, tuple[str, str | bytes, dict[str, Any], list[tuple[str, str]]]] = {
-    "lone carriage return": ("c.tsv", "a\rb\tc\n", {}, [("a\rb", "c")]),
-    "quotes swallow nothing": ("c.tsv", '"a\tb\nc\t"d\n"e"\tf"\n', {}, [('"a', "b"), ("c", '"d'), ('"e"', 'f"')]),
-    "columns": ("c.tsv", "1\ta\tb\tmore\n2\tc\td\n", {"columns": (2, 1)}, [("b", "a"), ("d", "c")]),
-    "TSV, header of more": ("c.tsv", "id\ttgt\tsrc\n1\tb\ta\n", {}, [("a", "b")]),
-    "TSV, names": ("c.tsv", "n\tx\ty\n1\ta\tb\n", {"columns": ("y", "x")}, [("b", "a")]),
-    "TSV, names of words": ("c.tsv", "source\tQuelle\n", {}, [("source", "Quelle")]),
-    "CSV, quoted": ("c.csv", '"a, b","say ""x"""\r\nc,"d"\r\n', {}, [("a, b", 'say "x"'), ("c", "d")]),
-    "CSV, quote is text": ("c.csv", '5" pipe,Rohr\na,6\'5"\n', {}, [('5" pipe', "Rohr"), ("a", "6'5\"")]),
-    "CSV, header": ("c.csv", "id,tgt,src\n1,b,a\n", {}, [("a", "b")]),
-    "CSV, two codes": ("c.csv", "en,de\ndog,Hund\n", {}, [("en", "de"), ("dog", "Hund")]),  # "no,si" may be a pair
-    "CSV, codes of the name": ("de-en.csv", "en,de\ndog,Hund\n", {}, [("Hund", "dog")]),
-    "CSV, positions and header": ("c.csv", "source,target\na,b\n", {"columns": (1, 0)}, [("b", "a")]),
-    "JSON, one language": ("c.jsonl", '{"de": "a", "en": "b"}\n', {"source_language": "en"}, [("b", "a")]),
-    "JSON, translation": (
-        "c.jsonl",
-        '{"translation": {"de": "a", "en": "b", "fr": "c"}}\n',
-        {"source_language": "fr", "target_language": "en"},
-        [("c", "b")],
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", READ)
-def test_what_is_read(tmp_path: Path, case: str) -> None:
-    name, content, options, expected = READ[case]
-    (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
-    assert cells(load_pairs(tmp_path / name, **options)) == expected
-    assert cells(load_pairs(tmp_path / name, **options, stream=True)) == expected
 
 
 JSON_FAULTS = [
@@ -211,36 +180,6 @@ def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> 
         assert f"dropped for faults in {lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
 
 
-# Name of a file, what it holds, options, and what the error says, of a file that cannot be read at all.
-REFUSED: dict[str, tuple[str, bytes, dict[str, Any], str]] = {
-    "empty": ("c.tsv", b"", {}, r"at least one sentence pair in .*c\.tsv, got none"),
-    "header alone": ("c.tsv", b"source\ttarget\n", {}, "at least one sentence pair"),
-    "CSV, no such names": ("c.csv", b"n,en\n1,a\n", {"columns": ("fr", "en")}, r"'fr', 'en'\) in the header, got"),
-    "JSON, no pair": ("c.jsonl", b'{"id": "7", "de": "a", "en": "b"}\n', {}, "missing key(.|\n)*Name the two columns"),
-    "no Parquet": ("c.parquet", b"no parquet", {}, "Parquet"),
-    "split of a file": ("c.tsv", b"a\tb\n", {"split": "train"}, "takes no split='train'"),
-    "other way round": (
-        "de-en.tsv",
-        b"a\tb\n",
-        {"source_language": "en", "target_language": "de"},
-        "expected de-en, as in the name of .*, got en-de",
-    ),
-    "unknown ending": ("c.docx", b"a\tb\n", {}, r"expected a file ending in \.tsv, .*c\.docx"),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("case", REFUSED)
-@pytest.mark.parametrize("stream", [False, True])
-def test_what_cannot_be_read(tmp_path: Path, case: str, stream: bool) -> None:
-    name, content, options, message = REFUSED[case]
-    (tmp_path / name).write_bytes(content)
-    if stream and case in ("empty", "header alone"):
-        assert list(load_pairs(tmp_path / name, **options, stream=True)) == []
-        return
-    with pytest.raises(ValueError, match=message):
-        list(load_pairs(tmp_path / name, **options, stream=True)) if stream else load_pairs(tmp_path / name, **options)
-
-
 @pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
 def test_files_that_are_not_there(tmp_path: Path, reader: Any) -> None:
     (tmp_path / "de-en.tsv").write_text("a\tb\n", encoding="utf-8")
@@ -299,92 +238,82 @@ def test_paragraphs_of_translated_questions(tmp_path: Path) -> None:
         load_pairs((zh, write("vi", ["Con mèo."])))
 
 
-class TestMoses:
-    def test_which_side_is_source(self, tmp_path: Path) -> None:
-        for name in ("corpus", "en-de"):
-            (tmp_path / f"{name}.en").write_text("dog\n", encoding="utf-8")
-            (tmp_path / f"{name}.de").write_text("Hund\n", encoding="utf-8")
-        assert cells(load_pairs(tmp_path / "corpus")) == [("Hund", "dog")]  # English is the target
-        assert cells(load_pairs(tmp_path / "en-de")) == [("dog", "Hund")]  # unless the name says otherwise
-        assert cells(load_pairs(tmp_path / "corpus", source_language="en")) == [("dog", "Hund")]
-        with pytest.raises(ValueError, match="swap the languages or the files"):
-            load_pairs((tmp_path / "corpus.de", tmp_path / "corpus.en"), source_language="en", target_language="de")
-        (tmp_path / "corpus.fr").write_text("chien\n", encoding="utf-8")
-        with pytest.raises(ValueError, match="source_language and target_language to choose two"):
-            load_pairs(tmp_path / "corpus")
-        chosen = load_pairs(tmp_path / "corpus", source_language="fr", target_language="de")
-        assert cells(chosen) == [("chien", "Hund")]
-        for ending in ("one.txt", "two.txt"):
-            (tmp_path / ending).write_text("a\n", encoding="utf-8")
-        assert codes(load_pairs((tmp_path / "one.txt", tmp_path / "two.txt"))) == ("und", "und")
-
-    @pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
-    @pytest.mark.parametrize("rows", [(1500, 1400), (0, 1)])
-    def test_unequal_line_counts_cannot_be_skipped(self, tmp_path: Path, reader: Any, rows: tuple[int, int]) -> None:
-        for code, count in zip(("de", "en"), rows):
-            (tmp_path / f"c.{code}").write_text("a\n" * count, encoding="utf-8")
-        counts = rf"unequal line counts \({rows[0]} lines, but .*c\.en has {rows[1]}\)"
-        with pytest.raises(ParallelTextError, match=counts) as caught:
-            list(reader(tmp_path / "c", skip_bad_lines=True))
-        assert "skip_bad_lines=True" not in str(caught.value)
+def test_which_side_is_source(tmp_path: Path) -> None:
+    for name in ("corpus", "en-de"):
+        (tmp_path / f"{name}.en").write_text("dog\n", encoding="utf-8")
+        (tmp_path / f"{name}.de").write_text("Hund\n", encoding="utf-8")
+    assert cells(load_pairs(tmp_path / "corpus")) == [("Hund", "dog")]  # English is the target
+    assert cells(load_pairs(tmp_path / "en-de")) == [("dog", "Hund")]  # unless the name says otherwise
+    assert cells(load_pairs(tmp_path / "corpus", source_language="en")) == [("dog", "Hund")]
+    with pytest.raises(ValueError, match="swap the languages or the files"):
+        load_pairs((tmp_path / "corpus.de", tmp_path / "corpus.en"), source_language="en", target_language="de")
+    (tmp_path / "corpus.fr").write_text("chien\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="source_language and target_language to choose two"):
+        load_pairs(tmp_path / "corpus")
+    chosen = load_pairs(tmp_path / "corpus", source_language="fr", target_language="de")
+    assert cells(chosen) == [("chien", "Hund")]
+    for ending in ("one.txt", "two.txt"):
+        (tmp_path / ending).write_text("a\n", encoding="utf-8")
+    assert codes(load_pairs((tmp_path / "one.txt", tmp_path / "two.txt"))) == ("und", "und")
 
 
-class TestHub:
-    """Through ``load_dataset``: folders here, since tests ask nothing of the network."""
+@pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
+@pytest.mark.parametrize("rows", [(1500, 1400), (0, 1)])
+def test_unequal_line_counts_cannot_be_skipped(tmp_path: Path, reader: Any, rows: tuple[int, int]) -> None:
+    for code, count in zip(("de", "en"), rows):
+        (tmp_path / f"c.{code}").write_text("a\n" * count, encoding="utf-8")
+    counts = rf"unequal line counts \({rows[0]} lines, but .*c\.en has {rows[1]}\)"
+    with pytest.raises(ParallelTextError, match=counts) as caught:
+        list(reader(tmp_path / "c", skip_bad_lines=True))
+    assert "skip_bad_lines=True" not in str(caught.value)
 
-    @pytest.fixture(autouse=True)
-    def offline(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-        import datasets
-        import huggingface_hub.constants
 
-        monkeypatch.setattr(datasets.config, "HF_HUB_OFFLINE", True)
-        monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_OFFLINE", True)
-        monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
+def hub_folder(tmp_path: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Path:
+    """A folder that ``load_dataset`` reads as it reads the Hub, of which tests ask nothing."""
+    return json_lines(tmp_path / "set" / name, rows).parent
 
-    def folder(self, tmp_path: Path, rows: list[dict[str, Any]], name: str = "train.jsonl") -> Path:
-        (tmp_path / "set").mkdir(exist_ok=True)
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / "set" / name).write_text(lines, encoding="utf-8")
-        return tmp_path / "set"
 
-    def test_unknown_id(self) -> None:
-        with pytest.raises(ValueError, match=r"nobody/no-such-corpus; the Hub answered: ") as caught:
-            load_pairs("nobody/no-such-corpus")
-        assert caught.value.__cause__ is not None
+def test_unknown_id() -> None:
+    with pytest.raises(ValueError, match=r"nobody/no-such-corpus; the Hub answered: ") as caught:
+        load_pairs("nobody/no-such-corpus")
+    assert caught.value.__cause__ is not None
 
-    def test_direction_and_columns_are_asked_for(self, tmp_path: Path) -> None:
-        folder = self.folder(tmp_path, [{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}])
-        asked = load_pairs(folder, source_language="en", target_language="fr")
-        assert cells(asked) == [("dog", "chien")] and codes(asked) == ("en", "fr")
-        named = load_pairs(folder, columns=("fr", "de"))
-        assert cells(named) == [("chien", "Hund")] and codes(named) == ("fr", "de")
-        with pytest.raises(ParallelTextError, match="missing key"):
-            load_pairs(folder)
 
-    def test_a_stream_of_several_files(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        for part in range(4):
-            rows = [{"source": f"{part}", "target": "b", "n": part}, {"source": "", "target": "d", "n": part}]
-            folder = self.folder(tmp_path, rows, f"train-{part}.jsonl")
-        stream = load_pairs(folder, skip_bad_lines=True, stream=True)
-        assert stream.column_names == list(COLUMNS)
-        assert cells(stream) == cells(load_pairs(folder, skip_bad_lines=True)) == [(f"{n}", "b") for n in range(4)]
-        with pytest.raises(ParallelTextError, match=":2: empty side"):
-            list(load_pairs(folder, stream=True))
-        with pytest.raises(ParallelTextError, match="missing key"):
-            load_pairs(folder, columns=("de", "en"), stream=True)
+def test_direction_and_columns_are_asked_for(tmp_path: Path) -> None:
+    folder = hub_folder(tmp_path, [{"translation": {"de": "Hund", "en": "dog", "fr": "chien"}}])
+    asked = load_pairs(folder, source_language="en", target_language="fr")
+    assert cells(asked) == [("dog", "chien")] and codes(asked) == ("en", "fr")
+    named = load_pairs(folder, columns=("fr", "de"))
+    assert cells(named) == [("chien", "Hund")] and codes(named) == ("fr", "de")
+    with pytest.raises(ParallelTextError, match="missing key"):
+        load_pairs(folder)
 
-    def test_splits_and_faulty_rows(self, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-        rows = [{"source": "a", "target": "b"}, {"source": "", "target": "d"}, {"source": "e", "target": None}]
-        folder = self.folder(tmp_path, rows, "test.jsonl")  # the only one
-        with pytest.raises(ParallelTextError, match=r":2: empty side \(source\)(.|\n)*:3: non-string value"):
-            load_pairs(folder)
-        assert cells(load_pairs(folder, skip_bad_lines=True)) == [("a", "b")] and "dropped" in caplog.text
-        self.folder(tmp_path, [{"source": "c", "target": "d"}], "validation.jsonl")
-        with pytest.raises(ValueError, match="expected a split to choose, got none for"):
-            load_pairs(folder)
-        assert cells(load_pairs(folder, split="validation")) == [("c", "d")]
-        with pytest.raises(ValueError, match="with split dev; the Hub answered"):
-            load_pairs(folder, split="dev")
+
+def test_a_stream_of_several_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for part in range(4):
+        rows = [{"source": f"{part}", "target": "b", "n": part}, {"source": "", "target": "d", "n": part}]
+        folder = hub_folder(tmp_path, rows, f"train-{part}.jsonl")
+    stream = load_pairs(folder, skip_bad_lines=True, stream=True)
+    assert stream.column_names == list(COLUMNS)
+    assert cells(stream) == cells(load_pairs(folder, skip_bad_lines=True)) == [(f"{n}", "b") for n in range(4)]
+    with pytest.raises(ParallelTextError, match=":2: empty side"):
+        list(load_pairs(folder, stream=True))
+    with pytest.raises(ParallelTextError, match="missing key"):
+        load_pairs(folder, columns=("de", "en"), stream=True)
+
+
+def test_splits_and_faulty_rows(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{"source": "a", "target": "b"}, {"source": "", "target": "d"}, {"source": "e", "target": None}]
+    folder = hub_folder(tmp_path, rows, "test.jsonl")  # the only one
+    with pytest.raises(ParallelTextError, match=r":2: empty side \(source\)(.|\n)*:3: non-string value"):
+        load_pairs(folder)
+    assert cells(load_pairs(folder, skip_bad_lines=True)) == [("a", "b")] and "dropped" in caplog.text
+    hub_folder(tmp_path, [{"source": "c", "target": "d"}], "validation.jsonl")
+    with pytest.raises(ValueError, match="expected a split to choose, got none for"):
+        load_pairs(folder)
+    assert cells(load_pairs(folder, split="validation")) == [("c", "d")]
+    with pytest.raises(ValueError, match="with split dev; the Hub answered"):
+        load_pairs(folder, split="dev")
 
 
 def test_folders_of_tatoeba_and_streams_of_specs(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_layouts_of_pawsx(tmp_path: Path) -> None:
     [
         ("bad.tsv", "a\tb\tneutral|a\tb|a\tb\tmaybe|a\t \tneutral", "2 column count, 3 unknown label, 4 empty side"),
         ("a.jsonl", '{"gold_label": "neutral", "text": "a"}|{', "1 no such key, 2 bad JSON"),
-        ("long.txt", "gold_label\tsentence1\tsentence2|neutral\ta\tb\tc|neutral\ta", "2 column count, 3 no such key"),
+        ("long.txt", "gold_label\tsentence1\tsentence2|neutral\ta\tb\tc|neutral\ta", "2 column count, 3 column count"),
         ("none.tsv", "", "None no rows"),
     ],
 )

@@ -32,8 +32,9 @@ def aligned(rows: int = 16) -> AlignedPairs:
 def xpi_rows(rows: int = 12) -> Dataset:
     german, english = sentences(rows)
     labels = [1] * rows + [0] * rows
-    passages = english + english[1:] + english[:1]
-    return labeled_dataset(zip(german * 2, passages, labels, ["de"] * 2 * rows, ["en"] * 2 * rows))
+    return labeled_dataset(
+        german * 2, english + english[1:] + english[:1], labels, ["de"] * 2 * rows, ["en"] * 2 * rows
+    )
 
 
 def judge() -> CrossEncoderRerankingEvaluator:

@@ -107,8 +107,7 @@ def phrase_sentences(language: str, *, split: str = "train", size: int = 1000, s
         >>> phrase_sentences("en", size=1)
         ['She knows that we can eat the oranges tomorrow.']
     """
-    check_language(language)
-    return _texts(language, _draw("sentence", split, size, seed))
+    return _texts(check_language(language), _draw("sentence", split, size, seed))
 
 
 def parallel_phrases(
@@ -256,9 +255,7 @@ def phrase_passages(
         >>> len(found.passages["de"]), found.ids[2]
         (3, 'train-0-2')
     """
-    languages = list(dict.fromkeys(languages))
-    for language in languages:
-        check_language(language)
+    languages = list(dict.fromkeys(map(check_language, languages)))
     # There are as many questions as passages, in the same order, so that equal seeds draw question and passage alike.
     questions, passages = (_draw(kind, split, size, seed) for kind in ("question", "passage"))
     return PhrasePassages(

@@ -82,11 +82,16 @@ class AlignedPairs:
             query_codes: Place of the query's language in ``languages``. *Shape:* ``(pairs,)``
             passage_codes: The same, of the passage. *Shape:* ``(pairs,)``
         """
-        codes = self.languages
-        chosen = zip(rows.tolist(), query_codes.tolist(), passage_codes.tolist())
+        of_queries, of_passages = (
+            [self.languages[code] for code in codes.tolist()] for codes in (query_codes, passage_codes)
+        )
+        numbers = rows.tolist()
         return labeled_dataset(
-            (self.queries[codes[one]][row], self.passages[codes[two]][row], self.labels[row], codes[one], codes[two])
-            for row, one, two in chosen
+            [self.queries[language][row] for language, row in zip(of_queries, numbers)],
+            [self.passages[language][row] for language, row in zip(of_passages, numbers)],
+            np.asarray(self.labels)[rows],
+            of_queries,
+            of_passages,
         )
 
 
@@ -95,13 +100,19 @@ def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str,
     return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
-def labeled_dataset(rows: Iterable[tuple[str, str, float, str, str]]) -> Dataset:
-    """Make a data set of rows of :data:`PAIR_COLUMNS`, in the order given."""
+def labeled_dataset(
+    queries: Sequence[str],
+    passages: Sequence[str],
+    labels: Sequence[int] | np.ndarray,
+    query_languages: Sequence[str],
+    passage_languages: Sequence[str],
+) -> Dataset:
+    """Make a data set of one row a pair, in the order given, from its columns. *Shape:* ``(pairs,)`` each"""
     import pyarrow as pa
     from datasets import Dataset
 
-    columns = dict(zip(PAIR_COLUMNS, list(zip(*rows)) or [()] * len(PAIR_COLUMNS)))
-    # ST's binary cross-entropy takes floats.
+    numbers = np.asarray(labels, np.float32)  # ST's binary cross-entropy takes floats
+    columns = dict(zip(PAIR_COLUMNS, [queries, passages, numbers, query_languages, passage_languages]))
     kinds = [(name, pa.float32() if name == "label" else pa.string()) for name in PAIR_COLUMNS]
     return Dataset(pa.table(columns, schema=pa.schema(kinds)))
 

@@ -63,6 +63,9 @@ def test_articles_are_held_out_of_questions(tmp_path: Path) -> None:
     assert data.dev is not None and len(data.dev) == 2 and len(data.dev[0].passages) == 2
     test, again = (load_pool_specs(specs, split=split) for split in ("test", "dev"))
     assert again == data.dev and len(test) == 4
+    # Another seed draws other languages, of the part that was held out all the same.
+    drawn = load_pool_specs(specs, split="test", seed=5)
+    assert [pool.query.split()[0] for pool in drawn] == [pool.query.split()[0] for pool in test]
     trained = {text.split(".")[0] for text in data.train.passages["en"]}
     shown = [{text.split(".")[0] for text in pools[0].passages} for pools in (data.dev, test)]
     assert len(trained) == 7 and len(shown[0]) == 1 and len(shown[1]) == 2 and len(trained.union(*shown)) == 10
