@@ -55,21 +55,12 @@ def language_texts(spec: str, *, skip_bad_lines: bool = False) -> Iterator[Texts
             yield tuple((row[f"{side}_language"], row[side]) for side in ("source", "target"))
 
 
-def read_all_others(
-    specs: Iterable[str], *, option: str = "--mono", skip_bad_lines: bool = False
-) -> dict[str, Dataset]:
-    """Load each of several ``XX=PATH``, under a name of its own; see :func:`load_texts`.
-
-    Raises:
-        ValueError: For a spec of another form, which ``option`` was given; as :func:`load_texts`.
-    """
+def read_all_others(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Dataset]:
+    """Load each of several ``XX=PATH``, under a name of its own; see :func:`load_texts`."""
     datasets: dict[str, Dataset] = {}
     for spec in specs:
-        parts = split_spec(spec)
-        if len(parts.languages) != 1 or not parts.location:
-            raise ValueError(f"{option} takes XX=PATH: got {spec!r}.")
-        name = unique_name(f"{parts.languages[0]}:{Path(parts.location).name}", datasets)
-        datasets[name] = load_texts(spec, skip_bad_lines=skip_bad_lines)
+        texts, parts = load_texts(spec, skip_bad_lines=skip_bad_lines), split_spec(spec)
+        datasets[unique_name(f"{parts.languages[0]}:{Path(parts.location).name}", datasets)] = texts
     return datasets
 
 

@@ -150,7 +150,7 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
         if not batches:
             raise ValueError(f"evaluation set {name!r} has no sentences; check its file, or leave it out.")
         hashed[name] = _sides([np.concatenate(parts) for parts in zip(*batches)], data_digest)
-    # Sentences are looked for on either side. Hashes of pairs are other numbers, so that one list holds both.
+    # Sentences are looked for on either side. Hashes of pairs are other numbers, so that one list has both.
     wanted = np.unique(np.concatenate([hashes for sides in hashed.values() for hashes in sides.values()]))
 
     # The training text, read once.

@@ -15,6 +15,7 @@ from datasets import Dataset
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
+from tests.data.test_formats import write
 
 
 def pairs(*rows: tuple[str, str]) -> Dataset:
@@ -150,7 +151,7 @@ def test_only_what_leaks_is_dropped(stream: bool) -> None:
 
 
 def test_specs_of_every_layout(tmp_path: Path) -> None:
-    files = {
+    files: dict[str, str | bytes] = {
         "tatoeba/tatoeba.deu-eng.deu": "Hund\n",
         "tatoeba/tatoeba.deu-eng.eng": "dog\n",
         "bucc/de-en.test.de": "d1\tHund\nd2\tKatze\n",
@@ -159,9 +160,7 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
         "queries.txt": "Wo?\n\nWann?\n",
         "dev.de-en.tsv": "Hund\tdog\n",
     }
-    for name, text in files.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(text, encoding="utf-8")
+    write(tmp_path, files)
     bucc = ["de-en.test de", "de-en.test en", "de-en.test gold"]
     for spec, names in {
         "tatoeba": ["tatoeba deu"],

@@ -216,14 +216,12 @@ def candidate_pools(
     return CandidatePools(tuple(pools), skipped, signature)
 
 
-def pool_texts(pools: Iterable[CandidatePool]) -> dict[str, list[str]]:
+def pool_texts(pools: Sequence[CandidatePool]) -> dict[str, list[str]]:
     """Return ``queries`` and ``relevant passages`` of pools, each text once; a kind of which there is none is missing.
 
     Candidates that are not relevant are ignored: sets to train and to test on may share them by right.
     """
-    queries, passages = dict[str, None](), dict[str, None]()
-    for pool in pools:
-        queries[pool.query] = None
-        passages.update((passage, None) for passage, label in zip(pool.passages, pool.labels) if label)
-    texts = {"queries": list(queries), "relevant passages": list(passages)}
+    relevant = (passage for pool in pools for passage, label in zip(pool.passages, pool.labels) if label)
+    texts = {"queries": list(dict.fromkeys(pool.query for pool in pools))}
+    texts["relevant passages"] = list(dict.fromkeys(relevant))
     return {kind: column for kind, column in texts.items() if column}

@@ -268,13 +268,11 @@ def load_retrieval_specs(
     common: dict[str, Any] = {"split": split, "query_languages": codes}
     parsed = [parse_retrieval_spec(spec) for spec in specs]
     # Files of XQuAD-R are read together, since each holds the questions of one language alone.
-    files: dict[str, str] = {}
-    for spec in parsed:
-        if is_squad(spec.location):
-            (code,) = spec.languages
-            if code in files or spec.reader_options:
-                raise ValueError(f"XQuAD-R comes in a file once a language, without {OF_SETS}: got {spec.text!r}")
-            files[code] = spec.location
+    squads = [spec for spec in parsed if is_squad(spec.location)]
+    files = {spec.languages[0]: spec.location for spec in squads}
+    if len(files) < len(squads) or any(spec.reader_options for spec in squads):
+        got = ", ".join(spec.text for spec in squads)
+        raise ValueError(f"XQuAD-R comes in a file once a language, without {', '.join(OF_SETS)}: got {got}")
     sentences = {each.language: each for each in read_xquad_r(files, query_languages=codes)} if files else {}
     sets = []
     for spec in parsed:
