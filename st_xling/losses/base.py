@@ -83,11 +83,7 @@ class CrossLingualLoss(nn.Module):
 
     @classmethod
     def resolve_options(
-        cls,
-        options: Mapping[str, Any],
-        *,
-        token_ids: Sequence[set[int]] = (),
-        languages: Sequence[Sequence[str]] = (),
+        cls, options: Mapping[str, Any], *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]]
     ) -> dict[str, Any]:
         """Fill in a recipe's options that depend on the data, such as ``auto``.
 
@@ -116,17 +112,15 @@ class CrossLingualLoss(nn.Module):
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         for column, encoded in zip(features, batch):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
-        value = self.compute_loss(batch, labels)
+        value: Any = self.compute_loss(batch, labels)
         average_heads(self)
         self.warn_of_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
         # behind the token states): a gradient of zero.
-        ignored = sum(column["sentence_embedding"].sum() * 0.0 for column in batch if "sentence_embedding" in column)
-        if isinstance(value, Tensor):
-            return value + ignored
-        return Components({name: part + ignored for name, part in value.items()})
+        embeddings = (column["sentence_embedding"] for column in batch if "sentence_embedding" in column)
+        return value + sum(each.sum() * 0.0 for each in embeddings)
 
     def warn_of_heads(self) -> None:
         """Warn, in the first pass, of own weights that no trainer has marked as ``is_saved``."""
@@ -211,24 +205,21 @@ class Term(nn.Module):
     """One summand: an objective, its weight, the columns it reads (``None``: all), and its name in the log."""
 
     def __init__(
-        self,
-        loss: CrossLingualLoss,
-        weight: float = 1.0,
-        columns: tuple[int, ...] | None = None,
-        *,
-        name: str | None = None,
+        self, loss: CrossLingualLoss, weight: float = 1.0, columns: tuple[int, ...] | None = None, *, name: str = ""
     ) -> None:
         super().__init__()
-        loss = as_loss(loss)
         if not 0 <= weight < math.inf:
             raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {loss.title}.")
-        if columns is not None and (not columns or min(columns) < 0 or len(set(columns)) != len(columns)):
-            raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
-        if columns is not None and len(columns) < loss.min_columns:
-            raise ValueError(f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}.")
         self.loss, self.weight, self.columns = loss, float(weight), columns
-        last = max(columns) + 1 if columns else None
-        self.min_columns, self.max_columns = last or loss.min_columns, last or loss.max_columns
+        self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
+        if columns is not None:
+            if len(columns) < loss.min_columns:
+                raise ValueError(
+                    f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
+                )
+            if min(columns) < 0 or len(set(columns)) != len(columns):
+                raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
+            self.min_columns = self.max_columns = max(columns) + 1
         # TranslationRankingLoss → translation_ranking
         self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
 
@@ -278,11 +269,8 @@ class CombinedLoss(CrossLingualLoss):
 
     def __init__(self, model: nn.Module, terms: Sequence[Term]) -> None:
         super().__init__(model)
-        others = [term.loss.title for term in terms if term.loss.model is not model]
-        if others:
-            raise ValueError(
-                f"all terms of a sum must be built on the same model: {', '.join(others)} was built on another one."
-            )
+        if others := [term.loss.title for term in terms if term.loss.model is not model]:
+            raise ValueError(f"terms of a sum must have the same model: {', '.join(others)} was built on another one.")
         self.terms = nn.ModuleList(terms)
         heads: dict[str, nn.Module] = {}
         for term in terms:

@@ -253,7 +253,7 @@ class _Replay(torch.autograd.Function):
 
 def _exact(value: Tensor) -> Tensor:
     """Convert to float32 at least, so that small shares add up."""
-    return value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+    return value.to(torch.promote_types(value.dtype, torch.float32))
 
 
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:

@@ -22,8 +22,8 @@ _METRICS = {
     "manhattan": SiameseDistanceMetric.MANHATTAN,
 }
 
+#: Number that ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference.
 PAIRWISE_EPS = 1e-6
-"""Number that ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
 def siamese_contrastive(

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from sentence_transformers.base.modules import Dense
 
-from st_xling.losses import CrossUnmaskingLoss, cross_unmasking
+from st_xling.losses import CrossUnmaskingLoss, token_inputs
 from st_xling.models.backbone import backbone
 from tests import reference
 
@@ -16,7 +16,7 @@ TOKENS = ("input_ids", "attention_mask")
 
 @pytest.fixture
 def loss(make_model, monkeypatch):
-    monkeypatch.setattr(cross_unmasking, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     torch.manual_seed(0)
     return CrossUnmaskingLoss(make_model().double(), layers=2).eval()
 

@@ -26,8 +26,8 @@ from st_xling.losses import (
     TranslationLanguageModelingLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    token_inputs,
 )
-from st_xling.losses import translation_language_modeling as module
 from st_xling.losses.token_inputs import join_pairs
 from st_xling.losses.translation_ranking import text_ids
 from st_xling.losses.word_alignment import top_attention
@@ -99,7 +99,7 @@ def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, whole = families(name)
-    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     found = TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
     column = features(model)[0]
     hidden = column["attention_mask"].bool() & (column["input_ids"] % 3 == 0) & (column["input_ids"] > 4)
@@ -124,7 +124,7 @@ def test_a_pair_counts_as_if_it_was_alone(
     families: Any, features: Any, name: str, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums and counts of a padded batch are those of its pairs, read one at a time without padding."""
-    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     model = copy.deepcopy(families(name)[0]).double()
     torch.manual_seed(0)
     loss = OBJECTIVES[objective](model).double().eval()

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from st_xling.losses import TranslationLanguageModelingLoss
-from st_xling.losses import translation_language_modeling as module
+from st_xling.losses import TranslationLanguageModelingLoss, token_inputs
 from st_xling.losses.token_inputs import mask_tokens
 from st_xling.models import backbone
 from tests import reference
@@ -39,7 +38,7 @@ def test_random_words_are_ids_that_the_encoder_has(make_model, features):
 
 @pytest.fixture
 def fixed_masks(monkeypatch):
-    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
 
 
 def definition(loss, texts, positions, segments=None):

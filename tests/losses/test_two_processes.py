@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling import losses
-from st_xling.losses import cross_unmasking, translation_language_modeling
+from st_xling.losses import token_inputs
 from st_xling.losses.base import CrossLingualLoss
 from tests import reference
 from tests.conftest import PAIRS
@@ -33,17 +33,14 @@ from tests.processes import run_together
 
 Results = dict[str, Tensor]
 
+#: After so long a process ends itself, whoever started it.
 SECONDS = 120
-"""After so long a process ends itself, whoever started it."""
 
 # Rows 1 and 6, one in each process, share their target text.
 SOURCES = [source for source, _ in PAIRS]
 TARGETS = [PAIRS[1][1] if row == 6 else target for row, (_, target) in enumerate(PAIRS)]
 OTHERS = [SOURCES[(row + 3) % 8] for row in range(8)]
 TEXTS = (SOURCES, TARGETS, OTHERS, SOURCES[::-1], TARGETS[::-1])
-
-MASKING = (cross_unmasking, translation_language_modeling)
-"""Modules whose draws differ between one process and two."""
 
 TR, RTL = losses.TranslationRankingLoss, losses.RepresentationTranslationLoss
 TLM, WA = losses.TranslationLanguageModelingLoss, losses.WordAlignmentLoss
@@ -198,8 +195,7 @@ def of(results: Results, name: str) -> Results:
 
 @pytest.mark.parametrize("name", CASES)
 def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in MASKING:
-        monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)  # draws differ between one and two
     expected = compute(CASES[name], small_model())
     assert any(float(part.abs().max()) > 0 for key, part in expected.items() if key != "value")
     for results in ranks:
@@ -215,8 +211,7 @@ def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], mo
 
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
-    for module in MASKING:
-        module.mask_tokens = reference.every_third  # type: ignore[assignment]
+    token_inputs.mask_tokens = reference.every_third  # type: ignore[assignment]
     torch.set_num_threads(1)
     main(Path(sys.argv[1]), int(sys.argv[2]))
     # Not by destroying the group: torch joins gloo's thread while it holds the GIL, which that thread may be waiting
