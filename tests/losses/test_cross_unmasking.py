@@ -55,30 +55,6 @@ def test_the_translation_is_read_and_the_own_cls_is_not(loss, features):
     assert not torch.equal(loss.compute_loss(batch, None), value)
 
 
-@pytest.mark.slow
-def test_the_embedding_learns_to_help(make_model, features):
-    """The paper's idea: a translation's embedding helps to guess hidden words, another sentence's does not."""
-    torch.manual_seed(0)
-    model = make_model(hidden_size=32)
-    loss = CrossUnmaskingLoss(model, layers=1, mask_probability=0.9)
-    optimizer = torch.optim.AdamW(loss.parameters(), lr=5e-3)
-    columns = features(model)
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss([dict(column) for column in columns]).backward()
-        optimizer.step()
-    loss.eval()
-    with torch.no_grad():
-        batch = [dict(model(dict(column))) for column in columns]
-        torch.manual_seed(1)
-        own = loss.compute_loss(batch, None)
-        for column in batch:
-            column["sentence_embedding"] = column["sentence_embedding"].roll(1, 0)
-        torch.manual_seed(1)
-        foreign = loss.compute_loss(batch, None)
-    assert own < 0.8 * foreign
-
-
 def test_what_is_refused(make_model, features):
     for options, fact in (({"mask_probability": 0.0}, "0.0"), ({"layers": 0}, "0")):
         with pytest.raises(ValueError, match=fact):

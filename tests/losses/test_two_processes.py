@@ -94,7 +94,6 @@ def first_words(model: Any) -> list[int]:
 
 CASES = {
     "tr one way": Case(lambda model: TR(model, bidirectional=False)),
-    "tr dot": Case(lambda model: TR(model, similarity="dot", scale=1.0)),
     "tr unequal": Case(TR, sizes=(5, 3)),
     "tr projection": Case(lambda model: TR(model, projection=True), sizes=(5, 3)),
     "tr hard negatives": Case(lambda model: TR(model, hard_negatives=True), columns=4, sizes=(5, 3)),
@@ -102,7 +101,6 @@ CASES = {
     "semacl unequal": Case(SEMA, sizes=(3, 5)),
     "langcl unequal": Case(LANG, columns=3, sizes=(7, 1)),
     "siamese worst": Case(lambda model: SF(model, margin=3.0)),
-    "siamese hardest": Case(lambda model: SF(model, margin=3.0, negatives="hardest", distance="cosine")),
     "siamese average": Case(lambda model: SF(model, margin=3.0, negatives="average"), sizes=(6, 2)),
     # Of two pairs the only negative is the other process's.
     "siamese random": Case(lambda model: SF(model, margin=3.0, negatives="random"), sizes=(1, 1)),
@@ -119,8 +117,6 @@ CASES = {
     "mexma": Case(mexma, sizes=(5, 3)),
     "cached mexma": Case(cached(mexma), sizes=(6, 2)),
     "everything": Case(everything),
-    "cached sum": Case(cached(lambda model: TR(model) + IR(model)), columns=3, sizes=(6, 2)),
-    "cached projection": Case(cached(lambda model: TR(model, projection=True))),
     "cached dap unequal": Case(cached(dap), sizes=(5, 3)),
     "cached dap accumulated": Case(cached(dap), accumulate=2),
     "cached retrieval": Case(cached(retrieval), columns=5),
@@ -204,9 +200,7 @@ def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], mo
         assert expected.keys() <= found.keys()  # DDP gives zeros to what is left out
         for key, gradient in found.items():
             wanted = expected.get(key, torch.zeros_like(gradient))
-            torch.testing.assert_close(
-                gradient, wanted, rtol=1e-7, atol=1e-11, msg=lambda text, key=key: f"{key}: {text}"
-            )
+            torch.testing.assert_close(gradient, wanted, rtol=1e-7, atol=1e-11)
 
 
 if __name__ == "__main__":

@@ -14,15 +14,8 @@ from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageMo
 from st_xling.models import backbone, load_encoder
 from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
 
-SHAPE: dict[str, Any] = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 32,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
+SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+SHAPE |= {"max_position_embeddings": 32, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 @pytest.fixture
@@ -73,8 +66,7 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
         assert torch.equal(same.encode(texts, convert_to_tensor=True), before)
     loaded = TranslationLanguageModelingLoss(again).head
     assert loaded.origin == f"from the checkpoint {tmp_path / 'out'}"
-    assert loaded.state_dict().keys() == head.state_dict().keys()
-    assert all(torch.equal(loaded.state_dict()[key], value) for key, value in head.state_dict().items())
+    torch.testing.assert_close(loaded.state_dict(), head.state_dict(), rtol=0, atol=0)
     whole = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
     tokens = model.tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():

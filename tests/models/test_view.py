@@ -78,17 +78,16 @@ def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) 
     assert next(mark_loaded(loaded).parameters()).dtype == torch.bfloat16
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"layer": 3}, "layer must be from 1 to 2: got 3"),
-        ({"pooling": "last"}, "ooling"),
-        ({"prompt": "a", "prompt_name": "query"}, "got 'a' and 'query'"),
-        ({"prompt_name": "quary"}, "no prompt 'quary'"),
-        ({"truncate_dim": 17}, "from 1 to 16.* got 17"),
-        ({"backend": "openvino"}, "pip install"),
-    ],
-)
+FAULTS: list[tuple[dict[str, Any], str]] = [
+    ({"layer": 3}, "layer must be from 1 to 2: got 3"),
+    ({"prompt": "a", "prompt_name": "query"}, "got 'a' and 'query'"),
+    ({"prompt_name": "quary"}, "no prompt 'quary'"),
+    ({"truncate_dim": 17}, "from 1 to 16.* got 17"),
+    ({"backend": "openvino"}, "pip install"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), FAULTS)
 def test_faults(options: dict[str, Any], message: str, saved_encoder: Path) -> None:
     with pytest.raises(ValueError, match=message):
         load_encoder(str(saved_encoder), **options)
