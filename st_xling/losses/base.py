@@ -49,6 +49,7 @@ class CrossLingualLoss(nn.Module):
         min_columns: Number of text columns that the objective needs.
         max_columns: Number of text columns that it reads; further ones are ignored, with a warning. ``None``: all.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
+        title: Name in messages; in snake case, in the log.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
 
@@ -80,6 +81,7 @@ class CrossLingualLoss(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+        self.title = type(self).__name__
 
     @classmethod
     def resolve_options(
@@ -113,8 +115,7 @@ class CrossLingualLoss(nn.Module):
         for column, encoded in zip(features, batch):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
         value: Any = self.compute_loss(batch, labels)
-        average_heads(self)
-        self.warn_of_heads()
+        self.prepare_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
@@ -122,8 +123,9 @@ class CrossLingualLoss(nn.Module):
         embeddings = (column["sentence_embedding"] for column in batch if "sentence_embedding" in column)
         return value + sum(each.sum() * 0.0 for each in embeddings)
 
-    def warn_of_heads(self) -> None:
-        """Warn, in the first pass, of own weights that no trainer has marked as ``is_saved``."""
+    def prepare_heads(self) -> None:
+        """Average own weights' gradients; in the first pass, warn of those that no trainer has marked ``is_saved``."""
+        average_heads(self)
         if self._looks_for_heads and not all(hasattr(each, "is_saved") for each in own_parameters(self)):
             warn_once(
                 f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
@@ -159,11 +161,6 @@ class CrossLingualLoss(nn.Module):
         names = [name for name in inspect.signature(type(self)).parameters if name != "model"]
         values = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return {name: value for name, value in values.items() if not isinstance(value, (nn.Module, Tensor))}
-
-    @property
-    def title(self) -> str:
-        """Name in messages; in snake case, in the log."""
-        return type(self).__name__
 
     def as_sum(self) -> CombinedLoss:
         """This objective as a sum of one term; a sum is returned as it is."""
@@ -280,14 +277,13 @@ class CombinedLoss(CrossLingualLoss):
         names = [term.name for term in terms]
         earlier = [names[:place].count(name) for place, name in enumerate(names)]
         self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
+        self.title = " + ".join(self.names)
+        citations = [term.loss.citation.strip() for term in terms]
+        self.citation = "\n".join(dict.fromkeys(filter(None, citations)))
         self.min_columns = max(term.min_columns for term in terms)
         most = [term.max_columns for term in terms]
         self.max_columns = None if None in most else max(filter(None, most))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
-
-    @property
-    def title(self) -> str:
-        return " + ".join(self.names)
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
         terms = zip(self.names, self.term_list())
@@ -306,11 +302,6 @@ class CombinedLoss(CrossLingualLoss):
             for name, term in zip(self.names, self.term_list())
         }
 
-    @property
-    def citation(self) -> str:  # type: ignore[override]
-        citations = [term.loss.citation.strip() for term in self.term_list()]
-        return "\n".join(dict.fromkeys(citation for citation in citations if citation))
-
 
 class SentenceTransformersLoss(CrossLingualLoss):
     """One of sentence-transformers' losses as an objective of ours, see :func:`make`."""
@@ -319,20 +310,12 @@ class SentenceTransformersLoss(CrossLingualLoss):
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(_model_of(loss))
-        self.loss = loss
+        self.loss, self.title, self.citation = loss, type(loss).__name__, getattr(loss, "citation", "")
         # In a list, so that its parameters have one name.
         self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
         direct = hasattr(loss, "compute_loss_from_embeddings")
         terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
         self.reads_encoding = all(term.reads_encoding for term in terms) if terms else direct
-
-    @property
-    def title(self) -> str:
-        return type(self.loss).__name__
-
-    @property
-    def citation(self) -> str:  # type: ignore[override]
-        return getattr(self.loss, "citation", "")
 
     def get_config_dict(self) -> dict[str, Any]:
         return self.loss.get_config_dict() if hasattr(self.loss, "get_config_dict") else {}  # type: ignore[operator]
@@ -420,9 +403,7 @@ def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Te
     """
     if labels is None or not (labels.ndim == 2 or (labels.ndim == 3 and labels.shape[1] == columns)):
         got = "none" if labels is None else f"shape {tuple(labels.shape)}"
-        raise ValueError(
-            f"{title} needs a teacher's vectors as labels, of shape (batch, dim) or (batch, {columns}, dim): got {got}."
-        )
+        raise ValueError(f"{title} needs a teacher's vectors, (batch, dim) or (batch, {columns}, dim): got {got}.")
     return [labels] * columns if labels.ndim == 2 else list(labels.unbind(1))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -13,8 +12,6 @@ from st_xling.models.backbone import Backbone, cls_mask, right_align, sep_mask
 from st_xling.utils.options import check_choice
 
 Positions = Literal["restarting", "running"]
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -76,9 +73,8 @@ def join_pairs(
             )
     input_ids = torch.cat([first_ids, second_ids], dim=1)
     # The unknown token is a special one to tokenizers, but a word of the text.
-    special = torch.tensor(sorted(parts.tokenizer.all_special_ids), device=input_ids.device)
-    unknown = parts.tokenizer.unk_token_id
-    words = attention_mask & ~torch.isin(input_ids, special[special != (-1 if unknown is None else unknown)])
+    special = sorted({*parts.tokenizer.all_special_ids} - {parts.tokenizer.unk_token_id})
+    words = attention_mask & ~torch.isin(input_ids, torch.tensor(special, device=input_ids.device))
     segment_ids, cut = torch.zeros_like(input_ids), first_mask.shape[1]
     kinds = getattr(parts.embeddings, "token_type_embeddings", None)
     if segments and kinds is not None and kinds.num_embeddings > 1:
@@ -114,12 +110,9 @@ def encode_hidden(parts: Backbone, inputs: TokenInputs, *, mask_id: int, probabi
 
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
-    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; this is logged."""
+    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone."""
     check_choice("positions", positions, Positions)
-    if positions == "restarting" and not parts.reads_positions:
-        logger.info("%s counts no positions: those of the second sentence run on.", type(parts.model).__name__)
-        return "running"
-    return positions
+    return positions if parts.reads_positions else "running"
 
 
 def mask_tokens(

@@ -152,8 +152,8 @@ def token_encoder(model: nn.Module) -> nn.Module:
     encoder = getattr(first, "auto_model", None) or getattr(first, "model", None)
     if not isinstance(encoder, nn.Module) or not hasattr(encoder, "config"):
         raise ValueError(
-            "this objective needs the token embeddings of a transformer encoder: the model's first module is "
-            f"{type(first).__name__}, which has none; start from a transformer, or drop the token-level terms."
+            f"the token embeddings of a transformer encoder are needed: the first module is {type(first).__name__}, "
+            "which has none; start from a transformer, or drop token-level terms."
         )
     return encoder
 
@@ -193,8 +193,8 @@ def backbone(model: nn.Module) -> Backbone:
     layers = lists[0][2]
     if any(getattr(part, "is_causal", False) for part in layers[-1].modules()):
         raise ValueError(
-            f"{name} is a decoder: a token sees those before it alone, and token-level objectives need a bidirectional "
-            "encoder; take one, or train this model with sentence-level losses only."
+            f"{name} is a decoder, and token-level objectives need a bidirectional encoder: take one, or train this "
+            "model with sentence-level losses only."
         )
     if words.weight.shape[1] != encoder.config.hidden_size:
         raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")

@@ -124,10 +124,8 @@ def head_modules(model: CrossEncoder) -> list[nn.Module]:
         base = getattr(transformer, "base_model", transformer)
         if base is not transformer:
             return [part for part in transformer.children() if part is not base]
-    raise ValueError(
-        f"the model must end in a linear layer of sentence-transformers or be a sequence-classification model: got "
-        f"{', '.join(type(part).__name__ for part in model)}; build it with cross_encoder(…)."
-    )
+    kinds = ", ".join(type(part).__name__ for part in model)
+    raise ValueError(f"the model must end in a linear layer, or classify sequences: got {kinds}; use cross_encoder(…).")
 
 
 def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str | None) -> CrossEncoder:
@@ -160,8 +158,7 @@ def _with_its_head(model: Any) -> CrossEncoder:
     came_with_head = len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)
     if not isinstance(model, CrossEncoder) or not came_with_head or model.num_labels != 1:
         raise ValueError(
-            "head 'keep' needs a cross-encoder with a head of one score: got another kind of model; take 'cls' or "
-            "'pooler', which make a new head."
+            "head 'keep' needs a cross-encoder with a head of one score: got another; take 'cls' or 'pooler'."
         )
     head_modules(model)
     _cut_passages_only(model[0])
@@ -170,6 +167,6 @@ def _with_its_head(model: Any) -> CrossEncoder:
 
 def _cut_passages_only(transformer: Any) -> None:
     """Saved with the model, in ST's own configuration."""
-    options = transformer.processing_kwargs
-    transformer.processing_kwargs = {**options, "text": {**options.get("text", {}), **ONLY_PASSAGES}}
+    text = transformer.processing_kwargs.get("text", {})
+    transformer.processing_kwargs = {**transformer.processing_kwargs, "text": {**text, **ONLY_PASSAGES}}
     transformer.document_length = NO_LENGTH

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,8 +18,6 @@ from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
 
 HeadStart = Literal["auto", "new"]
-
-logger = logging.getLogger(__name__)
 
 
 class VocabularyHead(nn.Module):
@@ -87,7 +84,6 @@ class VocabularyHead(nn.Module):
         self.bias = nn.Parameter(bias.clone())
         self.weight = None if tied else nn.Parameter(decoder.clone())
         self.to(words.device, words.dtype)
-        logger.debug("vocabulary head: %s", self.origin)
 
     def forward(self, states: Tensor) -> Tensor:
         """States as the word rows score them. *Shape:* ``(tokens, hidden)`` → the same"""

@@ -137,14 +137,11 @@ def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -
     if not has_adapters(model):
         return
     if given:
-        raise ValueError(
-            "expected a model without adapters: got one that has some; merge them with "
-            "st_xling.models.lora.merge_adapters, and let training.lora make new ones."
-        )
+        raise ValueError("expected a model without adapters: merge them, with st_xling.models.lora.merge_adapters.")
     if options is not None and not options.merge:
         raise ValueError(
-            "adapters are kept apart from a base that has none: the model to start from is made of adapters itself; "
-            "train with --lora, which merges, or start from its base."
+            "adapters are kept apart from a base that has none: the model to start from has some; start from its base, "
+            "or train with --lora, which merges."
         )
     merge_lora(model)
 

@@ -157,9 +157,9 @@ def language_route(model: Any, language: str) -> str:
     """
     routes = language_routes(model)
     if (route := match_language(language, routes)) is None:
+        known = ", ".join(routes) or "none, since it is not centered by language"
         raise ValueError(
-            f"language must be one that the model has a mean of: got {language!r}, and it has "
-            f"{', '.join(routes) or 'none, since it is not centered by language'}; leave it out."
+            f"language must be one that the model has a mean of: got {language!r}, and it has {known}; leave it out."
         )
     return route
 
@@ -186,10 +186,9 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
     if joint:
         lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
-            "the model has means of %s: text of %s is centered by their joint mean; languages are named "
-            "by the data, or by --source-language, --target-language and --language",
-            ", ".join(routes),
-            ", ".join(lacking),
+            "the model has means of %s: text of %s is centered by their joint mean; languages are named by the data, "
+            "or by --source-language, --target-language and --language",
+            *(", ".join(routes), ", ".join(lacking)),
         )
     return tasks, joint
 

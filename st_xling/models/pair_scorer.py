@@ -95,9 +95,8 @@ class PairScorer:
         if long.any() and self.long_queries == "error":
             found = list(dict.fromkeys(pairs[place][0] for place in np.flatnonzero(long).tolist()))
             raise ValueError(
-                f"expected queries that leave room for a passage in the model's {limit} tokens: got "
-                f"{len(found)} that do not, the first of them {found[0][:60]!r}; a query is never cut: shorten it, "
-                "leave it out, or use a model that reads more."
+                f"expected queries that leave room for a passage in the model's {limit} tokens: got {len(found)} that "
+                f"do not, the first of them {found[0][:60]!r}; shorten them, or use a model that reads more."
             )
         self.cut_passages += int(((lengths > limit) & ~long).sum())
         result = np.full(len(pairs), -np.inf, dtype=np.float32)
@@ -194,10 +193,7 @@ def _plain_tokenizer(model: CrossEncoder) -> Any:
     options = {name: dict(values) for name, values in (getattr(module, "processing_kwargs", None) or {}).items()}
     options.get("text", {}).pop("truncation", None)  # passages alone are cut here
     if "message" in getattr(module, "modality_config", {}) or any(options.values()) or model.tokenizer is None:
-        raise ValueError(
-            "expected a cross-encoder that reads plain pairs of texts: got one with a chat template or a processor of "
-            "its own; score with its own predict."
-        )
+        raise ValueError("expected a cross-encoder of plain pairs of texts: got one with a template or processor.")
     return model.tokenizer
 
 

@@ -7,11 +7,7 @@ import math
 
 import pytest
 import torch
-from sentence_transformers.sentence_transformer.losses import (
-    ContrastiveLoss,
-    MultipleNegativesRankingLoss,
-    SiameseDistanceMetric,
-)
+from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, MultipleNegativesRankingLoss
 
 from st_xling.losses import (
     EmbeddingDistanceLoss,
@@ -26,15 +22,11 @@ from st_xling.losses import (
     siamese_contrastive,
     translation_ranking,
 )
+from st_xling.losses.siamese_contrastive import METRICS
 from st_xling.losses.translation_ranking import text_ids
 from tests import reference
 
 FUNCTIONS = (translation_ranking, semantic_contrastive, language_contrastive, siamese_contrastive)
-DISTANCES = {
-    "euclidean": SiameseDistanceMetric.EUCLIDEAN,
-    "cosine": SiameseDistanceMetric.COSINE_DISTANCE,
-    "manhattan": SiameseDistanceMetric.MANHATTAN,
-}
 
 
 def embeddings(*sizes: int, dtype: torch.dtype = torch.float64):
@@ -121,7 +113,7 @@ def test_distance_is_by_cosine_where_the_model_normalizes(make_model):
     assert EmbeddingDistanceLoss(model).distance == "cosine"
 
 
-@pytest.mark.parametrize("distance", DISTANCES)
+@pytest.mark.parametrize("distance", METRICS)
 @pytest.mark.parametrize("negatives", ["worst", "average", "hardest", "none"])
 def test_siamese_contrastive_equals_the_formula(distance, negatives):
     source, target = (0.4 * part for part in embeddings())
@@ -199,20 +191,10 @@ def test_they_equal_those_of_sentence_transformers(make_model, features):
         expected = MultipleNegativesRankingLoss(model, scale=10.0)(features(model, columns=columns), None)
         value = InBatchRankingLoss(model, scale=10.0)(features(model, columns=columns))
         torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-6)
-    for distance, metric in DISTANCES.items():
+    for distance, metric in METRICS.items():
         expected = ContrastiveLoss(model, metric, 0.7)(features(model), labels)
         value = SiameseContrastiveLoss(model, margin=0.7, distance=distance)(features(model), labels)
         torch.testing.assert_close(value, expected)
-
-
-def test_the_module_masks_duplicates_of_the_batch(make_model):
-    model = make_model()
-    columns = [model.preprocess(["Ja.", "Doch.", "Nein."]), model.preprocess(["Yes.", "Yes.", "No."])]
-    with torch.no_grad():
-        source, target = (model(dict(column))["sentence_embedding"].double().tolist() for column in columns)
-    for mask, ids in ((True, [0, 0, 1]), (False, None)):
-        value = TranslationRankingLoss(model, mask_duplicates=mask)([dict(column) for column in columns])
-        assert value.item() == pytest.approx(reference.translation_ranking(source, target, target_ids=ids), rel=1e-5)
 
 
 def test_text_ids_see_texts_and_not_padding():
@@ -221,14 +203,10 @@ def test_text_ids_see_texts_and_not_padding():
     numbers = text_ids({"input_ids": ids, "attention_mask": mask})
     assert numbers[0] == numbers[1] and len(set(numbers.tolist())) == 3
     assert torch.equal(text_ids({"input_ids": ids[:, :5], "attention_mask": mask[:, :5]}), numbers)
-    lengths = mask.sum(dim=1)
-    ends = torch.cat([torch.zeros(1, dtype=torch.long), lengths.cumsum(dim=0)])
-    flat = {"input_ids": ids[mask.bool()], "sentence_embedding": torch.zeros(4, 2)}  # without padding
-    for column in (
-        {**flat, "offsets": ends[:-1]},
-        {**flat, "cu_seq_lens_q": ends, "input_ids": flat["input_ids"][None]},
-    ):
-        assert torch.equal(text_ids(column), numbers)
+    ends = torch.nn.functional.pad(mask.sum(dim=1).cumsum(dim=0), (1, 0))
+    flat, rows = ids[mask.bool()], {"sentence_embedding": torch.zeros(4, 2)}  # without padding
+    assert torch.equal(text_ids({**rows, "offsets": ends[:-1], "input_ids": flat}), numbers)
+    assert torch.equal(text_ids({**rows, "cu_seq_lens_q": ends, "input_ids": flat[None]}), numbers)
     assert text_ids({"sentence_embedding": torch.zeros(4, 2)}) is None  # of pictures
 
 
