@@ -109,11 +109,8 @@ def test_bf16_autocast(make_model, features):
 def test_errors(make_model, features):
     model = make_model()
     loss = TranslationRankingLoss(model)
-    for size in (0, 1, 3):
-        with pytest.raises(ValueError, match=f"mini_batch_size .* got {size}"):
-            CachedLoss(loss, mini_batch_size=size)
-    with pytest.raises(ValueError, match="needs 2 text columns"):
-        CachedLoss(loss)(features(model)[:1])
+    with pytest.raises(ValueError, match="mini_batch_size .* got 3"):
+        CachedLoss(loss, mini_batch_size=3)
     with pytest.raises(ValueError, match="wrap the whole sum"):
         CachedLoss(loss) + loss
     value = CachedLoss(loss)(features(model))

@@ -123,17 +123,11 @@ def test_siamese_contrastive_equals_the_formula(distance, negatives):
         assert siamese_contrastive(source, target, **options).item() == pytest.approx(expected, rel=1e-9, abs=1e-12)
 
 
-def test_random_negatives_are_other_rows_and_replay_by_seed():
-    """Two rows leave one choice: the other row, so random equals average; more rows vary with the generator."""
+def test_random_negatives_are_other_rows():
+    """Two rows leave one choice, the other row: random equals average."""
     source, target = (0.4 * part for part in embeddings(2, 2))
     chosen = siamese_contrastive(source, target, negatives="random", margin=3.0)
     torch.testing.assert_close(chosen, siamese_contrastive(source, target, negatives="average", margin=3.0))
-    source, target = (0.4 * part for part in embeddings(9, 9))
-    values = []
-    for seed in (0, 0, 1):
-        torch.manual_seed(seed)
-        values.append(siamese_contrastive(source, target, negatives="random", margin=3.0).item())
-    assert values[0] == values[1] != values[2]
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)

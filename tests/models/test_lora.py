@@ -73,13 +73,11 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
     """The published weights compute what the adapters beside the frozen weights compute; heads learn in full."""
     folders = [merged.folder / "training" / f"checkpoint-{step}" for step in (2, 4)]
     first, saved = (load_file(folder / "loss.safetensors") for folder in folders)
-    assert not any("lora" in key for key in first)
     for ending in ("head.bias", "head.mask_embedding", "head.layers.1.attention.self.query.weight"):
         key = next(key for key in first if key.endswith(ending))
         assert not torch.equal(first[key], saved[key]), ending
     assert not has_adapters(merged.model)
     assert all(part.requires_grad for part in merged.model.parameters())
-    assert not (merged.folder / "adapter_config.json").exists()
     last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
     base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
     assert has_adapters(last)
@@ -110,7 +108,6 @@ def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path:
     base = without_adapters(model)
     assert (base.encode(SENTENCES) == plain.encode(SENTENCES)).all()
     assert has_adapters(model) and not has_adapters(base)
-    assert {part.data_ptr() for part in base.parameters()} <= {part.data_ptr() for part in model.parameters()}
     base.save_pretrained(str(tmp_path / "base"))
     model.save_pretrained(str(tmp_path / "checkpoint"))
     shutil.move(tmp_path / "base", tmp_path / "elsewhere")

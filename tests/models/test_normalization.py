@@ -91,16 +91,15 @@ def test_whitening_and_pca() -> None:
     np.testing.assert_allclose(variances, np.diag(expected), rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"center": "joint"},
-        {"center": "per_language", "whiten": True},
-        {"remove_languages": True, "dim": 3},
-        {"center": Centering(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2)}), "dim": 4},
-    ],
-    ids=str,
-)
+STEPS: list[dict[str, Any]] = [
+    {"center": "joint"},
+    {"center": "per_language", "whiten": True},
+    {"remove_languages": True, "dim": 3},
+    {"center": Centering(torch.full((16,), 0.1), {"zh": torch.full((16,), 0.2)}), "dim": 4},
+]
+
+
+@pytest.mark.parametrize("options", STEPS, ids=str)
 def test_saved_for_sentence_transformers_alone(
     options: dict[str, Any], make_model: Callable[..., Any], tmp_path: Path
 ) -> None:

@@ -43,8 +43,7 @@ def same(left: Any, right: Any) -> bool:
 def test_layer_and_pooling(options: dict[str, Any], saved: str) -> None:
     model, made = load_encoder(saved), load_encoder(saved, truncate_dim=4, **options)
     assert model_options(load_encoder(saved, layer=3, pooling="mean")) == {}
-    other = {name: str(value) for name, value in options.items() if value != "mean"}
-    assert model_options(made) == {"dim": "4", **other}
+    assert model_options(made) == {"dim": "4", **{name: str(part) for name, part in options.items() if part != "mean"}}
     cut = cut_to_layer(model, options.get("layer", 3), pooling=options.get("pooling", "mean"))
     expected = cut.encode(TEXTS, normalize_embeddings="layer" not in options)[:, :4]
     assert same(made.encode(TEXTS), expected) and made.prompts["query"] == "query: "
