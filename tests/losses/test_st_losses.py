@@ -80,7 +80,7 @@ def test_a_projection_to_the_teacher_is_the_losses_own(model: Any, features: Any
     assert_equal(gradients(CachedLoss(loss, mini_batch_size=4), features(model), labels), expected)
     assert any("projection" in name for name in expected[1])
     for wrong, got in ((None, "none"), (TAUGHT[:, :1], r"shape \(8, 1, 16\)"), (LABELS, r"shape \(8,\)")):
-        with pytest.raises(ValueError, match=f"MSELoss needs a teacher's vectors .*: got {got}"):
+        with pytest.raises(ValueError, match=f"MSELoss needs a teacher's vectors.*: got {got}"):
             make(loss)(features(model), wrong)
 
 
