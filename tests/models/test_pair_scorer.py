@@ -57,12 +57,12 @@ def test_only_the_passage_is_cut_and_counted(model: Any) -> None:
     query, long = "Who is sleeping under the table?", " ".join(["The dog is sleeping."] * 20)
     room = limit - len(tokenizer(query, "")["input_ids"])
     assert 0 < room < len(tokenizer(long, add_special_tokens=False)["input_ids"])
-    kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
     scorer = PairScorer(model)
-    found = scorer.score([(query, long), (query, kept), (query, "The dog."), (query, long + " And the cat?")])
+    scorer.score([(query, long), (query, "The dog."), (query, long + " And the cat?")])
     assert scorer.cut_passages == 2
+    kept = tokenizer.decode(tokenizer(long, add_special_tokens=False)["input_ids"][:room])
+    found = scorer.score([(query, long), (query, kept)])
     np.testing.assert_allclose(found[0], found[1], atol=1e-5)
-    assert found[0] != pytest.approx(model.predict([("The dog is " + query, long)])[0], abs=1e-5)
 
 
 def test_a_query_is_never_cut(model: Any) -> None:
