@@ -49,6 +49,7 @@ class CrossLingualLoss(nn.Module):
         min_columns: Number of text columns that the objective needs.
         max_columns: Number of text columns that it reads; further ones are ignored, with a warning. ``None``: all.
         reads_encoding: Whether it reads the columns' embeddings; if no term of a sum does, that pass is skipped.
+        title: Name in messages; in snake case, in the log.
         citation: BibTeX of the paper that the objective comes from.
         shared_head: Terms of a sum that name the same one train one ``head``; ``None``: a head of their own, or none.
 
@@ -80,14 +81,11 @@ class CrossLingualLoss(nn.Module):
     def __init__(self, model: nn.Module) -> None:
         super().__init__()
         self.model = model
+        self.title = type(self).__name__
 
     @classmethod
     def resolve_options(
-        cls,
-        options: Mapping[str, Any],
-        *,
-        token_ids: Sequence[set[int]] = (),
-        languages: Sequence[Sequence[str]] = (),
+        cls, options: Mapping[str, Any], *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]]
     ) -> dict[str, Any]:
         """Fill in a recipe's options that depend on the data, such as ``auto``.
 
@@ -116,20 +114,18 @@ class CrossLingualLoss(nn.Module):
         batch = encode_columns(self.model, columns, needed=self.reads_encoding)
         for column, encoded in zip(features, batch):
             encoded["features"] = column  # type: ignore[assignment]  # for losses that encode by themselves
-        value = self.compute_loss(batch, labels)
-        average_heads(self)
-        self.warn_of_heads()
+        value: Any = self.compute_loss(batch, labels)
+        self.prepare_heads()
         if not isinstance(self.model, DistributedDataParallel):
             return value
         # DDP waits for every parameter of its forward pass, also those whose outputs the loss ignores (RTL: what lies
         # behind the token states): a gradient of zero.
-        ignored = sum(column["sentence_embedding"].sum() * 0.0 for column in batch if "sentence_embedding" in column)
-        if isinstance(value, Tensor):
-            return value + ignored
-        return Components({name: part + ignored for name, part in value.items()})
+        embeddings = (column["sentence_embedding"] for column in batch if "sentence_embedding" in column)
+        return value + sum(each.sum() * 0.0 for each in embeddings)
 
-    def warn_of_heads(self) -> None:
-        """Warn, in the first pass, of own weights that no trainer has marked as ``is_saved``."""
+    def prepare_heads(self) -> None:
+        """Average own weights' gradients; in the first pass, warn of those that no trainer has marked ``is_saved``."""
+        average_heads(self)
         if self._looks_for_heads and not all(hasattr(each, "is_saved") for each in own_parameters(self)):
             warn_once(
                 f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
@@ -165,11 +161,6 @@ class CrossLingualLoss(nn.Module):
         names = [name for name in inspect.signature(type(self)).parameters if name != "model"]
         values = {name: getattr(self, name) for name in names if hasattr(self, name)}
         return {name: value for name, value in values.items() if not isinstance(value, (nn.Module, Tensor))}
-
-    @property
-    def title(self) -> str:
-        """Name in messages; in snake case, in the log."""
-        return type(self).__name__
 
     def as_sum(self) -> CombinedLoss:
         """This objective as a sum of one term; a sum is returned as it is."""
@@ -211,24 +202,21 @@ class Term(nn.Module):
     """One summand: an objective, its weight, the columns it reads (``None``: all), and its name in the log."""
 
     def __init__(
-        self,
-        loss: CrossLingualLoss,
-        weight: float = 1.0,
-        columns: tuple[int, ...] | None = None,
-        *,
-        name: str | None = None,
+        self, loss: CrossLingualLoss, weight: float = 1.0, columns: tuple[int, ...] | None = None, *, name: str = ""
     ) -> None:
         super().__init__()
-        loss = as_loss(loss)
         if not 0 <= weight < math.inf:
             raise ValueError(f"a loss weight must be a finite number, 0 or more: got {weight!r} for {loss.title}.")
-        if columns is not None and (not columns or min(columns) < 0 or len(set(columns)) != len(columns)):
-            raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
-        if columns is not None and len(columns) < loss.min_columns:
-            raise ValueError(f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}.")
         self.loss, self.weight, self.columns = loss, float(weight), columns
-        last = max(columns) + 1 if columns else None
-        self.min_columns, self.max_columns = last or loss.min_columns, last or loss.max_columns
+        self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
+        if columns is not None:
+            if len(columns) < loss.min_columns:
+                raise ValueError(
+                    f"{loss.title} needs {loss.min_columns} text columns: .on{columns} gives {len(columns)}."
+                )
+            if min(columns) < 0 or len(set(columns)) != len(columns):
+                raise ValueError(f"columns are distinct positions counted from 0: got {columns}.")
+            self.min_columns = self.max_columns = max(columns) + 1
         # TranslationRankingLoss → translation_ranking
         self.name = name or re.sub(r"(?<=[a-z])(?=[A-Z])", "_", loss.title.removesuffix("Loss")).lower()
 
@@ -278,11 +266,8 @@ class CombinedLoss(CrossLingualLoss):
 
     def __init__(self, model: nn.Module, terms: Sequence[Term]) -> None:
         super().__init__(model)
-        others = [term.loss.title for term in terms if term.loss.model is not model]
-        if others:
-            raise ValueError(
-                f"all terms of a sum must be built on the same model: {', '.join(others)} was built on another one."
-            )
+        if others := [term.loss.title for term in terms if term.loss.model is not model]:
+            raise ValueError(f"terms of a sum must have the same model: {', '.join(others)} was built on another one.")
         self.terms = nn.ModuleList(terms)
         heads: dict[str, nn.Module] = {}
         for term in terms:
@@ -292,14 +277,13 @@ class CombinedLoss(CrossLingualLoss):
         names = [term.name for term in terms]
         earlier = [names[:place].count(name) for place, name in enumerate(names)]
         self.names = [f"{name}_{count + 1}" if count else name for name, count in zip(names, earlier)]
+        self.title = " + ".join(self.names)
+        citations = [term.loss.citation.strip() for term in terms]
+        self.citation = "\n".join(dict.fromkeys(filter(None, citations)))
         self.min_columns = max(term.min_columns for term in terms)
         most = [term.max_columns for term in terms]
         self.max_columns = None if None in most else max(filter(None, most))
         self.reads_encoding = any(term.loss.reads_encoding for term in terms)
-
-    @property
-    def title(self) -> str:
-        return " + ".join(self.names)
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Components:
         terms = zip(self.names, self.term_list())
@@ -318,11 +302,6 @@ class CombinedLoss(CrossLingualLoss):
             for name, term in zip(self.names, self.term_list())
         }
 
-    @property
-    def citation(self) -> str:  # type: ignore[override]
-        citations = [term.loss.citation.strip() for term in self.term_list()]
-        return "\n".join(dict.fromkeys(citation for citation in citations if citation))
-
 
 class SentenceTransformersLoss(CrossLingualLoss):
     """One of sentence-transformers' losses as an objective of ours, see :func:`make`."""
@@ -331,20 +310,12 @@ class SentenceTransformersLoss(CrossLingualLoss):
 
     def __init__(self, loss: nn.Module) -> None:
         super().__init__(_model_of(loss))
-        self.loss = loss
+        self.loss, self.title, self.citation = loss, type(loss).__name__, getattr(loss, "citation", "")
         # In a list, so that its parameters have one name.
         self._inner = [as_loss(loss.loss)] if isinstance(loss, st_losses.MatryoshkaLoss) else []
         direct = hasattr(loss, "compute_loss_from_embeddings")
         terms = [term.loss for inner in self._inner for term in inner.as_sum().term_list()]
         self.reads_encoding = all(term.reads_encoding for term in terms) if terms else direct
-
-    @property
-    def title(self) -> str:
-        return type(self.loss).__name__
-
-    @property
-    def citation(self) -> str:  # type: ignore[override]
-        return getattr(self.loss, "citation", "")
 
     def get_config_dict(self) -> dict[str, Any]:
         return self.loss.get_config_dict() if hasattr(self.loss, "get_config_dict") else {}  # type: ignore[operator]
@@ -432,9 +403,7 @@ def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Te
     """
     if labels is None or not (labels.ndim == 2 or (labels.ndim == 3 and labels.shape[1] == columns)):
         got = "none" if labels is None else f"shape {tuple(labels.shape)}"
-        raise ValueError(
-            f"{title} needs a teacher's vectors as labels, of shape (batch, dim) or (batch, {columns}, dim): got {got}."
-        )
+        raise ValueError(f"{title} needs a teacher's vectors, (batch, dim) or (batch, {columns}, dim): got {got}.")
     return [labels] * columns if labels.ndim == 2 else list(labels.unbind(1))
 
 

@@ -29,7 +29,7 @@ from st_xling.losses.base import (
     encodes_by_itself,
     mean_of_parts,
 )
-from st_xling.losses.gather import average_heads, sum_over_processes
+from st_xling.losses.gather import sum_over_processes
 from st_xling.losses.translation_ranking import text_ids
 
 
@@ -79,10 +79,9 @@ class CachedLoss(CrossLingualLoss):
                 f"{', '.join(own)} makes an encoder pass of its own, which cannot be cached: leave it out of the sum, "
                 "or train without the cache (sentence-transformers has cached losses of its own)."
             )
-        self.loss = loss
-        self.mini_batch_size = mini_batch_size
+        self.loss, self.title, self.citation = loss, loss.title, loss.citation
         self.min_columns, self.max_columns = loss.min_columns, loss.max_columns
-        self.reads_encoding = loss.reads_encoding
+        self.mini_batch_size, self.reads_encoding = mini_batch_size, loss.reads_encoding
 
     def forward(self, sentence_features: Iterable[dict[str, Any]], labels: Tensor | None = None) -> LossValue:
         if any(type(module).__name__ == "DeepSpeedEngine" for module in (self.model, *self.model.children())):
@@ -97,11 +96,10 @@ class CachedLoss(CrossLingualLoss):
         if any("offsets" in column for column in columns):
             return self.loss(columns, labels)
         columns = self.columns_read(columns)
-        average_heads(self)
-        self.warn_of_heads()
+        self.prepare_heads()
         total = self.loss.as_sum()
-        named = list(zip(total.names, total.term_list()))
-        named.sort(key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))  # sentence-level terms first
+        # Sentence-level terms first.
+        named = sorted(zip(total.names, total.term_list()), key=lambda entry: isinstance(entry[1].loss, TokenLevelLoss))
         # Embeddings are computed without gradients, so that autograd would see nothing to differentiate: a leaf that
         # requires a gradient keeps the node in the graph, whose backward pass then runs the second one.
         anchor = torch.ones((), requires_grad=True)
@@ -115,14 +113,6 @@ class CachedLoss(CrossLingualLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         return {"mini_batch_size": self.mini_batch_size, **self.loss.get_config_dict()}
-
-    @property
-    def title(self) -> str:
-        return self.loss.title
-
-    @property
-    def citation(self) -> str:  # type: ignore[override]
-        return self.loss.citation
 
     def as_sum(self) -> CombinedLoss:
         raise ValueError("wrap the whole sum: CachedLoss(a + b) instead of CachedLoss(a) + b.")
@@ -253,7 +243,7 @@ class _Replay(torch.autograd.Function):
 
 def _exact(value: Tensor) -> Tensor:
     """Convert to float32 at least, so that small shares add up."""
-    return value.float() if value.dtype in (torch.bfloat16, torch.float16) else value
+    return value.to(torch.promote_types(value.dtype, torch.float32))
 
 
 def _sentence_level(column: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -277,6 +267,5 @@ def _stack(columns: list[dict[str, Tensor]]) -> dict[str, Tensor]:
 
 
 def _add_up(mini_batches: list[list[Part]]) -> list[Part]:
-    sums = [torch.stack([value for value, _ in parts]).sum() for parts in zip(*mini_batches)]
-    counts = [torch.stack([count for _, count in parts]).sum() for parts in zip(*mini_batches)]
-    return list(zip(sums, counts))
+    totals = (zip(*parts) for parts in zip(*mini_batches))  # of each part, its sums and its counts
+    return [(torch.stack(sums).sum(), torch.stack(counts).sum()) for sums, counts in totals]

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.token_inputs import mask_tokens, sentences
+from st_xling.losses.token_inputs import encode_hidden, sentences
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
@@ -60,12 +60,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
     citation = bibtex("janeiro2025mexma")
 
     def __init__(
-        self,
-        model: nn.Module,
-        *,
-        mask_probability: float = 0.4,
-        layers: int = 6,
-        head: HeadStart = "auto",
+        self, model: nn.Module, *, mask_probability: float = 0.4, layers: int = 6, head: HeadStart = "auto"
     ) -> None:
         super().__init__(model)
         if not 0 < mask_probability <= 1:
@@ -99,15 +94,11 @@ class CrossUnmaskingLoss(TokenLevelLoss):
                 f"cross-unmasking needs embeddings as wide as the encoder, {parts.hidden_size}: got "
                 f"{translation.shape[1]}; train without the modules that change their width."
             )
-        ids, mask, positions, words = sentences(parts, column)
-        vocabulary = min(len(parts.tokenizer), parts.word_embeddings.num_embeddings)
-        corrupted, hidden = mask_tokens(
-            ids, words, mask_id=self.mask_id, vocabulary=vocabulary, probability=self.mask_probability
-        )
-        states = parts.encode(input_ids=corrupted, attention_mask=mask.long(), position_ids=positions)
+        inputs = sentences(parts, column)
+        states, hidden = encode_hidden(parts, inputs, mask_id=self.mask_id, probability=self.mask_probability)
         # The translation's embedding instead of CLS, which has seen the sentence's other words.
-        seen = mask & ~cls_mask(ids, parts.tokenizer)
+        seen = inputs.attention_mask & ~cls_mask(inputs.input_ids, parts.tokenizer)
         states = torch.cat([translation[:, None].to(states.dtype), states], dim=1)
         unseen = ~torch.cat([seen.new_ones(len(seen), 1), seen], dim=1)
         states = self.unmasking(states, src_key_padding_mask=unseen)[:, 1:]
-        return head_cross_entropy(self.head, parts.word_embeddings, states[hidden], ids[hidden])
+        return head_cross_entropy(self.head, parts.word_embeddings, states[hidden], inputs.input_ids[hidden])

@@ -75,11 +75,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
 
     @classmethod
     def resolve_options(
-        cls,
-        options: Mapping[str, Any],
-        *,
-        token_ids: Sequence[set[int]] = (),
-        languages: Sequence[Sequence[str]] = (),
+        cls, options: Mapping[str, Any], *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]]
     ) -> dict[str, Any]:
         """``target_vocabulary: auto`` is the tokens of the rebuilt columns. Left unset (or ``auto``), ``languages`` are
         those of the data where the rebuilt columns have several; ``languages: []`` names none.
@@ -141,16 +137,15 @@ class RepresentationTranslationLoss(TokenLevelLoss):
                 "a transformer, with unpad_inputs=False."
             )
         parts = backbone(self.model)
-        if self.direction == "target":
-            return [self._rebuild_in_groups(parts, source, target, side=1)]
-        if self.direction == "source":
-            return [self._rebuild_in_groups(parts, target, source, side=0)]
-        # Row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
-        even, odd = slice(0, None, 2), slice(1, None, 2)
-        return [
-            self._rebuild_in_groups(parts, _rows(source, even), _rows(target, even), side=1),
-            self._rebuild_in_groups(parts, _rows(target, odd), _rows(source, odd), side=0),
-        ]
+        # Of "both" row by row in turn, so that mini-batches of an even size cut the batch into the same two halves.
+        every, even, odd = slice(None), slice(0, None, 2), slice(1, None, 2)
+        to_target, to_source = (even, odd) if self.direction == "both" else (every, every)
+        found = []
+        if self.direction != "source":
+            found.append(self._rebuild_in_groups(parts, _rows(source, to_target), _rows(target, to_target), side=1))
+        if self.direction != "target":
+            found.append(self._rebuild_in_groups(parts, _rows(target, to_source), _rows(source, to_source), side=0))
+        return found
 
     def _rebuild_in_groups(
         self, parts: Backbone, context: dict[str, Tensor], rebuilt: dict[str, Tensor], side: int

@@ -16,14 +16,14 @@ from st_xling.utils.options import check_choice
 Distance = Literal["euclidean", "cosine", "manhattan"]
 Negatives = Literal["random", "worst", "average", "hardest", "none"]
 
-_METRICS = {
+METRICS = {
     "euclidean": SiameseDistanceMetric.EUCLIDEAN,
     "cosine": SiameseDistanceMetric.COSINE_DISTANCE,
     "manhattan": SiameseDistanceMetric.MANHATTAN,
 }
 
+#: Number that ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference.
 PAIRWISE_EPS = 1e-6
-"""Number that ``torch.nn.functional.pairwise_distance``, ST's metric, adds to each difference."""
 
 
 def siamese_contrastive(
@@ -67,7 +67,7 @@ def siamese_contrastive(
     """
     check_options(margin, distance, negatives)
     batch = batch_of_pairs(source, target)
-    metric = _METRICS[distance]
+    metric = METRICS[distance]
     positive = metric(source, target).square() / 2
     if batch.total == 1 or negatives == "none":
         return batch.mean(positive.sum())
@@ -165,7 +165,7 @@ class SiameseContrastiveLoss(CrossLingualLoss):
         check_options(margin, distance, negatives)
         self.margin, self.distance, self.negatives = margin, distance, negatives
         # In a list, so that it is no child module: only its arithmetic is used.
-        self._labeled = [ContrastiveLoss(model, _METRICS[distance], margin)]  # type: ignore[arg-type]
+        self._labeled = [ContrastiveLoss(model, METRICS[distance], margin)]  # type: ignore[arg-type]
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         source, target = batch[0]["sentence_embedding"], batch[1]["sentence_embedding"]

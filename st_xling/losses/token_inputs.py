@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Literal
 
@@ -14,37 +13,34 @@ from st_xling.utils.options import check_choice
 
 Positions = Literal["restarting", "running"]
 
-logger = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
-class JoinedPairs:
-    """``[CLS] x [SEP] y [SEP]``, row by row; padding is between the sentences where positions are absolute (BERT),
-    else before them, and is masked.
+class TokenInputs:
+    """What an encoder reads: sentences, or pairs as one sequence.
 
     Attributes:
         input_ids: *Shape:* ``(batch, tokens)``
         attention_mask: True for tokens. *Shape:* ``(batch, tokens)``
         position_ids: As the encoder counts them. *Shape:* ``(batch, tokens)``
-        segment_ids: 0 for the source, 1 for the target; all 0 without segments. *Shape:* ``(batch, tokens)``
-        source: True for the source's words, without special tokens. *Shape:* ``(batch, tokens)``
-        target: The same for the target.
-        source_length: Columns of the source; the target's begin there.
+        words: True for words, without special tokens. *Shape:* ``(batch, tokens)``
+        segment_ids: Of pairs: 0 for the source, 1 for the target; all 0 without segments. *Shape:* ``(batch, tokens)``
+        source_length: Of pairs: columns of the source; the target's begin there.
     """
 
     input_ids: Tensor
     attention_mask: Tensor
     position_ids: Tensor
-    segment_ids: Tensor
-    source: Tensor
-    target: Tensor
-    source_length: int
+    words: Tensor
+    segment_ids: Tensor | None = None
+    source_length: int = 0
 
 
 def join_pairs(
     parts: Backbone, source: dict[str, Tensor], target: dict[str, Tensor], *, positions: Positions, segments: bool
-) -> JoinedPairs:
-    """Put the target, without its CLS, behind the source.
+) -> TokenInputs:
+    """Put the target, without its CLS, behind the source: ``[CLS] x [SEP] y [SEP]``, row by row.
+
+    Padding is between the sentences where positions are absolute (BERT), else before them, and is masked.
 
     Args:
         parts: The encoder that will read the result.
@@ -77,46 +73,50 @@ def join_pairs(
             )
     input_ids = torch.cat([first_ids, second_ids], dim=1)
     # The unknown token is a special one to tokenizers, but a word of the text.
-    special = torch.tensor(sorted(parts.tokenizer.all_special_ids), device=input_ids.device)
-    unknown = parts.tokenizer.unk_token_id
-    words = attention_mask & ~torch.isin(input_ids, special[special != (-1 if unknown is None else unknown)])
-    cut = first_mask.shape[1]
-    in_target = torch.zeros_like(words)
-    in_target[:, cut:] = True
+    special = sorted({*parts.tokenizer.all_special_ids} - {parts.tokenizer.unk_token_id})
+    words = attention_mask & ~torch.isin(input_ids, torch.tensor(special, device=input_ids.device))
+    segment_ids, cut = torch.zeros_like(input_ids), first_mask.shape[1]
     kinds = getattr(parts.embeddings, "token_type_embeddings", None)
-    two = segments and kinds is not None and kinds.num_embeddings > 1
-    segment_ids = in_target.long() if two else torch.zeros_like(input_ids)
-    return JoinedPairs(input_ids, attention_mask, position_ids, segment_ids, words & ~in_target, words & in_target, cut)
+    if segments and kinds is not None and kinds.num_embeddings > 1:
+        segment_ids[:, cut:] = 1
+    return TokenInputs(input_ids, attention_mask, position_ids, words, segment_ids, cut)
 
 
-def sentences(parts: Backbone, column: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """A column's sentences one by one, without columns of padding alone.
-
-    Returns:
-        Token ids, attention mask, positions, and which tokens are words. *Shape:* ``(batch, tokens)`` each
-    """
+def sentences(parts: Backbone, column: dict[str, Tensor]) -> TokenInputs:
+    """A column's sentences one by one, without columns of padding alone."""
     used = column["attention_mask"].bool().any(dim=0)
     ids, mask = column["input_ids"][:, used], column["attention_mask"][:, used].bool()
     ends = cls_mask(ids, parts.tokenizer) | sep_mask(ids, parts.tokenizer)
-    return ids, mask, parts.position_ids(mask), mask & ~ends
+    return TokenInputs(ids, mask, parts.position_ids(mask), mask & ~ends)
+
+
+def encode_hidden(parts: Backbone, inputs: TokenInputs, *, mask_id: int, probability: float) -> tuple[Tensor, Tensor]:
+    """Hide a share of the words, see :func:`mask_tokens`, and encode the rest.
+
+    Returns:
+        States, and True where a word was hidden. *Shape:* ``(batch, tokens, hidden)``, ``(batch, tokens)``
+    """
+    vocabulary = min(len(parts.tokenizer), parts.word_embeddings.num_embeddings)  # ids that the encoder has
+    corrupted, hidden = mask_tokens(
+        inputs.input_ids, inputs.words, mask_id=mask_id, vocabulary=vocabulary, probability=probability
+    )
+    states = parts.encode(
+        input_ids=corrupted,
+        attention_mask=inputs.attention_mask.long(),
+        position_ids=inputs.position_ids,
+        token_type_ids=inputs.segment_ids,
+    )
+    return states, hidden
 
 
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
-    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone; this is logged."""
+    """``positions``, or ``"running"`` where the encoder knows the distances between columns alone."""
     check_choice("positions", positions, Positions)
-    if positions == "restarting" and not parts.reads_positions:
-        logger.info("%s counts no positions: those of the second sentence run on.", type(parts.model).__name__)
-        return "running"
-    return positions
+    return positions if parts.reads_positions else "running"
 
 
 def mask_tokens(
-    input_ids: Tensor,
-    maskable: Tensor,
-    *,
-    mask_id: int,
-    vocabulary: int,
-    probability: float = 0.15,
+    input_ids: Tensor, maskable: Tensor, *, mask_id: int, vocabulary: int, probability: float = 0.15
 ) -> tuple[Tensor, Tensor]:
     """Hide a share of the tokens: 80 % behind the mask token, 10 % behind a random one, 10 % behind themselves.
 

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.token_inputs import Positions, join_pairs, mask_tokens, sentences, usable_positions
+from st_xling.losses.token_inputs import Positions, encode_hidden, join_pairs, sentences, usable_positions
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, special_token_id
+from st_xling.models.backbone import backbone, special_token_id
 from st_xling.models.heads import HeadStart, VocabularyHead
 from st_xling.utils.options import check_choice
 
@@ -97,38 +97,15 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
         parts = backbone(self.model)
         if self.objective == "tlm" or self.contiguous:
-            pairs = join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)
-            read = (pairs.input_ids, pairs.attention_mask, pairs.position_ids, pairs.source | pairs.target)
-            hidden, token_ids = self._hidden_states(parts, *read, segment_ids=pairs.segment_ids)
+            read = [join_pairs(parts, batch[0], batch[1], positions=self.positions, segments=self.segments)]
         else:
-            columns = [self._hidden_states(parts, *sentences(parts, column)) for column in batch]
-            hidden, token_ids = (torch.cat(values) for values in zip(*columns))
-        return [head_cross_entropy(self.head, parts.word_embeddings, hidden, token_ids)]
-
-    def _hidden_states(
-        self,
-        parts: Backbone,
-        input_ids: Tensor,
-        attention_mask: Tensor,
-        position_ids: Tensor,
-        maskable: Tensor,
-        segment_ids: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """States of the hidden tokens and what they were. *Shape:* ``(hidden tokens, hidden)``, ``(hidden tokens,)``"""
-        corrupted, hidden = mask_tokens(
-            input_ids,
-            maskable,
-            mask_id=self.mask_id,
-            vocabulary=min(len(parts.tokenizer), parts.word_embeddings.num_embeddings),  # ids that the encoder has
-            probability=self.mask_probability,
-        )
-        states = parts.encode(
-            input_ids=corrupted,
-            attention_mask=attention_mask.long(),
-            position_ids=position_ids,
-            token_type_ids=segment_ids,
-        )
-        return states[hidden], input_ids[hidden]
+            read = [sentences(parts, column) for column in batch]
+        states, token_ids = [], []
+        for inputs in read:
+            encoded, hidden = encode_hidden(parts, inputs, mask_id=self.mask_id, probability=self.mask_probability)
+            states.append(encoded[hidden])
+            token_ids.append(inputs.input_ids[hidden])
+        return [head_cross_entropy(self.head, parts.word_embeddings, torch.cat(states), torch.cat(token_ids))]
 
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "head": self.shared_head}

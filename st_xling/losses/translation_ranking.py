@@ -167,19 +167,16 @@ class TranslationRankingLoss(CrossLingualLoss):
         embeddings = [column["sentence_embedding"] for column in batch]
         if self.projection is not None:
             embeddings = [self.projection(column) for column in embeddings]
-        (source, target), ids = embeddings[:2], [text_ids(column) if self.mask_duplicates else None for column in batch]
-        gathered = GatheredBatch.of(source)
+        ids = [text_ids(column) if self.mask_duplicates else None for column in batch]
+        gathered = GatheredBatch.of(embeddings[0])
         if gathered.total == 1:
             warn_once("a batch of one pair has no negatives to rank against: its ranking loss is 0.")
         negatives = [gathered.gather(column) for column in embeddings[2:]]
         negative_ids = [gathered.gather(column) for column in ids[2:] if column is not None]
+        options: Any = {name: getattr(self, name) for name in ("margin", "scale", "similarity", "bidirectional")}
         return translation_ranking(
-            source,
-            target,
-            margin=self.margin,
-            scale=self.scale,
-            similarity=self.similarity,
-            bidirectional=self.bidirectional,
+            *embeddings[:2],
+            **options,
             source_ids=ids[0],
             target_ids=ids[1],
             negatives=torch.cat(negatives) if negatives else None,

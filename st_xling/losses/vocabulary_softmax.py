@@ -14,12 +14,7 @@ CHUNK_BYTES = 64 * 1024 * 1024
 
 
 def vocabulary_cross_entropy(
-    hidden: Tensor,
-    weight: Tensor,
-    labels: Tensor,
-    *,
-    bias: Tensor | None = None,
-    chunk_rows: int | None = None,
+    hidden: Tensor, weight: Tensor, labels: Tensor, *, bias: Tensor, chunk_rows: int | None = None
 ) -> Tensor:
     r"""Mean cross-entropy of ``hidden @ weight.T + bias``, a few rows of logits at a time.
 
@@ -39,7 +34,6 @@ def vocabulary_cross_entropy(
     if not bool(scored.all()):
         hidden, labels = hidden[scored], labels[scored]
     rows = max(32, CHUNK_BYTES // (4 * weight.shape[0])) if chunk_rows is None else chunk_rows
-    bias = torch.zeros(len(weight), dtype=weight.dtype, device=weight.device) if bias is None else bias
     return _ChunkedCrossEntropy.apply(hidden, weight, labels, bias, rows)
 
 
@@ -59,11 +53,8 @@ def head_cross_entropy(
     """
     labels = head.labels(token_ids)
     scored = labels != -100
-    states, labels = states[scored], labels[scored]
-    rows = head.output_weight(word_embeddings)
-    mean = vocabulary_cross_entropy(head(states), rows, labels, bias=head.bias)
-    count = torch.tensor(len(labels), device=labels.device)
-    return mean * count, count
+    rows, count = head.output_weight(word_embeddings), scored.sum()
+    return vocabulary_cross_entropy(head(states[scored]), rows, labels[scored], bias=head.bias) * count, count
 
 
 class _ChunkedCrossEntropy(torch.autograd.Function):

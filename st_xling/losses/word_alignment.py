@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
-from st_xling.losses.token_inputs import JoinedPairs, Positions, join_pairs, usable_positions
+from st_xling.losses.token_inputs import Positions, TokenInputs, join_pairs, usable_positions
 from st_xling.models.backbone import Backbone, backbone
 
 
@@ -111,13 +111,13 @@ class WordAlignmentLoss(TokenLevelLoss):
         attention = top_attention(parts, pairs, visible)
         to_source, to_target = attention.chunk(2)
         cut = pairs.source_length
-        source, target = pairs.source[:, :cut], pairs.target[:, cut:]
+        source, target = pairs.words[:, :cut], pairs.words[:, cut:]
         count = (source.any(dim=1) & target.any(dim=1)).sum()
         mean = word_alignment(to_source[:, :, cut:, :cut], to_target[:, :, :cut, cut:], source, target)
         return [(mean * count, count)]
 
 
-def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tensor:
+def top_attention(parts: Backbone, pairs: TokenInputs, visible: Tensor) -> Tensor:
     """Attention weights of the top layer for joined pairs read under several masks at once.
 
     Args:
@@ -131,8 +131,9 @@ def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tenso
     states = parts.embed(pairs.input_ids, position_ids=pairs.position_ids, token_type_ids=pairs.segment_ids)
     masks = len(visible) // len(states)
     weights: list[Tensor] = []
-    layers = [_masked(layer, visible) for layer in parts.layers[:-1]]
-    layers.append(_masked(parts.layers[-1], visible, partial(_keep_weights, parts, weights)))
+    *below, top = parts.layers
+    layers = [_masked(layer, visible, layer.forward) for layer in below]
+    layers.append(_masked(top, visible, partial(_keep_weights, parts, weights, top)))
     rest = (part.repeat(masks, 1) for part in (pairs.attention_mask, pairs.position_ids))
     parts.run(layers, states.repeat(masks, 1, 1), *rest)
     if not weights:
@@ -140,7 +141,7 @@ def top_attention(parts: Backbone, pairs: JoinedPairs, visible: Tensor) -> Tenso
     return weights[0]
 
 
-def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any] | None = None) -> nn.Module:
+def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.Module:
     """``layer``, all weights shared, whose tokens see what both ``visible`` and the encoder's own mask allow them.
 
     A copy with another ``forward``, no hook on the layer: gradient checkpointing calls it again in the backward pass.
@@ -148,7 +149,7 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any] | None =
     Args:
         layer: Of the encoder.
         visible: *Shape:* ``(rows, tokens, tokens)``, bool
-        call: Calls ``layer.forward``; default: plainly.
+        call: Its ``forward``, or what calls that.
     """
     masked = copy.copy(layer)
 
@@ -162,9 +163,7 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any] | None =
         if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():
             lowest = torch.finfo(states.dtype).min
             allowed = torch.zeros_like(allowed, dtype=states.dtype).masked_fill(~allowed, lowest)
-        if call is None:
-            return layer.forward(states, allowed, *args, **kwargs)
-        return call(layer, states, allowed, *args, **kwargs)
+        return call(states, allowed, *args, **kwargs)
 
     masked.forward = forward
     return masked
@@ -194,7 +193,7 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
             part.training = training
 
 
-def _visible(pairs: JoinedPairs, *, target_first: bool) -> Tensor:
+def _visible(pairs: TokenInputs, *, target_first: bool) -> Tensor:
     """The mask of one direction: one sentence sees itself, the other sees that one and its own earlier tokens.
 
     *Shape:* ``(batch, tokens, tokens)``, rows look at columns

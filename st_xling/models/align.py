@@ -6,7 +6,8 @@ The method ``"corpus"`` also counts, over all pairs, which words go together.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -23,6 +24,8 @@ from st_xling.utils.options import check_choice
 
 AlignmentMethod = Literal["itermax", "intersection", "corpus"]
 Links = list[tuple[int, int]]
+#: Sentences, or lists of their words.
+Sentences = Sequence[str | Sequence[str]]
 
 #: Factor for words that have a partner already, in the second round of itermax.
 DISCOUNT = 0.9
@@ -37,15 +40,15 @@ ROUNDS = 3
 SURE = 0.5  # mean of both directions' probabilities from which two words are linked
 LIKELY = 0.4  # probability in one direction from which a word joins the link next to it
 
+#: Pairs of words that are counted together, which bounds the memory: some 40,000 sentence pairs of 20 words.
 PART = 16_000_000
-"""Pairs of words that are counted together, which bounds the memory: some 40,000 sentence pairs of 20 words."""
 
 
 @torch.inference_mode()
 def align_words(
     model: SentenceTransformer,
-    sources: Sequence[str | Sequence[str]],
-    targets: Sequence[str | Sequence[str]],
+    sources: Sentences,
+    targets: Sentences,
     *,
     method: AlignmentMethod = "itermax",
     layer: int | None = None,
@@ -99,8 +102,8 @@ def align_words(
 @torch.inference_mode()
 def align_by_layers(
     model: SentenceTransformer,
-    sources: Sequence[str | Sequence[str]],
-    targets: Sequence[str | Sequence[str]],
+    sources: Sentences,
+    targets: Sentences,
     layers: Sequence[int],
     *,
     method: AlignmentMethod = "itermax",
@@ -109,28 +112,17 @@ def align_by_layers(
 ) -> dict[int, list[Links]]:
     """:func:`align_words` by each of some layers, in one pass of the encoder. Layer → links of each pair."""
     check_choice("method", method, AlignmentMethod)
-    found: dict[int, list[Any]] = {layer: [None] * len(sources) for layer in layers}
-    for row, source, target in _pairs_of_pieces(model, sources, targets, layers, batch_size, show_progress_bar):
-        for layer in layers:
-            if method == "corpus":
-                found[layer][row] = _of_words(source, target, layer)
-            else:
-                found[layer][row] = link_words(source, target, layer, method=method)
-    if method == "corpus":
-        words = [[split_words(text) if isinstance(text, str) else text for text in side] for side in (sources, targets)]
-        return {layer: link_by_corpus(words[0], words[1], found[layer]) for layer in layers}
-    return found
+    compute = _of_words if method == "corpus" else partial(link_words, method=method)
+    found = _compare(model, sources, targets, layers, compute, batch_size, show_progress_bar)
+    if method != "corpus":
+        return found
+    words = [[split_words(text) if isinstance(text, str) else text for text in side] for side in (sources, targets)]
+    return {layer: link_by_corpus(words[0], words[1], found[layer]) for layer in layers}
 
 
 @torch.inference_mode()
 def word_similarities(
-    model: SentenceTransformer,
-    sources: Sequence[str | Sequence[str]],
-    targets: Sequence[str | Sequence[str]],
-    *,
-    layer: int | None = None,
-    batch_size: int = 32,
-    show_progress_bar: bool = False,
+    model: SentenceTransformer, sources: Sentences, targets: Sentences, *, layer: int | None = None
 ) -> list[Tensor]:
     """Compute the similarities of the words of each pair of sentences: of two words, that of their nearest pieces.
 
@@ -148,10 +140,7 @@ def word_similarities(
         torch.Size([5, 5])
     """
     layer = default_layer(model) if layer is None else layer
-    found: list[Tensor] = [torch.empty(0)] * len(sources)
-    for row, source, target in _pairs_of_pieces(model, sources, targets, [layer], batch_size, show_progress_bar):
-        found[row] = _of_words(source, target, layer)
-    return found
+    return _compare(model, sources, targets, [layer], _of_words)[layer]
 
 
 class Pieces(NamedTuple):
@@ -203,26 +192,31 @@ def _of_words(source: Pieces, target: Pieces, layer: int) -> Tensor:
     return found
 
 
-def _pairs_of_pieces(
+def _compare(
     model: SentenceTransformer,
-    sources: Sequence[str | Sequence[str]],
-    targets: Sequence[str | Sequence[str]],
+    sources: Sentences,
+    targets: Sentences,
     layers: Sequence[int],
-    batch_size: int,
-    show_progress_bar: bool,
-) -> Iterator[tuple[int, Pieces, Pieces]]:
-    """Yield rows with the pieces of source and target; pairs of like length together, for their padding."""
+    compute: Callable[[Pieces, Pieces, int], Any],
+    batch_size: int = 32,
+    show_progress_bar: bool = False,
+) -> dict[int, list[Any]]:
+    """Layer → what ``compute`` makes of each pair's pieces. Pairs of like length are encoded together."""
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     texts = [text if isinstance(text, str) else " ".join(text) for side in (sources, targets) for text in side]
     warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
+    found: dict[int, list[Any]] = {layer: [None] * len(sources) for layer in layers}
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))
     with progress_bar(total=len(order), desc="comparing words", unit="pairs", show=show_progress_bar) as bar:
         for start in range(0, len(order), batch_size):
             rows = order[start : start + batch_size]
             columns = (read_pieces(model, [side[row] for row in rows], layers) for side in (sources, targets))
-            yield from zip(rows, *columns, strict=True)
+            for row, source, target in zip(rows, *columns, strict=True):
+                for layer in layers:
+                    found[layer][row] = compute(source, target, layer)
             bar.update(len(rows))
+    return found
 
 
 def split_words(text: str) -> list[str]:
@@ -269,10 +263,8 @@ def word_spans(text: str, words: Sequence[str]) -> list[tuple[int, int]]:
     return spans
 
 
-def link_words(
-    source: Pieces, target: Pieces, layer: int, *, method: Literal["itermax", "intersection"] = "itermax"
-) -> Links:
-    """Link the words of one pair of sentences, see :func:`align_words`; sorted."""
+def link_words(source: Pieces, target: Pieces, layer: int, *, method: AlignmentMethod = "itermax") -> Links:
+    """Link the words of one pair of sentences by themselves, see :func:`align_words`; sorted."""
     if not source.shares.numel() or not target.shares.numel():
         return []
     # Similarities from 0 to 1, so that a discount always lowers them.
@@ -296,9 +288,7 @@ def _nearest_to_each_other(similarities: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def read_pieces(
-    model: SentenceTransformer, texts: Sequence[str | Sequence[str]], layers: Sequence[int]
-) -> list[Pieces]:
+def read_pieces(model: SentenceTransformer, texts: Sentences, layers: Sequence[int]) -> list[Pieces]:
     """Encode sentences and return their pieces of words, without special tokens; a word that was cut off has none.
 
     Args:
@@ -460,11 +450,8 @@ def _choices(
 def _grown(forward: np.ndarray, backward: np.ndarray) -> Links:
     linked, likely = (forward + backward) / 2 > SURE, np.maximum(forward, backward) > LIKELY
     while True:
-        neighbor = np.zeros_like(linked)
-        neighbor[1:] |= linked[:-1]
-        neighbor[:-1] |= linked[1:]
-        neighbor[:, 1:] |= linked[:, :-1]
-        neighbor[:, :-1] |= linked[:, 1:]
+        edged = np.pad(linked, 1)
+        neighbor = edged[:-2, 1:-1] | edged[2:, 1:-1] | edged[1:-1, :-2] | edged[1:-1, 2:]
         free = ~linked.any(axis=1, keepdims=True) | ~linked.any(axis=0, keepdims=True)
         more = likely & neighbor & free & ~linked
         if not more.any():

@@ -12,11 +12,7 @@ import torch
 from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
-_BERT_LAYER = (
-    *(f"attention.self.{part}" for part in ("query", "key", "value")),
-    *("attention.output.dense", "attention.output.LayerNorm"),
-    *("intermediate.dense", "output.dense", "output.LayerNorm"),
-)
+_BERT_LAYER = {"attention.self.query", "attention.output.LayerNorm", "intermediate.dense", "output.LayerNorm"}
 
 
 @dataclass(frozen=True)
@@ -103,7 +99,8 @@ class Backbone:
         # A copy of the encoder down to the list of layers, which shares everything else with it.
         model = copy.copy(self.model)
         model._modules = dict(model._modules)
-        path, parent = self._layer_path(), model
+        path = next(name for name, child in model.named_modules() if child is self.layers).split(".")
+        parent = model
         for name in path[:-1]:
             child = copy.copy(parent._modules[name])
             child._modules = dict(child._modules)  # type: ignore[union-attr]
@@ -116,9 +113,6 @@ class Backbone:
             model._modules[name] = _Constant(states)
         inputs = {"inputs_embeds": states, "attention_mask": attention_mask.long(), "position_ids": position_ids}
         return model(**_known(model, return_dict=True, **inputs)).last_hidden_state
-
-    def _layer_path(self) -> list[str]:
-        return next(name for name, child in self.model.named_modules() if child is self.layers).split(".")
 
 
 class _Constant(nn.Module):
@@ -144,11 +138,8 @@ def normalizes(model: nn.Module) -> bool:
 
 def unwrap(model: nn.Module) -> nn.Module:
     """The module inside a distributed or compiled wrapper, or the module itself."""
-    while True:
-        inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
-        if not isinstance(inner, nn.Module):
-            return model
-        model = inner
+    inner = getattr(model, "_orig_mod", None) or getattr(model, "module", None)
+    return unwrap(inner) if isinstance(inner, nn.Module) else model
 
 
 def token_encoder(model: nn.Module) -> nn.Module:
@@ -161,8 +152,8 @@ def token_encoder(model: nn.Module) -> nn.Module:
     encoder = getattr(first, "auto_model", None) or getattr(first, "model", None)
     if not isinstance(encoder, nn.Module) or not hasattr(encoder, "config"):
         raise ValueError(
-            "this objective needs the token embeddings of a transformer encoder: the model's first module is "
-            f"{type(first).__name__}, which has none; start from a transformer, or drop the token-level terms."
+            f"the token embeddings of a transformer encoder are needed: the first module is {type(first).__name__}, "
+            "which has none; start from a transformer, or drop token-level terms."
         )
     return encoder
 
@@ -202,13 +193,12 @@ def backbone(model: nn.Module) -> Backbone:
     layers = lists[0][2]
     if any(getattr(part, "is_causal", False) for part in layers[-1].modules()):
         raise ValueError(
-            f"{name} is a decoder: a token sees those before it alone, and token-level objectives need a bidirectional "
-            "encoder; take one, or train this model with sentence-level losses only."
+            f"{name} is a decoder, and token-level objectives need a bidirectional encoder: take one, or train this "
+            "model with sentence-level losses only."
         )
     if words.weight.shape[1] != encoder.config.hidden_size:
         raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")
-    parts = {part for part, _ in layers[-1].named_modules()}
-    bert_shaped = parts.issuperset(_BERT_LAYER) and hasattr(embeddings, "position_embeddings")
+    bert_shaped = dict(layers[-1].named_modules()).keys() >= _BERT_LAYER and hasattr(embeddings, "position_embeddings")
     return Backbone(encoder, getattr(unwrap(model), "tokenizer", None), embeddings, layers, bert_shaped)
 
 
@@ -221,27 +211,22 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
     value = getattr(tokenizer, f"{kind}_token_id", None)
     if value is None:
         raise ValueError(
-            f"{purpose} needs a {kind} token: {type(tokenizer).__name__} has none; "
-            f"add one with tokenizer.add_special_tokens({{'{kind}_token': '[{kind.upper()}]'}}) "
-            "and resize the embeddings."
+            f"{purpose} needs a {kind} token: {type(tokenizer).__name__} has none; add one with "
+            f"tokenizer.add_special_tokens({{'{kind}_token': '[{kind.upper()}]'}}) and resize the embeddings."
         )
     return int(value)
 
 
 def cls_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
     """True at a row's CLS token, or the one that begins its text. *Shape:* ``(batch, tokens)`` → the same."""
-    return _marks(input_ids, tokenizer.cls_token_id, tokenizer.bos_token_id)
+    mark = tokenizer.bos_token_id if tokenizer.cls_token_id is None else tokenizer.cls_token_id
+    return input_ids == (-1 if mark is None else mark)
 
 
 def sep_mask(input_ids: Tensor, tokenizer: Any) -> Tensor:
     """True at a row's SEP token, or the one that ends its text. *Shape:* ``(batch, tokens)`` → the same."""
-    return _marks(input_ids, tokenizer.sep_token_id, tokenizer.eos_token_id)
-
-
-def _marks(input_ids: Tensor, *ids: int | None) -> Tensor:
-    """Return the places of the first of the ids that the tokenizer has."""
-    mark = next((id_ for id_ in ids if id_ is not None), None)
-    return torch.zeros_like(input_ids, dtype=torch.bool) if mark is None else input_ids == mark
+    mark = tokenizer.eos_token_id if tokenizer.sep_token_id is None else tokenizer.sep_token_id
+    return input_ids == (-1 if mark is None else mark)
 
 
 def right_align(mask: Tensor, *values: Tensor) -> list[Tensor]:

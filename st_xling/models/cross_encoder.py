@@ -13,11 +13,9 @@ Source:
 
 from __future__ import annotations
 
-import contextlib
 import copy
-import logging
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Literal
 
 import torch
@@ -35,11 +33,8 @@ from st_xling.utils.options import check_choice
 
 Head = Literal["cls", "pooler", "keep"]
 
-INITIALIZER_RANGE = 0.02
-"""BERT's own, for configurations that name none."""
-
+#: Tokens of a lone text, which has no second part to cut: ST's trainers count those of every column.
 NO_LENGTH = 10**6
-"""Tokens of a lone text, which has no second part to cut: ST's trainers count those of every column."""
 
 
 def cross_encoder(
@@ -67,12 +62,20 @@ def cross_encoder(
             reach; a ready-made model with adapters.
     """
     check_choice("head", head, Head)
+    given = not isinstance(start, str)  # a ready-made model is the caller's, and is not changed
     with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
         torch.manual_seed(seed)
+        loaded: Any = start
+        if not given and head == "keep":
+            loaded = load_sentence_transformer(CrossEncoder, start, device=device, **options)  # type: ignore[arg-type]
+        elif not given:
+            loaded = load_encoder(start, **options)  # type: ignore[arg-type]
+        token_encoder(loaded)  # or an error that names what is missing
+        check_start(loaded, None, given=given)
         if head == "keep":
-            model = _with_its_head(start, device=device, **options)
+            model = _with_its_head(copy.deepcopy(loaded) if given else loaded)
         else:
-            model = _with_new_head(_transformer(start, **options), head, seed, device)
+            model = _with_new_head(copy.deepcopy(loaded[0]) if given else loaded[0], head, seed, device)
     if max_length is not None:
         limit_length(model, max_length)
     if isinstance(start, str):
@@ -98,10 +101,10 @@ def replace_head(model: CrossEncoder, seed: int = 0) -> CrossEncoder:
     Raises:
         ValueError: The model has no head that is known here.
     """
-    deviation = getattr(token_encoder(model).config, "initializer_range", INITIALIZER_RANGE)
+    deviation = getattr(token_encoder(model).config, "initializer_range", 0.02)  # BERT's, where none is named
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
-        for part in (part for module in head_modules(model) for part in module.modules()):
+        for part in nn.ModuleList(head_modules(model)).modules():
             if isinstance(part, nn.Linear):
                 part.weight.copy_(torch.randn(part.weight.shape, generator=generator) * deviation)
                 if part.bias is not None:
@@ -121,19 +124,8 @@ def head_modules(model: CrossEncoder) -> list[nn.Module]:
         base = getattr(transformer, "base_model", transformer)
         if base is not transformer:
             return [part for part in transformer.children() if part is not base]
-    raise ValueError(
-        f"the model must end in a linear layer of sentence-transformers or be a sequence-classification model: got "
-        f"{', '.join(type(part).__name__ for part in model)}; build it with cross_encoder(…)."
-    )
-
-
-def _transformer(start: str | SentenceTransformer | CrossEncoder, **options: Any) -> Transformer:
-    """The first module of ``start``, its own alone."""
-    with _without_notices():
-        model = load_encoder(start, **options) if isinstance(start, str) else start
-    token_encoder(model)  # or an error that names what is missing
-    check_start(model, None, given=not isinstance(start, str))
-    return model[0] if isinstance(start, str) else copy.deepcopy(model[0])  # type: ignore[return-value]
+    kinds = ", ".join(type(part).__name__ for part in model)
+    raise ValueError(f"the model must end in a linear layer, or classify sequences: got {kinds}; use cross_encoder(…).")
 
 
 def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str | None) -> CrossEncoder:
@@ -160,17 +152,13 @@ def _as_task(transformer: Transformer, task: str) -> Transformer:
         return Transformer(folder, transformer_task=task, config_kwargs=labels)
 
 
-def _with_its_head(start: str | SentenceTransformer | CrossEncoder, **options: Any) -> CrossEncoder:
-    if isinstance(start, str):
-        model = load_sentence_transformer(CrossEncoder, start, **options)
-        check_start(model, None, given=False)
-    else:
-        check_start(start, None, given=True)
-        model = copy.deepcopy(start)
-    if not isinstance(model, CrossEncoder) or not _came_with_head(model) or model.num_labels != 1:
+def _with_its_head(model: Any) -> CrossEncoder:
+    named = getattr(token_encoder(model).config, "architectures", None) or []
+    # ST makes up a head when it loads a bare encoder.
+    came_with_head = len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)
+    if not isinstance(model, CrossEncoder) or not came_with_head or model.num_labels != 1:
         raise ValueError(
-            "head 'keep' needs a cross-encoder with a head of one score: got another kind of model; take 'cls' or "
-            "'pooler', which make a new head."
+            "head 'keep' needs a cross-encoder with a head of one score: got another; take 'cls' or 'pooler'."
         )
     head_modules(model)
     _cut_passages_only(model[0])
@@ -179,24 +167,6 @@ def _with_its_head(start: str | SentenceTransformer | CrossEncoder, **options: A
 
 def _cut_passages_only(transformer: Any) -> None:
     """Saved with the model, in ST's own configuration."""
-    options = transformer.processing_kwargs
-    transformer.processing_kwargs = {**options, "text": {**options.get("text", {}), **ONLY_PASSAGES}}
+    text = transformer.processing_kwargs.get("text", {})
+    transformer.processing_kwargs = {**transformer.processing_kwargs, "text": {**text, **ONLY_PASSAGES}}
     transformer.document_length = NO_LENGTH
-
-
-@contextlib.contextmanager
-def _without_notices() -> Iterator[None]:
-    """ST announces that it takes a cross-encoder for an encoder, as is meant here."""
-    notices = logging.getLogger("sentence_transformers.base.model")
-    before = notices.level
-    notices.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        notices.setLevel(before)
-
-
-def _came_with_head(model: CrossEncoder) -> bool:
-    """Not one that ST made up when it loaded a bare encoder."""
-    named: Iterator[str] = iter(getattr(token_encoder(model).config, "architectures", None) or [])
-    return len(model) > 1 or any(name.endswith("ForSequenceClassification") for name in named)

@@ -76,24 +76,20 @@ def encode(
     own = "encode" if role == "text" else f"encode_{role}"
     # Others encode themselves: a fake, a subclass with an encode of its own, several processes of a trainer that
     # evaluate together.
-    is_plain = isinstance(model, SentenceTransformer) and all(
-        getattr(getattr(model, name), "__func__", None) is getattr(SentenceTransformer, name)
-        for name in ("encode", own)
-    )
-    is_plain = is_plain and getattr(model, "_distributed_inference", None) is None
-    if not is_plain or not texts:
+    methods = [getattr(getattr(model, name, None), "__func__", None) for name in ("encode", own)]
+    is_plain = methods == [SentenceTransformer.encode, getattr(SentenceTransformer, own)]
+    if not is_plain or getattr(model, "_distributed_inference", None) is not None or not texts:
         options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar and on_terminal()}
         given = {name: value for name, value in options.items() if value not in (None, False)}
-        return np.asarray(
-            getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given), np.float32
-        )
+        vectors = getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given)
+        return np.asarray(vectors, np.float32)
     route = {} if role == "text" else {"task": role}
     prompt = own_prompt(model, role) if prompt is None else prompt
     if device is not None:
         model.to(device)
     model.eval()
-    vectors: np.ndarray | None = None
+    vectors = None
     dtype = loaded(model).options.get("dtype")
     autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
     options = {"total": len(texts), "desc": "encoding", "unit": "sentences", "show": show_progress_bar}
@@ -106,7 +102,6 @@ def encode(
                 vectors = np.empty((len(texts), part.shape[1]), np.float32)
             vectors[rows] = part.cpu().numpy()
             bar.update(len(rows))
-    assert vectors is not None
     return vectors
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import logging
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,8 +18,6 @@ from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
 
 HeadStart = Literal["auto", "new"]
-
-logger = logging.getLogger(__name__)
 
 
 class VocabularyHead(nn.Module):
@@ -71,24 +67,23 @@ class VocabularyHead(nn.Module):
         config = backbone.model.config
         parts = _new_head(config)
         self.dense, self.norm, self.activation = parts.dense, parts.norm, parts.activation
-        bias, decoder = torch.zeros(len(words)), words
         tied = tied and parts.weight is None  # so that a resumed run has the same tensors
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         self.is_new = self.origin.startswith("new")
         if saved:
-            for name, tensor in self.state_dict().items():
-                tensor.copy_(saved[name])
-            bias = saved.get("bias", bias).detach()
-            decoder = saved.get("weight", decoder).detach()  # a decoder that is not the word embeddings
+            self.load_state_dict({name: saved[name] for name in self.state_dict()})
+        bias = saved.get("bias", torch.zeros(len(words)))
+        decoder = saved.get("weight", words)  # it may be another than the word embeddings
         index = _vocabulary_index(target_vocabulary, len(words))
         self.register_buffer("vocabulary_index", index)
-        self.register_buffer("label_index", None if index is None else _inverse(index, len(words)))
+        self.register_buffer("label_index", None)
         if index is not None:
+            self.label_index = torch.full((len(words),), -100)
+            self.label_index[index] = torch.arange(len(index))
             bias, decoder = bias[index], decoder[index.to(decoder.device)]
         self.bias = nn.Parameter(bias.clone())
         self.weight = None if tied else nn.Parameter(decoder.clone())
         self.to(words.device, words.dtype)
-        logger.debug("vocabulary head: %s", self.origin)
 
     def forward(self, states: Tensor) -> Tensor:
         """States as the word rows score them. *Shape:* ``(tokens, hidden)`` → the same"""
@@ -109,7 +104,7 @@ class VocabularyHead(nn.Module):
 def check_savable(parts: Backbone, head: VocabularyHead) -> None:
     """Raise ``ValueError`` where :func:`save_with_head` would fail: the family's checkpoints have no such head."""
     family = _empty_head(parts.model.config)
-    if lacking := head.state_dict().keys() - (family[1].tensors() if family else {}).keys():
+    if lacking := head.state_dict().keys() - (family[1].state_dict() if family else {}).keys():
         raise ValueError(
             f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
             "vocabulary head: leave out training.save_vocabulary_head."
@@ -126,38 +121,13 @@ def save_with_head(parts: Backbone, head: VocabularyHead) -> None:
     state = {f"{whole.base_model_prefix}.{key}": tensor for key, tensor in encoder.state_dict().items()}
     whole.load_state_dict(state, strict=False, assign=True)
     whole.tie_weights()
-    own = _take_apart(whole).tensors()
-    for key, tensor in head.state_dict().items():
-        own[key].data.copy_(tensor)
+    _take_apart(whole).load_state_dict(head.state_dict(), strict=False)
     encoder.save_pretrained = whole.save_pretrained
 
 
-@dataclass(frozen=True)
-class _HeadParts:
-    """Parts of the head that a family's masked-LM class has around its encoder.
-
-    Attributes:
-        dense: The identity where the family has none, as EuroBERT, whose states are scored as they are; so is ``norm``.
-        bias: The decoder's, or ``None``.
-        weight: The decoder's rows where they are not tied to the word embeddings, or ``None``.
-    """
-
-    dense: nn.Module
-    activation: Callable[[Tensor], Tensor]
-    norm: nn.Module
-    bias: Tensor | None
-    weight: Tensor | None
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The head's tensors by the names that :class:`VocabularyHead` has for them."""
-        modules = (("dense", self.dense), ("norm", self.norm))
-        found = {f"{kind}.{key}": tensor for kind, part in modules for key, tensor in part.state_dict().items()}
-        return found | {name: part for name, part in (("bias", self.bias), ("weight", self.weight)) if part is not None}
-
-
-def _empty_head(config: Any) -> tuple[Any, _HeadParts] | None:
-    """The masked-LM model of an encoder's family and its head, without values; ``None`` if it has none that is known
-    here.
+def _empty_head(config: Any) -> tuple[Any, Any] | None:
+    """The masked-LM model of an encoder's family and its head, see :func:`_take_apart`, without values; ``None`` if it
+    has none that is known here.
     """
     try:
         with torch.device("meta"):
@@ -167,19 +137,23 @@ def _empty_head(config: Any) -> tuple[Any, _HeadParts] | None:
         return None
 
 
-def _new_head(config: Any) -> _HeadParts:
+def _new_head(config: Any) -> Any:
     """A head as transformers initializes it; for families without one that is known here, BERT's."""
     plain = BertConfig(hidden_size=config.hidden_size, vocab_size=1, num_hidden_layers=0, num_attention_heads=1)
     plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
-    found = _empty_head(config) or _empty_head(plain)
-    assert found is not None
-    model, parts = found
+    model, parts = _empty_head(config) or _empty_head(plain)  # type: ignore[misc]
     for part in (parts.dense, parts.norm):
         model._init_weights(part.to_empty(device="cpu"))
     return parts
 
 
-def _take_apart(model: Any) -> _HeadParts:
+def _take_apart(model: Any) -> Any:
+    """The parts of the head that a family's masked-LM class has around its encoder, under the names that
+    :class:`VocabularyHead` has for them.
+
+    ``dense`` and ``norm`` are identities where the family has none, as EuroBERT, whose states are scored as they are.
+    ``bias`` is the decoder's, ``weight`` its rows where they are not tied to the word embeddings; or ``None``.
+    """
     # Families name and nest the parts differently, but in each what is not the encoder's is at most one dense layer,
     # one LayerNorm, a decoder and its bias.
     encoder = model.base_model_prefix + "."
@@ -193,22 +167,16 @@ def _take_apart(model: Any) -> _HeadParts:
     own = [tensor for name, tensor in model.named_parameters(remove_duplicate=False) if not name.startswith(encoder)]
     biases = [tensor for tensor in own if tensor.shape == (rows,)]
     weights = [tensor for tensor in own if tensor.shape == (rows, width) and not model.config.tie_word_embeddings]
-    return _HeadParts(
-        dense=dense[0] if dense else nn.Identity(),
-        activation=_activation([model, *modules]) if dense else nn.Identity(),
-        norm=norm[0] if norm else nn.Identity(),
-        bias=biases[-1] if biases else None,  # the decoder itself has the one that is added
-        weight=weights[0] if weights else None,
-    )
-
-
-def _activation(modules: Sequence[nn.Module]) -> Callable[[Tensor], Tensor]:
-    for module in modules:
-        for name in ("transform_act_fn", "activation", "act"):
-            saved = getattr(module, name, None)
-            if callable(saved):
-                return saved
-    return F.gelu  # which (XLM-)RoBERTa and MPNet call by name
+    named = ("transform_act_fn", "activation", "act")
+    activations = [getattr(part, name) for part in (model, *modules) for name in named if hasattr(part, name)]
+    # (XLM-)RoBERTa and MPNet call GELU as a function.
+    activation = next((each for each in activations if isinstance(each, nn.Module)), nn.GELU())
+    parts: Any = nn.Module()
+    parts.dense, parts.norm = (found[0] if found else nn.Identity() for found in (dense, norm))
+    parts.activation = activation if dense else nn.Identity()
+    parts.bias = biases[-1] if biases else None  # the decoder itself has the one that is added
+    parts.weight = weights[0] if weights else None
+    return parts
 
 
 def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
@@ -218,7 +186,7 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
     """
     place, revision = str(getattr(config, "_name_or_path", "") or ""), getattr(config, "_commit_hash", None)
     family = _empty_head(config)
-    if family is None or not family[1].tensors():
+    if family is None or not family[1].state_dict():
         return {}, "the encoder's word embeddings, and nothing else" if family else "new: its family has no such head"
     origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
@@ -233,7 +201,7 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
             continue
         missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
         if not missing:
-            return _take_apart(model).tensors(), f"from the checkpoint {place}"
+            return _take_apart(model).state_dict(), f"from the checkpoint {place}"
         origin = f"new: the checkpoint {place} lacks {', '.join(missing)}"
     return {}, origin
 
@@ -248,12 +216,6 @@ def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor |
             f"{len(index)} ids, {len(index.unique())} of them distinct."
         )
     return index.sort().values
-
-
-def _inverse(index: Tensor, size: int) -> Tensor:
-    inverse = torch.full((size,), -100, dtype=torch.long)
-    inverse[index] = torch.arange(len(index))
-    return inverse
 
 
 class RepresentationTranslationHead(nn.Module):

@@ -69,9 +69,9 @@ def load_sentence_transformer(
             options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
         options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
         model = kind(name_or_path, **options)
-    signed = {"backend": "" if backend == "torch" else backend, "revision": revision or ""}
-    signed["trust_remote_code"] = "yes" if trust_remote_code else ""
-    model.st_xling_loaded = Loaded(str(name_or_path), {key: value for key, value in signed.items() if value})  # type: ignore[assignment]
+    signed = {"backend": backend, "revision": revision or "", "trust_remote_code": "yes" if trust_remote_code else ""}
+    signed = {key: value for key, value in signed.items() if value not in ("", "torch")}
+    model.st_xling_loaded = Loaded(str(name_or_path), signed)  # type: ignore[assignment]
     return model
 
 

@@ -26,9 +26,7 @@ from torch import Tensor, nn
 
 from st_xling.models.backbone import token_encoder
 
-ALL_LINEAR = "all-linear"
 NAME = "default"
-WEIGHTS_NAME = "adapter_model.safetensors"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
 M = TypeVar("M", bound=nn.Module)
 
@@ -52,7 +50,7 @@ class LoraOptions:
     rank: int = 16
     alpha: float = 32.0
     dropout: float = 0.05
-    target_modules: str | Sequence[str] = ALL_LINEAR
+    target_modules: str | Sequence[str] = "all-linear"
     merge: bool = True
 
 
@@ -103,9 +101,10 @@ def _unwrap_layers(module: M) -> M:
     for parent, name, layer in list(_adapted(module)):
         below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
         setattr(parent, name, below)
-    for part in module.modules():
+    parts: Any = module.modules()
+    for part in parts:
         if getattr(part, "_hf_peft_config_loaded", False):
-            setattr(part, "_hf_peft_config_loaded", False)  # noqa: B010
+            part._hf_peft_config_loaded = False
             del part.peft_config
     return module
 
@@ -138,14 +137,11 @@ def check_start(model: BaseModel, options: LoraOptions | None, *, given: bool) -
     if not has_adapters(model):
         return
     if given:
-        raise ValueError(
-            "expected a model without adapters: got one that has some; merge them with "
-            "st_xling.models.lora.merge_adapters, and let training.lora make new ones."
-        )
+        raise ValueError("expected a model without adapters: merge them, with st_xling.models.lora.merge_adapters.")
     if options is not None and not options.merge:
         raise ValueError(
-            "adapters are kept apart from a base that has none: the model to start from is made of adapters itself; "
-            "train with --lora, which merges, or start from its base."
+            "adapters are kept apart from a base that has none: the model to start from has some; start from its base, "
+            "or train with --lora, which merges."
         )
     merge_lora(model)
 
@@ -167,12 +163,12 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
     """
     from peft import LoraConfig
 
-    heads = classification_heads(token_encoder(model))
+    heads = _classification_heads(token_encoder(model))
     config = LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,  # type: ignore[arg-type]
         lora_dropout=options.dropout,
-        target_modules=options.target_modules if isinstance(options.target_modules, str) else [*options.target_modules],
+        target_modules=options.target_modules,  # type: ignore[arg-type]
         exclude_modules=_POOLER,
         modules_to_save=heads or None,
         task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
@@ -215,34 +211,29 @@ def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
         kind: Any = type(module)
         saved = kind.load(str(checkpoint), subfolder=entry["path"], local_files_only=True)
         module.load_state_dict(saved.state_dict())
-    weights = load_file(Path(checkpoint) / entries[0]["path"] / WEIGHTS_NAME)
+    weights = load_file(Path(checkpoint) / entries[0]["path"] / "adapter_model.safetensors")
     state = {key.removeprefix("base_model.model."): value for key, value in weights.items()}
     set_peft_model_state_dict(token_encoder(model), state, adapter_name=NAME)
 
 
 def unlike_tensors(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[str]:
     """Return names that only one of the two has, or whose shapes differ."""
-    return sorted(
-        name
-        for name in own.keys() | saved.keys()
-        if name not in own or name not in saved or own[name].shape != saved[name].shape
-    )
+    shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (own, saved)]
+    return sorted({name for name, _ in shapes[0] ^ shapes[1]})
 
 
 def trained_share(model: nn.Module) -> str:
     """Describe how much of ``model`` is trained: ``"123,456 of 9,876,543 weights (1.2 %)"``."""
-    sizes = [(part.numel(), part.requires_grad) for part in model.parameters()]
-    trained, total = sum(size for size, learns in sizes if learns), sum(size for size, _ in sizes)
+    total = sum(part.numel() for part in model.parameters())
+    trained = sum(part.numel() for part in model.parameters() if part.requires_grad)
     return f"{trained:,} of {total:,} weights ({100 * trained / total:.1f} %)"
 
 
-def classification_heads(transformer: nn.Module) -> list[str]:
+def _classification_heads(transformer: nn.Module) -> list[str]:
     """Return what a sequence-classification model has after its encoder's layers, to be trained in full."""
     base = getattr(transformer, "base_model", transformer)
     if base is transformer:
         return []
     pooler = ["pooler"] if isinstance(getattr(base, "pooler", None), nn.Module) else []
-    after = [
-        name for name, part in transformer.named_children() if part is not base and any(True for _ in part.parameters())
-    ]
+    after = [name for name, part in transformer.named_children() if part is not base and [*part.parameters()]]
     return [*pooler, *after]

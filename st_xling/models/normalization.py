@@ -5,6 +5,7 @@ All steps are saved as modules of sentence-transformers.
 
 from __future__ import annotations
 
+import itertools
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,8 +26,8 @@ from st_xling.utils.options import Center, check_choice
 logger = logging.getLogger(__name__)
 
 
+#: Route of text whose language is not named; ``encode`` without a task takes it.
 JOINT = "joint"
-"""Route of text whose language is not named; ``encode`` without a task takes it."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,8 @@ class Centering:
     def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
         """Center by the language's mean, or by ``joint`` where it has none. *Shape:* ``(texts, dim)`` → the same"""
         name = match_language(language or "", self.languages)
-        mean = (self.joint if name is None else self.languages[name]).to(vectors)
-        return F.normalize(F.normalize(vectors, dim=-1) - mean, dim=-1)
+        mean = self.joint if name is None else self.languages[name]
+        return F.normalize(F.normalize(vectors, dim=-1) - mean.to(vectors), dim=-1)
 
     def modules(self) -> list[Any]:
         """Modules of sentence-transformers that compute the same after a pooling.
@@ -156,9 +157,9 @@ def language_route(model: Any, language: str) -> str:
     """
     routes = language_routes(model)
     if (route := match_language(language, routes)) is None:
+        known = ", ".join(routes) or "none, since it is not centered by language"
         raise ValueError(
-            f"language must be one that the model has a mean of: got {language!r}, and it has "
-            f"{', '.join(routes) or 'none, since it is not centered by language'}; leave it out."
+            f"language must be one that the model has a mean of: got {language!r}, and it has {known}; leave it out."
         )
     return route
 
@@ -185,10 +186,9 @@ def language_tasks(model: Any, languages: Sequence[str | None]) -> tuple[list[st
     if joint:
         lacking = sorted({code or "no named language" for code, task in zip(languages, tasks) if task is None})
         logger.warning(
-            "the model has means of %s: text of %s is centered by their joint mean; languages are named "
-            "by the data, or by --source-language, --target-language and --language",
-            ", ".join(routes),
-            ", ".join(lacking),
+            "the model has means of %s: text of %s is centered by their joint mean; languages are named by the data, "
+            "or by --source-language, --target-language and --language",
+            *(", ".join(routes), ", ".join(lacking)),
         )
     return tasks, joint
 
@@ -213,19 +213,17 @@ def encode_columns(
         One array a column. *Shape:* ``(texts, dim)``
     """
     tasks = [None] * len(columns) if tasks is None else tasks
-    encoded: dict[int, np.ndarray] = {}
+    encoded: dict[str | None, tuple[np.ndarray, dict[str, int]]] = {}
     for task in dict.fromkeys(tasks):
-        places = [place for place, own in enumerate(tasks) if own == task]
-        texts = sorted({text for place in places for text in columns[place]})
+        texts = sorted({text for own, column in zip(tasks, columns) if own == task for text in column})
         # By modules and not by a task of encode: encode_query and encode_document have tasks of their own.
         routed = model if task is None else in_language(model, task)
         embeddings = encode(routed, texts, role=role, **options)
         if options.get("show_progress_bar"):
             warn_of_truncated(count_truncated(model, texts, own_prompt(model, role)), len(texts), model)
-        row = {text: index for index, text in enumerate(texts)}
-        for place in places:
-            encoded[place] = np.asarray(embeddings[[row[text] for text in columns[place]]])
-    return [encoded[place] for place in range(len(columns))]
+        encoded[task] = embeddings, {text: row for row, text in enumerate(texts)}
+    by_column = zip(map(encoded.__getitem__, tasks), columns)
+    return [embeddings[[row_of[text] for text in column]] for (embeddings, row_of), column in by_column]
 
 
 @dataclass(frozen=True)
@@ -256,17 +254,14 @@ class Postprocessing:
         if self.centering is not None:
             vectors = result["centered"] = self.centering(vectors, language)
         for name, modules in self.projections.items():
-            features = {"sentence_embedding": vectors}
-            for module in modules:
-                features = module(features)
-            vectors = result[name] = features["sentence_embedding"]
+            vectors = result[name] = nn.Sequential(*modules)({"sentence_embedding": vectors})["sentence_embedding"]
         return result
 
     def apply(self, model: SentenceTransformer) -> SentenceTransformer:
         """Append the steps to ``model``, in place of its own centering; weights before them are shared."""
         centered = apply_centering(model, self.centering)
-        last = [module for modules in self.projections.values() for module in modules]
-        return rebuilt(centered, [*centered, *([] if self.centering is not None else [Normalize()]), *last])
+        first = [Normalize()] if self.centering is None else []
+        return rebuilt(centered, [*centered, *first, *itertools.chain(*self.projections.values())])
 
 
 @torch.no_grad()
@@ -342,11 +337,11 @@ def fit_postprocessing(
         else:
             covariance = torch.cov(units.T, correction=0)
         variances, directions = torch.linalg.eigh(covariance)
-        chosen = directions.flip(1)[:, :dim].T
+        chosen, steps = directions.flip(1)[:, :dim].T, [] if dim is None else [f"{dim} dimensions"]
         if whiten:
             chosen = chosen / variances.flip(0)[:dim, None].clamp(min=1e-12).sqrt()
-        name = ", ".join((["whitened"] if whiten else []) + ([f"{dim} dimensions"] if dim is not None else []))
-        projections[name] = [_dense(chosen, -(chosen @ mean)), Normalize()]
+            steps.insert(0, "whitened")
+        projections[", ".join(steps)] = [_dense(chosen, -(chosen @ mean)), Normalize()]
     return Postprocessing(centering, projections)
 
 

@@ -10,19 +10,16 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
+from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
-
-if TYPE_CHECKING:
-    from sentence_transformers import CrossEncoder
-
 
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000
@@ -67,10 +64,7 @@ class PairScorer:
         progress: bool = False,
     ) -> None:
         if model.num_labels != 1:
-            raise ValueError(
-                f"expected a cross-encoder of one label, a score: got {model.num_labels}; which of them ranks is "
-                "unknown, use the model's own predict."
-            )
+            raise ValueError(f"expected a cross-encoder of one label: got {model.num_labels}; use its own predict.")
         if autocast is not None:
             check_choice("autocast", autocast, Autocast)
         if autocast == "bfloat16":
@@ -78,10 +72,11 @@ class PairScorer:
         self.model = model
         self.token_budget = token_budget or (CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS)
         self.activation = model.activation_fn or torch.nn.Identity()
-        self.autocast, self.long_queries = autocast, long_queries
-        self.progress = progress
+        self.autocast, self.long_queries, self.progress = autocast, long_queries, progress
         self.cut_passages = 0
-        self._tokenizer, self._limit = _plain_tokenizer(model), _max_tokens(model)
+        self._tokenizer = _plain_tokenizer(model)
+        limits = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
+        self._limit = next((int(limit) for limit in limits if limit is not None and limit < _NO_LIMIT), None)
 
     def score(self, pairs: Sequence[tuple[str, str]], *, raw: bool = False) -> np.ndarray:
         """Score pairs of query and passage, in their order, float32. *Shape:* ``(pairs,)``
@@ -100,9 +95,8 @@ class PairScorer:
         if long.any() and self.long_queries == "error":
             found = list(dict.fromkeys(pairs[place][0] for place in np.flatnonzero(long).tolist()))
             raise ValueError(
-                f"expected queries that leave room for a passage in the model's {limit} tokens: got "
-                f"{len(found)} that do not, the first of them {found[0][:60]!r}; a query is never cut: shorten it, "
-                "leave it out, or use a model that reads more."
+                f"expected queries that leave room for a passage in the model's {limit} tokens: got {len(found)} that "
+                f"do not, the first of them {found[0][:60]!r}; shorten them, or use a model that reads more."
             )
         self.cut_passages += int(((lengths > limit) & ~long).sum())
         result = np.full(len(pairs), -np.inf, dtype=np.float32)
@@ -110,12 +104,11 @@ class PairScorer:
         order = np.argsort(-lengths, kind="stable")
         order = order[~long[order]]
         cut = {"text": {**ONLY_PASSAGES, **({} if self._limit is None else {"max_length": limit})}}
-        dtype = None if self.autocast is None else getattr(torch, self.autocast)
+        casting: Any = nullcontext()
+        if self.autocast is not None:
+            casting = torch.autocast(self.model.device.type, dtype=getattr(torch, self.autocast))
         parts: list[Tensor] = []
-        with (
-            nullcontext() if dtype is None else torch.autocast(self.model.device.type, dtype=dtype),
-            progress_bar(total=len(order), unit="pairs", desc="scoring", show=self.progress) as bar,
-        ):
+        with casting, progress_bar(total=len(order), unit="pairs", desc="scoring", show=self.progress) as bar:
             for batch in batches(lengths[order], self.token_budget):
                 # Tensors stay on the device: waiting for each batch would leave it idle.
                 part = self.model.predict(
@@ -194,24 +187,13 @@ def check_top_k(top_k: int | None) -> None:
         raise ValueError(f"top_k must be 1 or more: got {top_k}; leave it out for all passages.")
 
 
-def _max_tokens(model: CrossEncoder) -> int | None:
-    """Return the maximum number of tokens of a row; ``None`` if there is no limit."""
-    known = (model.max_seq_length, getattr(model.config, "max_position_embeddings", None))
-    return next((int(limit) for limit in known if limit is not None and limit < _NO_LIMIT), None)
-
-
 def _plain_tokenizer(model: CrossEncoder) -> Any:
     """Return the tokenizer of a model that reads pairs of texts as they are."""
     module = model[0]
     options = {name: dict(values) for name, values in (getattr(module, "processing_kwargs", None) or {}).items()}
     options.get("text", {}).pop("truncation", None)  # passages alone are cut here
     if "message" in getattr(module, "modality_config", {}) or any(options.values()) or model.tokenizer is None:
-        raise ValueError(
-            "expected a cross-encoder that reads plain pairs of texts: got one with a chat template or a processor of "
-            "its own; score with its own predict."
-        )
-    if model.tokenizer.pad_token_id is None:
-        raise ValueError("expected a tokenizer with a padding token, to score pairs together: got one without.")
+        raise ValueError("expected a cross-encoder of plain pairs of texts: got one with a template or processor.")
     return model.tokenizer
 
 

@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,25 +18,22 @@ from huggingface_hub.repocard import metadata_load
 from st_xling.utils.io import temporary_path, write_json
 from st_xling.utils.resumable import ResumableFolder
 
-if TYPE_CHECKING:
-    from sentence_transformers import SentenceTransformer
-
 _CARD = "README.md"
 #: Files of ours that may name places on this machine; in what is published they do not.
 RECORDS = ("results.json", "mining.json", "training/run.json")
-_PICTURES = ("accuracy_by_language", "score_histogram", "cosines")
+_PICTURES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
 #: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
-OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *(f"pictures/{name}.png" for name in _PICTURES))
+OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURES)
 #: Texts whose embeddings tell apart models of backends that do not show their weights.
 PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القطة نائمة."]
 
 
-def card_metadata(name: str | Path, repo_type: str = "model") -> dict[str, Any]:
-    """Return the YAML of the card of a folder, or of a Hub repository that was fetched before; else nothing."""
+def card_metadata(name: str | Path) -> dict[str, Any]:
+    """Return the YAML of the card of a folder, or of a model of the Hub that was fetched before; else nothing."""
     card: Any = Path(name) / _CARD
     try:
         if not card.parent.is_dir():
-            card = try_to_load_from_cache(str(name), _CARD, repo_type=repo_type)
+            card = try_to_load_from_cache(str(name), _CARD)
         return metadata_load(card) or {}
     except Exception:  # the card is not ours to check
         return {}
@@ -78,7 +75,7 @@ def model_folder(out: str | Path, source: str, key: str, *, overwrite: bool = Fa
 
 def write_model(
     folder: ResumableFolder,
-    model: SentenceTransformer,
+    model: Any,
     source: str,
     report: dict[str, Any],
     complete: Callable[[Path], object] | None = None,
@@ -87,7 +84,7 @@ def write_model(
 
     Args:
         folder: From :func:`model_folder`.
-        model: The new model.
+        model: The new ``SentenceTransformer``.
         source: Model that it was made from; the manifest of its training is copied.
         report: For ``results.json``.
         complete: Called with the temporary folder before its files are moved, such as to write the card.

@@ -26,15 +26,11 @@ from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
-RELATION = "quantized"
-"""Relation of the slim model to its source, as the Hub names it (adapter, finetune, merge or quantized): the same model
-in less space, not trained."""
-
+#: Cosine from which two embeddings count as the same.
 SAME = 0.9999
-"""Cosine from which two embeddings count as the same."""
 
+#: Rows, drawn from all sources alike, that the models are compared on; a pair of translations is one row.
 PARITY_ROWS = 500
-"""Rows, drawn from all sources alike, that the models are compared on; a pair of translations is one row."""
 
 __all__ = ["SlimReport", "model_size", "parity", "slim_encoder", "slim_model"]
 
@@ -58,14 +54,15 @@ class SlimReport:
             for name, size in report["size"].items()
         ]
         same = report["parity"]
-        counted = ", ".join(f"{language} {count:,}" for language, count in report["texts"].items())
         lines = [
-            f"texts counted: {counted}",
+            format_table(["", "before", "after", "left, %"], rows),
+            "",
+            f"texts counted: {', '.join(f'{language} {count:,}' for language, count in report['texts'].items())}",
             f"same embeddings as before: {100 * same['same_share']:.1f} % of {same['texts']} texts",
             f"cosines: mean {same['cosine_mean']:.5f}, least {same['cosine_min']:.5f}",
+            self.content["signature"],
         ]
-        table = format_table(["", "before", "after", "left, %"], rows)
-        return "\n".join([table, "", *lines, self.content["signature"]])
+        return "\n".join(lines)
 
 
 def slim_model(
@@ -113,7 +110,8 @@ def slim_model(
             "source": Path(model).resolve().name if is_folder else model,
             "source_fingerprint": model_fingerprint(encoder)[:8],
             "source_card": card_terms(model),
-            "relation": RELATION,
+            # As the Hub names it (adapter, finetune, merge or quantized): the same model in less space, not trained.
+            "relation": "quantized",
             "langs": counted.languages,
             "report": {
                 "texts": dict(counted.counts),
@@ -125,7 +123,7 @@ def slim_model(
                 f"languages:{','.join(counted.languages)}",
                 f"min-count:{min_count}",
                 model=model_options(encoder),
-                data=counted.sha8,
+                data=counted.digest.hexdigest()[:8],
             ),
             **({} if command is None else {"command": command}),
             "version": __version__,
@@ -173,6 +171,7 @@ class _Text:
     Attributes:
         languages: Languages as the user spells them.
         counts: Number of texts of each language.
+        digest: Hash of all texts, in order.
         sample: Texts of sampled rows, of each source as many.
     """
 
@@ -182,25 +181,17 @@ class _Text:
             raise ValueError("languages are needed: got none; name those that the model shall keep, such as de,en.")
         self._specs, self._skip_bad_lines = specs, skip_bad_lines
         self._names: dict[str, str | None] = {}  # code → as the user spells it; None: another language
-        self._digest = hashlib.sha256()
+        self.digest = hashlib.sha256()
         self.counts: Counter[str] = Counter()
         self.sample: list[str] = []
-
-    @property
-    def sha8(self) -> str:
-        """Hash of all texts, in order."""
-        return self._digest.hexdigest()[:8]
 
     def __iter__(self) -> Iterator[str]:
         size = -(-PARITY_ROWS // max(1, len(self._specs)))
         for seed, spec in enumerate(self._specs):
-            draw, number = random.Random(seed), 0
-            sample: list[list[tuple[str, str]]] = []
-            for row in language_texts(spec, skip_bad_lines=self._skip_bad_lines):
-                if not (texts := self._wanted(row)):
-                    continue
-                self._digest.update(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass"))
-                number += 1
+            draw, sample = random.Random(seed), list[list[tuple[str, str]]]()
+            rows = map(self._wanted, language_texts(spec, skip_bad_lines=self._skip_bad_lines))
+            for number, texts in enumerate(filter(None, rows), 1):
+                self.digest.update(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass"))
                 if len(sample) < size:
                     sample.append(texts)
                 elif (place := draw.randrange(number)) < size:

@@ -11,14 +11,7 @@ from typing import Literal
 import torch
 from sentence_transformers import SentenceTransformer
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    BertConfig,
-    BertModel,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-)
+from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
@@ -28,14 +21,8 @@ Architecture = Literal["bert", "xlm-roberta"]
 
 # In the order of their ids.
 _SPECIAL = {
-    "bert": {f"{name}_token": f"[{name.upper()}]" for name in ("pad", "unk", "cls", "sep", "mask")},
-    "xlm-roberta": {
-        "cls_token": "<s>",
-        "pad_token": "<pad>",
-        "sep_token": "</s>",
-        "unk_token": "<unk>",
-        "mask_token": "<mask>",
-    },
+    "bert": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
+    "xlm-roberta": {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"},
 }
 
 
@@ -48,7 +35,6 @@ def tiny_encoder(
     heads: int | None = None,
     pooling: Pooling = "mean",
     max_length: int = 32,
-    lowercase: bool = True,
     dropout: float = 0.1,
     architecture: Architecture = "bert",
     seed: int = 0,
@@ -63,7 +49,6 @@ def tiny_encoder(
         heads: Attention heads; default one for every 64 dimensions (at least 2).
         pooling: ``"mean"`` or ``"cls"``. From scratch, mean learns much faster.
         max_length: Tokens a text is cut to, special tokens included.
-        lowercase: Fold case. Accents are always kept: Vietnamese needs them.
         dropout: Dropout of hidden states and attention weights.
         architecture: ``"bert"`` (positions from 0) or ``"xlm-roberta"`` (positions from padding + 1).
         seed: Seed of the weights; the tokenizer has no randomness.
@@ -81,27 +66,25 @@ def tiny_encoder(
     """
     check_choice("architecture", architecture, Architecture)
     heads = heads if heads is not None else max(2, hidden_size // 64)
-    tokenizer = train_tokenizer(texts, vocabulary=vocabulary, lowercase=lowercase, architecture=architecture)
-    shape = {
-        "vocab_size": len(tokenizer),
-        "hidden_size": hidden_size,
-        "num_hidden_layers": layers,
-        "num_attention_heads": heads,
-        "intermediate_size": 4 * hidden_size,
-        "max_position_embeddings": max_length + 2,  # XLM-R counts from 2
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": dropout,
-        "pad_token_id": tokenizer.pad_token_id,
-        "bos_token_id": tokenizer.cls_token_id,
-        "eos_token_id": tokenizer.sep_token_id,
-    }
+    tokenizer = train_tokenizer(texts, vocabulary=vocabulary, architecture=architecture)
+    config = AutoConfig.for_model(
+        architecture,
+        vocab_size=len(tokenizer),
+        hidden_size=hidden_size,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * hidden_size,
+        max_position_embeddings=max_length + 2,  # XLM-R counts from 2
+        type_vocab_size=2 if architecture == "bert" else 1,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.cls_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+    )
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        encoder: PreTrainedModel
-        if architecture == "bert":
-            encoder = BertModel(BertConfig(**shape))
-        else:
-            encoder = XLMRobertaModel(XLMRobertaConfig(type_vocab_size=1, **shape))
+        encoder = AutoModel.from_config(config)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
         path = Path(folder) / f"tiny-{architecture}"
         encoder.save_pretrained(path)
@@ -113,17 +96,17 @@ def tiny_encoder(
 
 
 def train_tokenizer(
-    texts: Iterable[str], *, vocabulary: int = 8000, lowercase: bool = True, architecture: Architecture = "bert"
+    texts: Iterable[str], *, vocabulary: int = 8000, architecture: Architecture = "bert"
 ) -> PreTrainedTokenizerFast:
     """A subword tokenizer for any script: Chinese and Japanese characters one by one, other text by pieces of words.
 
-    Byte-pair encoding over words marked by ``▁``. (WordPiece training breaks ties by hash order, so that the same text
-    gives another vocabulary in each process; this gives the same one.)
+    Byte-pair encoding over words in lower case, marked by ``▁``; accents are kept: Vietnamese needs them. (WordPiece
+    training breaks ties by hash order, so that the same text gives another vocabulary in each process; this gives the
+    same one.)
 
     Args:
         texts: Sentences to count pieces in.
         vocabulary: Pieces at most, special tokens included.
-        lowercase: Fold case.
         architecture: Whose special tokens to use.
 
     Raises:
@@ -132,10 +115,8 @@ def train_tokenizer(
     special = _SPECIAL[architecture]
     if vocabulary < len(special) + 10:
         raise ValueError(f"vocabulary must be at least {len(special) + 10} pieces: got {vocabulary}.")
-    core = Tokenizer(models.BPE(unk_token=special["unk_token"], fuse_unk=True))
-    core.normalizer = normalizers.BertNormalizer(
-        lowercase=lowercase, strip_accents=False, handle_chinese_chars=False, clean_text=True
-    )
+    core = Tokenizer(models.BPE(unk_token=special["unk"], fuse_unk=True))
+    core.normalizer = normalizers.BertNormalizer(strip_accents=False, handle_chinese_chars=False)
     core.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.Metaspace(), pre_tokenizers.Split(Regex(r"\p{P}|\p{Han}|\p{Hiragana}"), behavior="isolated")]
     )
@@ -153,16 +134,18 @@ def train_tokenizer(
         show_progress=False,
     )
     core.train_from_iterator(texts, trainer)
-    cls, sep = special["cls_token"], special["sep_token"]
+    cls, sep = special["cls"], special["sep"]
     core.post_processor = processors.TemplateProcessing(
         single=f"{cls} $A {sep}",
         pair=f"{cls} $A {sep} $B:1 {sep}:1",
         special_tokens=[(token, core.token_to_id(token)) for token in (cls, sep)],
     )
-    inputs = ["input_ids", "token_type_ids", "attention_mask"]
-    if architecture == "xlm-roberta":
-        inputs.remove("token_type_ids")
-    return PreTrainedTokenizerFast(tokenizer_object=core, model_input_names=inputs, **special)
+    segments = ["token_type_ids"] if architecture == "bert" else []
+    return PreTrainedTokenizerFast(
+        tokenizer_object=core,
+        model_input_names=["input_ids", *segments, "attention_mask"],
+        **{f"{name}_token": token for name, token in special.items()},
+    )
 
 
 def _alphabet(texts: Iterable[str], size: int) -> list[str]:

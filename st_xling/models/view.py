@@ -19,6 +19,9 @@ from st_xling.utils.options import Backend, Dtype, Pooling, warn_of_slow_bfloat1
 
 _PROMPT = "st-xling"
 
+#: Signatures are one line, with a separator.
+_ONE_LINE = str.maketrans({"%": "%25", "|": "%7C", "\n": "%0A"})
+
 _FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # next to the list of layers
 
 
@@ -88,16 +91,15 @@ def load_encoder(
     )
     if dtype == "bfloat16":
         warn_of_slow_bfloat16(model.device.type)
-    if casts:
-        with_options(model, dtype=str(dtype))
+    signed = {"dtype": str(dtype)} if casts else {}
     if max_length is not None:
         limit_length(model, max_length)
     own = next((module.pooling_mode for module in model if isinstance(module, PoolingModule)), None)
     try:
         text = prompt_text(model, prompt, prompt_name)
         if layer is not None and check_layer(model, layer) < layer_count(model):
-            cut = cut_to_layer(model, layer, pooling=pooling or own or "mean")
-            model = with_options(cut, layer=str(layer))
+            model = cut_to_layer(model, layer, pooling=pooling or own or "mean")
+            signed["layer"] = str(layer)
         elif pooling is not None and pooling != own:
             set_pooling(model, pooling)
         if truncate_dim is not None and truncate_dim != model.truncate_dim:
@@ -105,18 +107,18 @@ def load_encoder(
             if truncate_dim < 1 or (dim is not None and truncate_dim > dim):
                 raise ValueError(f"truncate_dim must be from 1 to {dim}, the model's dimensions: got {truncate_dim}.")
             model.truncate_dim = truncate_dim
-            with_options(model, dim=str(truncate_dim))
+            signed["dim"] = str(truncate_dim)
     except ValueError as error:
         raise ValueError(f"{name_or_path}: {error}") from error
     if pooling is not None and pooling != own:
-        with_options(model, pooling=pooling)
+        signed["pooling"] = pooling
     if text is not None:
         # encode takes the default prompt, encode_query the one called "query".
         model.prompts |= {_PROMPT: text, "query": text}
         model.default_prompt_name = _PROMPT
     if passage_prompt is not None:
         model.prompts["document"] = passage_prompt
-    return model
+    return with_options(model, **signed)
 
 
 def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = False) -> dict[str, str]:
@@ -141,7 +143,7 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
     dtype = "float32" if weights is None else str(weights.dtype).removeprefix("torch.")
     parts["dtype"] = own.get("dtype", "") if dtype == "float32" else dtype
     parts |= {name: value for name, value in own.items() if name not in parts}
-    return {name: _signed(value) for name, value in parts.items() if value}
+    return {name: value.translate(_ONE_LINE) for name, value in parts.items() if value}
 
 
 def with_options(model: SentenceTransformer, **options: str) -> SentenceTransformer:
@@ -171,11 +173,6 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
     return result.eval()
 
 
-def _signed(text: str) -> str:
-    """A text as a signature can hold it: on one line, without its separator."""
-    return text.replace("%", "%25").replace("|", "%7C").replace("\n", "%0A")
-
-
 def layer_count(model: nn.Module) -> int:
     """Transformer layers of the encoder inside a ``SentenceTransformer``.
 
@@ -193,9 +190,7 @@ def check_layer(model: nn.Module, layer: int) -> int:
     """Return ``layer``, or raise ``ValueError`` with the number of layers."""
     count = layer_count(model)
     if not 1 <= layer <= count:
-        raise ValueError(
-            f"layer must be from 1 to {count}: got {layer}; {type(token_encoder(model)).__name__} has {count} layers."
-        )
+        raise ValueError(f"layer must be from 1 to {count}: got {layer}.")
     return layer
 
 
@@ -213,11 +208,10 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
     Raises:
         ValueError: A layer that the encoder lacks.
     """
-    count = layer_count(model)
     check_layer(model, layer)
     weights: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
     transformer: Any = copy.deepcopy(model[0], weights)
-    if layer < count:
+    if layer < (count := layer_count(model)):
         encoder: Any = token_encoder(nn.Sequential(transformer))
         for parent, name, layers in list(layer_lists(encoder, count)):
             setattr(parent, name, layers[:layer])

@@ -38,8 +38,8 @@ from torch import nn
 from st_xling.models.lora import has_adapters
 from st_xling.utils.console import progress_bar
 
+#: Model types that can be pruned.
 KINDS = ("WordPiece", "Unigram", "BPE")
-"""Model types that can be pruned."""
 
 BATCH_TEXTS = 1000
 _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
@@ -64,14 +64,18 @@ def slim_encoder(
         ValueError: A model of another kind, adapters that are not merged, a tokenizer of another type; text without a
             token, or that uses the whole vocabulary.
     """
-    transformer = _transformer(model)
-    tokenizer: Any = transformer.tokenizer
+    if has_adapters(model):
+        raise ValueError("the model has adapters: merge them first, with st_xling.models.lora.merge_adapters.")
+    first: Any = model[0]
+    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
+        raise ValueError(f"a transformer with word embeddings is needed: the first module is {type(first).__name__}.")
+    tokenizer: Any = first.tokenizer
     vocabulary = Vocabulary(tokenizer)
     prompts = sorted({prompt for prompt in model.prompts.values() if prompt})
     # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
     counts = count_tokens(tokenizer, texts, prompts=[*endings.values()], progress=progress)
-    requested = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(transformer.auto_model.config).values())}
+    requested = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(first.auto_model.config).values())}
     requested |= {*itertools.chain(*token_ids(tokenizer, prompts))} - {vocabulary.unknown_id}
     requested |= {vocabulary.ids[prompt] for prompt in prompts if prompt in vocabulary.ids}
     kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested)
@@ -94,24 +98,7 @@ def slim_encoder(
 
 def model_size(model: SentenceTransformer) -> dict[str, int]:
     """Count the ``tokens`` of the vocabulary, and the ``parameters``, each once."""
-    return {
-        "tokens": len(model.tokenizer),
-        "parameters": sum(parameter.numel() for parameter in model.parameters()),
-    }
-
-
-def _transformer(model: SentenceTransformer) -> Any:
-    """The only Transformer module of an encoder, if its vocabulary can be cut."""
-    if has_adapters(model):
-        raise ValueError(
-            "the model has adapters that are not merged: merge them first, with st_xling.models.lora.merge_adapters."
-        )
-    first = model[0]
-    if not isinstance(first, Transformer) or not isinstance(first.auto_model.get_input_embeddings(), nn.Embedding):
-        raise ValueError(
-            f"a transformer with word embeddings is needed: the model's first module is {type(first).__name__}."
-        )
-    return first
+    return {"tokens": len(model.tokenizer), "parameters": sum(part.numel() for part in model.parameters())}
 
 
 class Vocabulary:
@@ -126,6 +113,7 @@ class Vocabulary:
         pieces: Id → piece of the model's own vocabulary.
         added: Ids of the tokens that were added to it; some are in the model's vocabulary as well.
         ids: Piece or token → id.
+        unknown_id: Id of the token for what no piece spells, or ``None``.
 
     Raises:
         ValueError: A tokenizer written in Python, or of another type.
@@ -148,13 +136,8 @@ class Vocabulary:
         added = {token["content"]: token["id"] for token in content["added_tokens"]}
         self.added: set[int] = {*added.values()}
         self.ids: dict[str, int] = {**ids, **added}
-
-    @property
-    def unknown_id(self) -> int | None:
-        """Id of the token for what no piece spells."""
-        if self.kind == "Unigram":
-            return self.model.get("unk_id")
-        return self.ids.get(self.model.get("unk_token") or "")
+        named = self.ids.get(self.model.get("unk_token") or "")
+        self.unknown_id: int | None = self.model.get("unk_id") if self.kind == "Unigram" else named
 
     def structural_ids(self) -> set[int]:
         """Ids that the tokenizer needs whatever the text: added tokens and the unknown one, all bytes where it falls

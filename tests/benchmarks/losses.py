@@ -87,7 +87,7 @@ def softmax(kind: str, hidden: torch.Tensor, weight: torch.Tensor, labels: torch
     if kind == "plain":
         loss = F.cross_entropy(F.linear(hidden, weight), labels)
     else:
-        loss = vocabulary_cross_entropy(hidden, weight, labels)
+        loss = vocabulary_cross_entropy(hidden, weight, labels, bias=torch.zeros(len(weight)))
     loss.backward()
     return loss.item()
 

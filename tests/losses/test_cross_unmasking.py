@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from sentence_transformers.base.modules import Dense
 
-from st_xling.losses import CrossUnmaskingLoss, cross_unmasking
+from st_xling.losses import CrossUnmaskingLoss, token_inputs
 from st_xling.models.backbone import backbone
 from tests import reference
 
@@ -16,7 +16,7 @@ TOKENS = ("input_ids", "attention_mask")
 
 @pytest.fixture
 def loss(make_model, monkeypatch):
-    monkeypatch.setattr(cross_unmasking, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     torch.manual_seed(0)
     return CrossUnmaskingLoss(make_model().double(), layers=2).eval()
 
@@ -53,30 +53,6 @@ def test_the_translation_is_read_and_the_own_cls_is_not(loss, features):
     assert torch.equal(loss.compute_loss(batch, None), value)
     batch[0]["sentence_embedding"] = batch[0]["sentence_embedding"].flip(0)
     assert not torch.equal(loss.compute_loss(batch, None), value)
-
-
-@pytest.mark.slow
-def test_the_embedding_learns_to_help(make_model, features):
-    """The paper's idea: a translation's embedding helps to guess hidden words, another sentence's does not."""
-    torch.manual_seed(0)
-    model = make_model(hidden_size=32)
-    loss = CrossUnmaskingLoss(model, layers=1, mask_probability=0.9)
-    optimizer = torch.optim.AdamW(loss.parameters(), lr=5e-3)
-    columns = features(model)
-    for _ in range(100):
-        optimizer.zero_grad()
-        loss([dict(column) for column in columns]).backward()
-        optimizer.step()
-    loss.eval()
-    with torch.no_grad():
-        batch = [dict(model(dict(column))) for column in columns]
-        torch.manual_seed(1)
-        own = loss.compute_loss(batch, None)
-        for column in batch:
-            column["sentence_embedding"] = column["sentence_embedding"].roll(1, 0)
-        torch.manual_seed(1)
-        foreign = loss.compute_loss(batch, None)
-    assert own < 0.8 * foreign
 
 
 def test_what_is_refused(make_model, features):

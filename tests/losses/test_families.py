@@ -26,28 +26,19 @@ from st_xling.losses import (
     TranslationLanguageModelingLoss,
     TranslationRankingLoss,
     WordAlignmentLoss,
+    token_inputs,
 )
-from st_xling.losses import translation_language_modeling as module
 from st_xling.losses.token_inputs import join_pairs
-from st_xling.losses.translation_ranking import text_ids
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import backbone, load_encoder
 from st_xling.training import load_recipe, train
 from tests import reference
+from tests.losses.test_cached import gradients
 
-SHAPE: dict[str, Any] = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 80,
-}
-DEBERTA = {
-    "relative_attention": True,
-    "pos_att_type": ["p2c", "c2p"],
-    "position_buckets": 4,
-    "norm_rel_ebd": "layer_norm",
-}
+SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+SHAPE |= {"max_position_embeddings": 80}
+DEBERTA = {"relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_buckets": 4, "share_att_key": True}
+DEBERTA |= {"norm_rel_ebd": "layer_norm", "position_biased_input": False}
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "bert": ("Bert", {}),
     "xlm-roberta": ("XLMRoberta", {}),
@@ -56,11 +47,11 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mpnet": ("MPNet", {}),
     "electra": ("Electra", {"embedding_size": 16}),
     "deberta-v2": ("DebertaV2", {"legacy": False, "conv_kernel_size": 3, "conv_act": "gelu"}),
-    "mdeberta-v3": ("DebertaV2", {**DEBERTA, "position_biased_input": False, "share_att_key": True}),
-    "mmbert": (
-        "ModernBert",
-        {"local_attention": 8, "global_attn_every_n_layers": 2, "cls_token_id": 2, "sep_token_id": 3},
+    "mdeberta-v3": (
+        "DebertaV2",
+        DEBERTA,
     ),
+    "mmbert": ("ModernBert", {"local_attention": 8, "global_attn_every_n_layers": 2}),
     "eurobert": ("EuroBert", {"tie_word_embeddings": False, "num_key_value_heads": 1}),
 }
 OFF = {name: 0.0 for name in ("hidden_dropout_prob", "attention_probs_dropout_prob", "dropout", "attention_dropout")}
@@ -99,7 +90,7 @@ def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, whole = families(name)
-    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     found = TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
     column = features(model)[0]
     hidden = column["attention_mask"].bool() & (column["input_ids"] % 3 == 0) & (column["input_ids"] > 4)
@@ -124,7 +115,7 @@ def test_a_pair_counts_as_if_it_was_alone(
     families: Any, features: Any, name: str, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums and counts of a padded batch are those of its pairs, read one at a time without padding."""
-    monkeypatch.setattr(module, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
     model = copy.deepcopy(families(name)[0]).double()
     torch.manual_seed(0)
     loss = OBJECTIVES[objective](model).double().eval()
@@ -165,15 +156,11 @@ def test_attention_is_what_transformers_shows(families: Any, features: Any, name
 @pytest.mark.parametrize("name", ["bert", "mdeberta-v3", "mmbert"])
 def test_gradient_checkpointing_reads_the_same_masks(families: Any, features: Any, name: str) -> None:
     model = copy.deepcopy(families(name)[0]).double().train()
-    loss, gradients = WordAlignmentLoss(model), []
-    for checkpointing in (False, True):
-        if checkpointing:
-            model[0].model.gradient_checkpointing_enable({"use_reentrant": False})
-        model.zero_grad()
-        loss(features(model)).backward()
-        gradients.append([part.grad.clone() for part in model.parameters() if part.grad is not None])
+    loss = WordAlignmentLoss(model)
+    plain = gradients(loss, features(model))
+    model[0].model.gradient_checkpointing_enable({"use_reentrant": False})
+    torch.testing.assert_close(gradients(loss, features(model)), plain)
     assert backbone(model).layers[0].gradient_checkpointing
-    torch.testing.assert_close(*gradients)
 
 
 @pytest.fixture(scope="module")
@@ -205,17 +192,9 @@ def test_sentence_level_objectives_train_whatever_embeds(others: Any, features: 
     model = others[kind]
     for cls in SENTENCES:
         loss = cls(model)
-        values = []
-        for part in (loss, CachedLoss(loss, mini_batch_size=2)):
-            model.zero_grad()
-            value = part(features(model))
-            value.backward()
-            values.append(torch.stack([value.detach(), next(model.parameters()).grad.norm()]))
-        torch.testing.assert_close(*values)
-        assert values[0].isfinite().all() and values[0][1] > 0
-    same = [model.preprocess(["Ja.", "Ja.", "Nein."]), model.preprocess(["Yes.", "Yes.", "No."])]
-    texts = text_ids({**same[0], **model(dict(same[0]))})
-    assert texts[0] == texts[1] != texts[2]
+        plain, cached = (gradients(part, features(model)) for part in (loss, CachedLoss(loss, mini_batch_size=2)))
+        torch.testing.assert_close(cached, plain)
+        assert sum(gradient.abs().sum() for gradient in plain[1].values()) > 0
 
 
 @pytest.mark.parametrize("objective", ["rtl", "tlm", "wa"])
@@ -230,26 +209,16 @@ def test_token_level_objectives_say_what_they_need(others: Any, make_model: Any,
             WordAlignmentLoss(model)
 
 
-@pytest.mark.parametrize(
-    ("name", "recipe"),
-    [
-        ("static", "tr"),
-        ("decoder", "semacl-langcl"),
-        ("mmbert", "dap"),
-        ("mdeberta-v3", "amber"),
-        ("eurobert", "tr-tlm"),
-    ],
-)
+RECIPES = {"static": "tr", "decoder": "semacl-langcl", "mmbert": "dap", "mdeberta-v3": "amber", "eurobert": "tr-tlm"}
+
+
+@pytest.mark.parametrize(("name", "recipe"), RECIPES.items())
 def test_recipes_train_them(families: Any, others: Any, name: str, recipe: str, tmp_path: Path) -> None:
     model = others[name] if name in others else families(name)[0]
     model.save_pretrained(str(tmp_path / "start"))
     data = {"de-en": parallel_phrases("de", "en", size=24)}
-    options = {"max_steps": 2, "per_device_train_batch_size": 8, "mini_batch_size": 4, "logging_steps": 1}
-    changes = {
-        "model.pooling": None,
-        "model.max_length": 32,
-        **{f"training.{key}": value for key, value in options.items()},
-    }
+    options = {"max_steps": 2, "per_device_train_batch_size": 8, "mini_batch_size": 4}
+    changes = {"model.pooling": None, "model.max_length": 32, **{f"training.{key}": n for key, n in options.items()}}
     train(load_recipe(recipe, overrides=changes), data, tmp_path / "run", model=str(tmp_path / "start"))
     trained = SentenceTransformer(str(tmp_path / "run"), device="cpu")
     assert abs(trained.encode(["Ja."]) - model.float().eval().encode(["Ja."])).max() > 0

@@ -31,9 +31,8 @@ def test_symmetry_empty_pairs_and_shapes():
     expected, empty = word_alignment(to_source[:2], to_target[:2], xs[:2], ys[:2]), xs.clone()
     empty[2] = False  # a pair without words does not count
     torch.testing.assert_close(word_alignment(to_source, to_target, empty, ys), expected)
-    for wrong in ((to_source, to_source, xs, ys), (to_source, to_target, ys, xs)):
-        with pytest.raises(ValueError, match=r"\(3, 2, 4, 5\)"):
-            word_alignment(*wrong)
+    with pytest.raises(ValueError, match=r"\(3, 2, 4, 5\)"):
+        word_alignment(to_source, to_source, xs, ys)
 
 
 def definition(loss, columns):

@@ -12,15 +12,7 @@ from typing import Any
 import torch
 from sentence_transformers import SentenceTransformer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
-from transformers import (
-    BertConfig,
-    BertModel,
-    BertTokenizer,
-    PreTrainedTokenizerFast,
-    XLMRobertaConfig,
-    XLMRobertaModel,
-    XLMRobertaTokenizer,
-)
+from transformers import AutoConfig, AutoModel, BertTokenizer, PreTrainedTokenizerFast, XLMRobertaTokenizer
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.models import load_encoder, tiny_encoder
@@ -29,6 +21,8 @@ KINDS = ("wordpiece", "unigram", "byte-level", "byte-fallback", "tiny")
 _ROBERTA = {"bos_token": "<s>", "eos_token": "</s>", "cls_token": "<s>", "sep_token": "</s>"}
 _ROBERTA |= {"pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
 _ORDER = ["<s>", "<pad>", "</s>", "<unk>"]
+SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+SHAPE |= {"max_position_embeddings": 130}
 
 
 @lru_cache(maxsize=1)
@@ -54,13 +48,8 @@ def everything() -> list[str]:
 def _made(kind: str) -> SentenceTransformer:
     if kind == "tiny":
         return tiny_encoder(everything(), vocabulary=600, hidden_size=16, heads=2, dropout=0.0).to("cpu")
-    tokenizer = {
-        "wordpiece": _wordpiece,
-        "unigram": _unigram,
-        "byte-level": _byte_level,
-        "byte-fallback": _byte_fallback,
-    }[kind]()
-    return over(tokenizer)
+    makers = {"wordpiece": _wordpiece, "unigram": _unigram, "byte-level": _byte_level, "byte-fallback": _byte_fallback}
+    return over(makers[kind]())
 
 
 def encoder(kind: str) -> SentenceTransformer:
@@ -70,21 +59,12 @@ def encoder(kind: str) -> SentenceTransformer:
 
 def over(tokenizer: Any) -> SentenceTransformer:
     """An encoder with random weights over a tokenizer; a RoBERTa if that has ``<pad>``."""
-    shape: dict[str, Any] = {
-        "vocab_size": len(tokenizer) + 7,  # as mE5 has rows that no token owns
-        "hidden_size": 16,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 32,
-        "max_position_embeddings": 130,
-        "pad_token_id": tokenizer.pad_token_id,
-    }
+    config = AutoConfig.for_model("xlm-roberta" if tokenizer.pad_token == "<pad>" else "bert", **SHAPE)
+    config.vocab_size = len(tokenizer) + 7  # as mE5 has rows that no token owns
+    for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+        setattr(config, name, getattr(tokenizer, name))
     torch.manual_seed(0)
-    if tokenizer.pad_token == "<pad>":
-        named = {"bos_token_id": tokenizer.bos_token_id, "eos_token_id": tokenizer.eos_token_id}
-        core: Any = XLMRobertaModel(XLMRobertaConfig(type_vocab_size=1, **shape, **named))
-    else:
-        core = BertModel(BertConfig(**shape))
+    core = AutoModel.from_config(config)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "core"
         core.save_pretrained(path)

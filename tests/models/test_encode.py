@@ -35,19 +35,14 @@ def model(make_model: Callable[..., Any]) -> Any:
 
 
 def prompted(model: Any) -> Any:
-    model.prompts = {"query": "Hund ", "passage": "Katze "}
-    return model
-
-
-def default_prompt(model: Any) -> Any:
-    prompted(model).default_prompt_name = "query"
+    model.prompts, model.default_prompt_name = {"query": "Hund ", "passage": "Katze "}, "query"
     return model
 
 
 def prompt_apart(model: Any) -> Any:
     """Its tokens are read, but not in the mean."""
     model[1].include_prompt = False
-    return default_prompt(model)
+    return prompted(model)
 
 
 def decoder(model: Any) -> Any:
@@ -76,7 +71,6 @@ def routed(model: Any) -> Any:
 MODELS: dict[str, Callable[[Any], Any]] = {
     "plain": lambda model: model,
     "prompts": prompted,
-    "default prompt": default_prompt,
     "prompt apart": prompt_apart,
     "decoder": decoder,
     "static": static,
@@ -122,8 +116,7 @@ def test_what_is_no_plain_model_encodes_itself(model: Any) -> None:
         np.testing.assert_allclose(encode(own, TEXTS, role=role), plain, atol=2e-6)  # type: ignore[arg-type]
 
     own.truncate_dim = 4
-    shorter = encode(own, TEXTS)
-    np.testing.assert_allclose(shorter, plain[:, :4], atol=2e-6)
+    np.testing.assert_allclose(encode(own, TEXTS), plain[:, :4], atol=2e-6)
 
     class Fake:
         def encode(self, texts: list[str], **options: Any) -> list[list[float]]:

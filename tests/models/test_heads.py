@@ -14,15 +14,8 @@ from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageMo
 from st_xling.models import backbone, load_encoder
 from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
 
-SHAPE: dict[str, Any] = {
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 32,
-    "hidden_dropout_prob": 0.0,
-    "attention_probs_dropout_prob": 0.0,
-}
+SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
+SHAPE |= {"max_position_embeddings": 32, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
 
 
 @pytest.fixture
@@ -54,8 +47,6 @@ def test_rtl_starts_from_a_copy(masked_lm: Any, tied: bool) -> None:
     assert torch.equal(head.bias, theirs.bias[[7, 12, 40]])
     assert torch.equal(head.output_weight(backbone(model).word_embeddings), theirs.decoder.weight[[7, 12, 40]])
     assert (head.weight is None) == tied
-    shared = TranslationLanguageModelingLoss(model).head
-    assert shared.dense.weight.data_ptr() != head.dense.weight.data_ptr()
 
 
 @pytest.mark.parametrize("tied", [True, False])
@@ -73,8 +64,7 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
         assert torch.equal(same.encode(texts, convert_to_tensor=True), before)
     loaded = TranslationLanguageModelingLoss(again).head
     assert loaded.origin == f"from the checkpoint {tmp_path / 'out'}"
-    assert loaded.state_dict().keys() == head.state_dict().keys()
-    assert all(torch.equal(loaded.state_dict()[key], value) for key, value in head.state_dict().items())
+    torch.testing.assert_close(loaded.state_dict(), head.state_dict(), rtol=0, atol=0)
     whole = BertForMaskedLM.from_pretrained(tmp_path / "out").eval()
     tokens = model.tokenizer(texts, padding=True, return_tensors="pt")
     with torch.no_grad():
@@ -99,15 +89,13 @@ def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypa
 
 
 def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_used(
-    tmp_path: Path, make_model: Any, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, make_model: Any
 ) -> None:
     tokenizer = make_model().tokenizer
     BertModel(BertConfig(**{**SHAPE, "hidden_size": 64}, vocab_size=len(tokenizer))).save_pretrained(tmp_path)
     tokenizer.save_pretrained(tmp_path)
     model = load_encoder(str(tmp_path), device="cpu")
-    with caplog.at_level("DEBUG", logger="st_xling"):
-        head = TranslationLanguageModelingLoss(model).head
-    assert head.origin in caplog.text
+    head = TranslationLanguageModelingLoss(model).head
     assert head.origin.startswith("new") and str(tmp_path) in head.origin and "cls.predictions" in head.origin
     assert head.dense.weight.std().item() == pytest.approx(0.02, rel=0.1)  # BERT's initializer_range
     assert not head.dense.bias.any() and not head.bias.any() and (head.norm.weight == 1).all()

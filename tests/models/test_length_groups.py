@@ -13,16 +13,13 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models.length_groups import grouped_by_length, length_groups
+from tests.losses.test_cached import gradients
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
 TEXTS = (
     ["Hallo.", "Der Hund schläft unter dem großen Tisch, weil es draußen regnet und schneit.", "我", "Guten Abend!"],
     ["Hello.", "The dog sleeps under the big table, for it rains and snows outside.", "Me", "Good evening to you all!"],
 )
-
-
-def cost(groups: Any, lengths: np.ndarray, group_tokens: int) -> int:
-    return sum(len(rows) * int(lengths[rows].max()) + group_tokens for rows in groups)
 
 
 @pytest.mark.parametrize("group_tokens", [1, 7, 1000])
@@ -36,49 +33,36 @@ def test_no_division_is_cheaper(group_tokens: int) -> None:
         for label in itertools.product(range(7), repeat=7)
         if label[0] == 0 and all(label[i] <= max(label[:i]) + 1 for i in range(1, 7))
     )
-    least = min(cost(division, lengths, group_tokens) for division in divisions)
-    assert cost(found, lengths, group_tokens) == least
+    costs = [sum(len(rows) * lengths[rows].max() + group_tokens for rows in each) for each in (found, *divisions)]
+    assert costs[0] == min(costs)
 
 
-def losses(model: Any) -> dict[str, Any]:
-    ranking = TranslationRankingLoss(model, margin=0.3)
-    return {
-        "TR": ranking,
-        "DAP": TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1),
-        "both ways": RepresentationTranslationLoss(model, layers=1, direction="both", tied=True),
-        "cached": CachedLoss(ranking, mini_batch_size=2),
-        "ST": MultipleNegativesRankingLoss(model),
-    }
+LOSSES: dict[str, Callable[[Any], Any]] = {
+    "DAP": lambda model: TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1),
+    "both ways": lambda model: RepresentationTranslationLoss(model, layers=1, direction="both", tied=True),
+    "cached": lambda model: CachedLoss(TranslationRankingLoss(model), mini_batch_size=2),
+    "ST": MultipleNegativesRankingLoss,
+}
 
 
-@pytest.mark.parametrize("name", ["TR", "DAP", "both ways", "cached", "ST"])
+@pytest.mark.parametrize("name", LOSSES)
 def test_the_loss_and_gradient_of_one_pass(
     name: str, make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
     model = make_model(dropout=0.0, architecture="xlm-roberta").double().train()
     torch.manual_seed(0)
-    loss, shapes, found = losses(model)[name], [], []
+    loss, shapes, found = LOSSES[name](model), [], []
     model[0].auto_model.embeddings.register_forward_hook(lambda *given: shapes.append(tuple(given[2].shape)))
 
-    def step() -> None:
-        loss.zero_grad()
-        value = loss([model.preprocess(texts) for texts in TEXTS], None)
-        value = torch.stack(list(value.values())).sum() if isinstance(value, dict) else value
-        value.backward()
-        gradients = {key: part.grad.clone() for key, part in loss.named_parameters() if part.grad is not None}
-        found.append((value.detach(), gradients))
-
-    step()
+    found.append(gradients(loss, [model.preprocess(texts) for texts in TEXTS]))
     passes = len(shapes)
     with grouped_by_length(model):
-        step()
+        found.append(gradients(loss, [model.preprocess(texts) for texts in TEXTS]))
     assert len(shapes) - passes > passes and len(set(shapes[passes:])) > len(set(shapes[:passes]))
     assert "forward" not in vars(model[0]) and "forward" not in vars(model[0].auto_model.get_input_embeddings())
-    (value, gradients), (split, others) = found
-    assert split.item() == pytest.approx(value.item(), rel=1e-9) and gradients.keys() == others.keys()
-    for key, gradient in gradients.items():
-        torch.testing.assert_close(others[key], gradient, rtol=1e-7, atol=1e-10)
+    assert found[1][0] == pytest.approx(found[0][0], rel=1e-9)
+    torch.testing.assert_close(found[1][1], found[0][1], rtol=1e-7, atol=1e-10)
 
 
 def test_scores_of_a_cross_encoder_and_states_of_all_layers(
@@ -88,16 +72,14 @@ def test_scores_of_a_cross_encoder_and_states_of_all_layers(
     ranker = tiny_cross_encoder([text for side in TEXTS for text in side], max_length=120).train()
     encoder = make_model(dropout=0.0, layers=2).train()
     encoder[0].auto_model.config.output_hidden_states = True
+    found: list[Any] = []
     for model, inputs in ((ranker, list(zip(*TEXTS))), (encoder, TEXTS[0])):
         features = model.preprocess(inputs)
-        plain = model(dict(features))
+        found.append(model(dict(features)))
         with grouped_by_length(model):
-            split = model(dict(features))
-        assert split.keys() == plain.keys()
-        if model is ranker:
-            torch.testing.assert_close(split["scores"], plain["scores"])
-            continue
-        torch.testing.assert_close(split["sentence_embedding"], plain["sentence_embedding"])
-        mask = features["attention_mask"][..., None]
-        for left, right in zip(split["all_layer_embeddings"], plain["all_layer_embeddings"], strict=True):
-            torch.testing.assert_close(left * mask, right * mask)
+            found.append(model(dict(features)))
+        assert found[-1].keys() == found[-2].keys()
+    torch.testing.assert_close(found[1]["scores"], found[0]["scores"])
+    torch.testing.assert_close(found[3]["sentence_embedding"], found[2]["sentence_embedding"])
+    layers, mask = [output["all_layer_embeddings"] for output in found[2:]], features["attention_mask"][..., None]
+    torch.testing.assert_close([layer * mask for layer in layers[1]], [layer * mask for layer in layers[0]])

@@ -36,15 +36,9 @@ def phrases() -> dict[str, Any]:
 
 
 def lora_recipe(name: str = "dap", **options: Any) -> Any:
-    steps = {
-        "max_steps": 4,
-        "per_device_train_batch_size": 16,
-        "eval_steps": 2,
-        "logging_steps": 1,
-        "save_total_limit": 10,
-    }
-    settings = {f"training.{key}": value for key, value in {**steps, "learning_rate": 1e-2, **options}.items()}
-    return load_recipe(name, tiny=True, overrides={"training.lora.rank": 4, **settings})
+    steps = {"max_steps": 4, "per_device_train_batch_size": 16, "eval_steps": 2, "save_total_limit": 10}
+    settings = {"lora.rank": 4, **steps, "learning_rate": 1e-2, **options}
+    return load_recipe(name, tiny=True, overrides={f"training.{key}": value for key, value in settings.items()})
 
 
 @pytest.fixture(scope="module")
@@ -65,11 +59,8 @@ def adapted(make_model: Make, folder: Path, **options: Any) -> SentenceTransform
 
 @pytest.mark.parametrize("name", ["dap", "amber"])
 def test_recipes_train_adapters_and_heads_alone(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
-    # Tied: the words that the softmax scores with are the encoder's own, and frozen.
-    tied = {"losses.representation_translation.tied": True} if name == "dap" else {}
-    steps = {"training.max_steps": 2, "training.per_device_train_batch_size": 8, "training.eval_steps": 1}
-    options = {"training.lora.rank": 2, "training.mini_batch_size": 4, **steps, **tied}
-    train(load_recipe(name, tiny=True, overrides=options), phrases, tmp_path / "run", model="tiny", tiny=TINY)
+    recipe = lora_recipe(name, max_steps=2, per_device_train_batch_size=8, mini_batch_size=4)
+    train(recipe, phrases, tmp_path / "run", model="tiny", tiny=TINY)
     before = load_file(tmp_path / "run" / "training" / "base" / "model.safetensors")
     after = load_file(tmp_path / "run" / "model.safetensors")
     assert before.keys() == after.keys()
@@ -82,13 +73,11 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
     """The published weights compute what the adapters beside the frozen weights compute; heads learn in full."""
     folders = [merged.folder / "training" / f"checkpoint-{step}" for step in (2, 4)]
     first, saved = (load_file(folder / "loss.safetensors") for folder in folders)
-    assert not any("lora" in key for key in first)
     for ending in ("head.bias", "head.mask_embedding", "head.layers.1.attention.self.query.weight"):
         key = next(key for key in first if key.endswith(ending))
         assert not torch.equal(first[key], saved[key]), ending
     assert not has_adapters(merged.model)
     assert all(part.requires_grad for part in merged.model.parameters())
-    assert not (merged.folder / "adapter_config.json").exists()
     last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
     base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
     assert has_adapters(last)
@@ -119,7 +108,6 @@ def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path:
     base = without_adapters(model)
     assert (base.encode(SENTENCES) == plain.encode(SENTENCES)).all()
     assert has_adapters(model) and not has_adapters(base)
-    assert {part.data_ptr() for part in base.parameters()} <= {part.data_ptr() for part in model.parameters()}
     base.save_pretrained(str(tmp_path / "base"))
     model.save_pretrained(str(tmp_path / "checkpoint"))
     shutil.move(tmp_path / "base", tmp_path / "elsewhere")
@@ -127,18 +115,6 @@ def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path:
     add_lora(other, LoraOptions(rank=4), base=tmp_path / "elsewhere", seed=7)
     load_adapters(other, tmp_path / "checkpoint")
     assert other.eval().encode(SENTENCES) == pytest.approx(model.encode(SENTENCES), abs=1e-6)
-
-
-def test_fresh_adapters_change_nothing_and_no_randomness(make_model: Make, tmp_path: Path) -> None:
-    plain, model = make_model(), make_model()
-    state = torch.get_rng_state()
-    add_lora(model, LoraOptions(), base=tmp_path)
-    assert torch.equal(state, torch.get_rng_state())
-    assert (model.eval().encode(SENTENCES) == plain.eval().encode(SENTENCES)).all()
-    twin = make_model()
-    add_lora(twin, LoraOptions(), base=tmp_path)
-    for one, other in zip(model.parameters(), twin.parameters()):
-        assert torch.equal(one, other)
 
 
 def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path: Path) -> None:
@@ -149,18 +125,19 @@ def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path:
     theirs = {part.data_ptr() for part in model.parameters()}
     assert not any(part.data_ptr() in theirs for part in head.parameters())
     states = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
-    layers = model[0].auto_model.encoder.layer
-    for mine, wrapped in zip(head.layers, layers[-2:]):
-        found, expected = (layer.eval()(states) for layer in (mine, wrapped))
-        found, expected = (out[0] if isinstance(out, tuple) else out for out in (found, expected))
-        assert torch.allclose(found, expected, atol=1e-5)
+    for mine, wrapped in zip(head.layers, model[0].auto_model.encoder.layer[-2:]):
+        torch.testing.assert_close(mine.eval()(states), wrapped.eval()(states), rtol=0, atol=1e-5)
 
 
 def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> None:
+    state, plain, fresh = torch.get_rng_state(), make_model().eval(), make_model()
+    add_lora(fresh, LoraOptions(), base=tmp_path)
+    assert torch.equal(state, torch.get_rng_state())
+    assert (fresh.eval().encode(SENTENCES) == plain.encode(SENTENCES)).all()  # before they are trained
     model = adapted(make_model, tmp_path)
     expected = model.encode(SENTENCES)
     merge_lora(model)
-    assert not has_adapters(model) and model.state_dict().keys() == make_model().state_dict().keys()
+    assert not has_adapters(model) and model.state_dict().keys() == plain.state_dict().keys()
     assert model.encode(SENTENCES) == pytest.approx(expected, abs=1e-5)
     spoilt = adapted(make_model, tmp_path)
     with torch.no_grad():

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import copy
 import json
-import math
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig
@@ -20,16 +18,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from st_xling.models.slim import parity
-from st_xling.models.vocabulary import (
-    Vocabulary,
-    count_tokens,
-    kept_tokens,
-    model_size,
-    prune_tokenizer,
-    slim_encoder,
-)
+from st_xling.models.vocabulary import Vocabulary, model_size, slim_encoder
 from st_xling.training.retriever import separate_encoders
-from tests.models.slim_encoders import KINDS, encoder, german_english, phrases
+from tests import reference
+from tests.models.slim_encoders import KINDS, encoder, german_english, over, phrases
 
 UNSEEN = ["Die Häuser sehen größer aus, 1987!", "zebra QXZ@st_xling", "naïve café 🙂 我买了三本旧书。", ""]
 
@@ -56,10 +48,8 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
     assert tokens(loaded, texts) == tokens(before, texts) and tokens(loaded, UNSEEN) == tokens(result, UNSEEN)
     same(loaded.encode(texts), before.encode(texts))
     same(loaded.encode(UNSEEN), result.encode(UNSEEN))
-    size = model_size(result)
-    assert type(loaded.tokenizer) is type(before.tokenizer) and size["tokens"] < len(before.tokenizer)
-    assert loaded[0].auto_model.config.vocab_size == len(loaded.tokenizer) == size["tokens"]
-    assert sum(parameter.numel() for parameter in loaded.parameters()) == size["parameters"]
+    assert type(loaded.tokenizer) is type(before.tokenizer) and len(loaded.tokenizer) < len(before.tokenizer)
+    assert loaded[0].auto_model.config.vocab_size == len(loaded.tokenizer) and model_size(loaded) == model_size(result)
     assert set(loaded.tokenizer.get_added_vocab()) == set(before.tokenizer.get_added_vocab())
     encoder, table = loaded[0].auto_model, result[0].auto_model.get_input_embeddings()
     assert table.padding_idx == loaded.tokenizer.pad_token_id == encoder.config.pad_token_id
@@ -93,13 +83,6 @@ def test_any_text_of_kept_tokens_is_cut_as_before(kind: str) -> None:
         assert after.tokenizer.decode(read, skip_special_tokens=True).strip() == "我买🙂"
 
 
-def test_rare_tokens_go() -> None:
-    before: Any = encoder("unigram").to(torch.bfloat16)
-    every, often = (slim_encoder(before, german_english(), min_count=count) for count in (1, 5))
-    assert len(often.tokenizer) < len(every.tokenizer)
-    assert {part.dtype for part in often.parameters()} == {torch.bfloat16}
-
-
 def test_prompts_are_read_before_every_text() -> None:
     """Byte-level pieces have the blank in them: ``ĠDer`` after a prompt, ``Der`` without."""
     before, texts = encoder("byte-level"), [text.split()[0] for text in german_english()]
@@ -107,7 +90,6 @@ def test_prompts_are_read_before_every_text() -> None:
     before.prompts = {"query": "query: ", "document": ""}
     after, prompted = slim_encoder(before, texts), [f"query: {text}" for text in texts]
     assert tokens(after, prompted) == tokens(before, prompted) != tokens(plain, prompted)
-    same(after.encode(texts, prompt_name="query"), before.encode(texts, prompt_name="query"))
 
 
 def test_faults_are_named() -> None:
@@ -131,24 +113,14 @@ def test_faults_are_named() -> None:
             slim_encoder(model, texts, min_count=count)
 
 
-def fast(model: Any, **special: str) -> Any:
-    core = Tokenizer(model)
-    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    return PreTrainedTokenizerFast(tokenizer_object=core, **special)
-
-
-def slimmed(tokenizer: Any, texts: list[str]) -> Any:
-    vocabulary = Vocabulary(tokenizer)
-    kept = kept_tokens(vocabulary, count_tokens(tokenizer, texts))
-    return prune_tokenizer(tokenizer, vocabulary, {old: new for new, old in enumerate(sorted(kept))})
-
-
 def test_the_lowest_score_of_unigram_stays() -> None:
     """An unknown character costs ten more than the lowest score, -30: λμ νξ οπ for -24 against λμνξο and an unknown π
     for -41. With -8 as the lowest that would be -19."""
     vocab = [("<unk>", 0.0), ("λμ", -8.0), ("νξ", -8.0), ("οπ", -8.0), ("λμνξο", -1.0), ("low", -30.0), ("ρ", -9.0)]
-    tokenizer = fast(models.Unigram(vocab, unk_id=0), unk_token="<unk>")
-    after = slimmed(tokenizer, ["λμνξοπ", "λμνξο"])
+    core = Tokenizer(models.Unigram(vocab, unk_id=0))
+    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, unk_token="<unk>", pad_token="<unk>")
+    after = slim_encoder(over(tokenizer), ["λμνξοπ", "λμνξο"]).tokenizer
     assert after.tokenize("λμνξοπ") == tokenizer.tokenize("λμνξοπ") == ["λμ", "νξ", "οπ"]
     assert Vocabulary(after).model["vocab"] == [list(each) for each in vocab[:-1]]
 
@@ -156,13 +128,11 @@ def test_the_lowest_score_of_unigram_stays() -> None:
 def test_parity_is_what_plain_loops_find() -> None:
     before = encoder("tiny")
     both = before, slim_encoder(before, german_english(), min_count=4)
+    assert len(both[1].tokenizer) < len(slim_encoder(before, german_english()).tokenizer)
     texts = ["Übrigens: Äpfel!", *phrases()["de"][:40], *phrases()["en"][:40]]
     found = parity(*both, [*texts, texts[1]])
     old, new = (model.encode(texts).astype(float).tolist() for model in both)
-    cosines = [
-        sum(a * b for a, b in zip(x, y)) / math.sqrt(sum(a * a for a in x) * sum(b * b for b in y))
-        for x, y in zip(old, new)
-    ]
+    cosines = [reference.cosine(x, y) for x, y in zip(old, new)]
     assert found["texts"] == len(texts)
     assert found["cosine_mean"] == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
     assert found["cosine_min"] == pytest.approx(min(cosines), abs=1e-6) and found["cosine_min"] < 0.9999

@@ -30,9 +30,7 @@ ARCHITECTURES = ["bert", "xlm-roberta"]
 def digest(model: Any, texts: Sequence[str]) -> str:
     """Of everything that decides an embedding: pieces with their ids, and weights."""
     pieces = [model.tokenizer(text)["input_ids"] for text in texts]
-    weights = [
-        (name, tensor.sum().item(), tensor.flatten()[:7].tolist()) for name, tensor in model.state_dict().items()
-    ]
+    weights = [(name, tensor.tolist()) for name, tensor in model.state_dict().items()]
     vocabulary = sorted(model.tokenizer.get_vocab().items())
     return hashlib.sha256(repr((vocabulary, pieces, weights)).encode()).hexdigest()
 
@@ -49,7 +47,6 @@ def test_decided_by_text_and_seed(architecture: Any) -> None:
     assert torch.equal(state, torch.get_rng_state()) and one.model_card_data.base_model is None
     assert digest(one, TEXTS) == digest(same, TEXTS) != digest(other, TEXTS)
     assert one.tokenizer.get_vocab() == other.tokenizer.get_vocab()
-    torch.testing.assert_close(one.encode(TEXTS[:9]), same.encode(TEXTS[:9]), rtol=0, atol=0)
 
 
 @pytest.mark.slow
@@ -64,15 +61,13 @@ def test_the_same_in_other_processes() -> None:
 def test_architectures(architecture: Any) -> None:
     model = tiny_encoder(TEXTS, architecture=architecture, max_length=10, **SHAPE)
     parts = backbone(model)
-    assert type(parts.model).__name__ == {"bert": "BertModel", "xlm-roberta": "XLMRobertaModel"}[architecture]
+    assert parts.model.config.model_type == architecture
     assert parts.position_offset == {"bert": 0, "xlm-roberta": parts.model.config.pad_token_id + 1}[architecture]
     assert len(parts.layers) == 1 and parts.hidden_size == 16 == model.get_embedding_dimension()
-    tokenizer = model.tokenizer
-    ids = tokenizer("Der Hund")["input_ids"]
-    assert (ids[0], ids[-1]) == (tokenizer.cls_token_id, tokenizer.sep_token_id)
-    assert tokenizer.mask_token_id is not None and tokenizer.pad_token_id is not None
-    long = model.encode(["ein sehr langer Satz " * 50])  # positions reach as far as the length
-    assert long.shape == (1, 16) and bool(torch.isfinite(torch.tensor(long)).all())
+    ids = model.tokenizer("Der Hund")["input_ids"]
+    assert (ids[0], ids[-1]) == (model.tokenizer.cls_token_id, model.tokenizer.sep_token_id)
+    long = model.encode(["ein sehr langer Satz " * 50], convert_to_tensor=True)  # positions reach as far as the length
+    assert long.shape == (1, 16) and bool(torch.isfinite(long).all())
     assert model.preprocess(["ein sehr langer Satz " * 50])["input_ids"].shape == (1, 10)
 
 
@@ -87,19 +82,11 @@ def test_every_script_is_read(architecture: Any) -> None:
         assert set(scarce.tokenize(text)) - {"▁"} != {tokenizer.unk_token}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"architecture": "gpt"}, "architecture .*gpt"),
-        ({"vocabulary": 4}, "vocabulary .*4"),
-    ],
-)
-def test_sizes_that_do_not_fit(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        tiny_encoder(TEXTS, **{**SHAPE, **options})
-
-
-@pytest.mark.parametrize("texts", [[], ["  ", "\n"]])
-def test_no_text(texts: list[str]) -> None:
-    with pytest.raises(ValueError, match="needs text"):
-        tiny_encoder(texts, **SHAPE)
+def test_what_is_refused() -> None:
+    for texts, options, message in (
+        (TEXTS, {"architecture": "gpt"}, "architecture .*gpt"),
+        (TEXTS, {"vocabulary": 4}, "vocabulary .*4"),
+        (["  ", "\n"], {}, "needs text"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            tiny_encoder(texts, **{**SHAPE, **options})
