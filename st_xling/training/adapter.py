@@ -24,6 +24,7 @@ from torch import Tensor, nn
 from transformers import get_scheduler
 
 from st_xling.data.samplers import ShuffledBatchSampler
+from st_xling.data.text_columns import column_texts
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
 from st_xling.models.load import load_sentence_transformer
@@ -32,7 +33,7 @@ from st_xling.models.normalization import Centering, fit_centering
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
-from st_xling.training.mixture import fingerprint, mix
+from st_xling.training.mixture import describe, mix
 from st_xling.training.options import AdapterOptions, TrainingOptions
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.run import Run, RunOptions
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 STAGES = ("untrained", "centered", "trained")
 LOGS_A_RUN = 50
+Vectors = Mapping[str, CachedVectors]
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "linear": (nn.Identity,),
@@ -78,6 +80,7 @@ class Adapter(nn.Module):
         layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network]]
         self.stages = nn.ModuleList([Normalize(), *layers] if normalize else layers)
         self.dropout = nn.Dropout(dropout)
+        self.centering: Centering | None = None
 
     def forward(self, vectors: Tensor) -> Tensor:
         """*Shape:* ``(batch, dim)`` → the same"""
@@ -86,6 +89,33 @@ class Adapter(nn.Module):
             if isinstance(stage, Dense):
                 vectors = self.dropout(vectors)
         return vectors
+
+    @torch.no_grad()
+    def finish(self, vectors: Tensor, languages: Sequence[str], center: Center) -> None:
+        """End the training, and compute the means of the training text, see :func:`fit_centering`.
+
+        Args:
+            vectors: Sentence vectors of the training text. *Shape:* ``(texts, dim)``
+            languages: Of each of its texts.
+            center: ``"per_language"``, ``"joint"`` or ``"none"``: vectors are brought to unit length alone.
+        """
+        self.eval()
+        self.centering = fit_centering(self(vectors), languages, center)
+
+    @torch.no_grad()
+    def adapt(self, vectors: Tensor, language: str | None = None) -> Tensor:
+        """Adapt, normalize, center, normalize. *Shape:* ``(texts, dim)`` → the same, of length 1
+
+        Args:
+            vectors: Sentence vectors of one language.
+            language: Centered by its mean; by the joint one where it has none.
+        """
+        adapted = self(vectors)
+        return F.normalize(adapted, dim=-1) if self.centering is None else self.centering(adapted, language)
+
+    def stock_modules(self) -> list[Any]:
+        """Return the same as modules of sentence-transformers, to follow an encoder's pooling."""
+        return [*self.stages, *([Normalize()] if self.centering is None else self.centering.modules())]
 
 
 @dataclass(frozen=True)
@@ -136,55 +166,9 @@ def load_adapter_recipe(
     return load_kind(AdapterRecipe, name_or_path, tiny=tiny, overrides=overrides)
 
 
-@dataclass(frozen=True)
-class FittedAdapter:
-    """An adapter, and the means of its unit vectors over the training text.
-
-    Attributes:
-        adapter: Trained, without dropout; ``None``: the vectors as they are, to be centered alone.
-        centering: ``None``: vectors are brought to unit length alone.
-    """
-
-    adapter: Adapter | None
-    centering: Centering | None
-
-    @torch.no_grad()
-    def __call__(self, vectors: Tensor, language: str | None = None) -> Tensor:
-        """Adapt, normalize, center, normalize. *Shape:* ``(texts, dim)`` → the same, of length 1
-
-        Args:
-            vectors: Sentence vectors of one language.
-            language: Centered by its mean; by the joint one where it has none.
-        """
-        adapted = vectors if self.adapter is None else self.adapter(vectors)
-        return F.normalize(adapted, dim=-1) if self.centering is None else self.centering(adapted, language)
-
-    def stock_modules(self) -> list[Any]:
-        """The same as modules of sentence-transformers, to follow an encoder's pooling."""
-        stages = [] if self.adapter is None else list(self.adapter.stages)
-        return [*stages, *([Normalize()] if self.centering is None else self.centering.modules())]
-
-
-@torch.no_grad()
-def centered(
-    adapter: Adapter | None, vectors: Tensor, languages: Sequence[str], center: Center = "per_language"
-) -> FittedAdapter:
-    """The adapter with the means of what it makes of the training text, see :func:`fit_centering`.
-
-    Args:
-        adapter: Trained; ``None``: the identity.
-        vectors: Sentence vectors of the training text. *Shape:* ``(texts, dim)``
-        languages: Of each of its texts.
-        center: ``"per_language"``, ``"joint"`` or ``"none"``.
-    """
-    if adapter is not None:
-        adapter.eval()
-    return FittedAdapter(adapter, fit_centering(vectors if adapter is None else adapter(vectors), languages, center))
-
-
 def fit_adapter(
     source: Tensor, target: Tensor, pairs: Any, recipe: AdapterRecipe, *, description: str = "adapter"
-) -> tuple[FittedAdapter, list[dict[str, Any]]]:
+) -> tuple[Adapter, list[dict[str, Any]]]:
     """Train the recipe's network on row-aligned vectors.
 
     Args:
@@ -233,8 +217,8 @@ def fit_adapter(
                 if not math.isfinite(mean):
                     raise NotFiniteError(step, {"the loss": str(mean)}, checkpoint=None)
                 history.append({"step": step, "epoch": epoch, "loss": mean})
-    text = torch.cat([source, target])
-    return centered(adapter, text, languages_of(pairs), recipe.adapter.center), history
+    adapter.finish(torch.cat([source, target]), languages_of(pairs), recipe.adapter.center)
+    return adapter, history
 
 
 def languages_of(pairs: Any) -> list[str]:
@@ -256,14 +240,14 @@ class LayerResult:
 
     Attributes:
         label: ``"7"``; ``"all"``: the mean over all layers; ``"cls"``: the last layer's first token.
-        fitted: The adapter with the mean of its training text.
+        adapter: The adapter with the means of its training text.
         history: Mean losses of its training.
         figures: Of each of ``STAGES`` the evaluator's metrics; empty without one.
         centered_by: What gave the metrics of ``centered``: the better one of ``"joint"`` and ``"per_language"``.
     """
 
     label: str
-    fitted: FittedAdapter = field(repr=False)
+    adapter: Adapter = field(repr=False)
     history: list[dict[str, Any]] = field(repr=False)
     figures: dict[str, dict[str, float]] = field(default_factory=dict)
     centered_by: str | None = None
@@ -273,9 +257,6 @@ class LayerResult:
         """Optimizer steps."""
         return self.history[-1]["step"]
 
-    def as_dict(self) -> dict[str, Any]:
-        return {"layer": self.label, **self.figures, "centered_by": self.centered_by}
-
 
 def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]]:
     """The rows of the paper's table 8: every layer, the mean over all of them, the last layer's CLS."""
@@ -284,35 +265,28 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]
     return rows if pooling == "cls" else {**rows, "cls": [Column(layers, "cls")]}
 
 
-def try_layer(
-    label: str,
-    columns: Sequence[Column],
-    pairs: Any,
-    recipe: AdapterRecipe,
-    cached: Mapping[str, CachedVectors],
-    evaluator: Any = None,
-    *,
-    device: Any = "cpu",
+def _try_layer(
+    run: Run, label: str, columns: Sequence[Column], cached: Vectors, pairs: Dataset, device: Any
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
     Args:
+        run: With the recipe, and perhaps an evaluator as ``PrecisionEvaluator``: evaluates the vectors of its pairs.
         label: Name of the row.
         columns: Vectors to train on; several are averaged before training.
-        pairs: A ``Dataset`` with ``source`` and ``target``.
-        recipe: Network, loss and training options.
         cached: Column → vectors of the texts of ``pairs`` and of the evaluator.
-        evaluator: As ``PrecisionEvaluator``: evaluates the vectors of its pairs.
+        pairs: Training text.
         device: Where to train.
     """
+    recipe, evaluator = run.recipe, run.evaluator
 
     def vectors(texts: Sequence[str]) -> Tensor:
         return torch.stack([cached[column.name].of(texts) for column in columns]).mean(dim=0).to(device)
 
     source, target = vectors(pairs["source"][:]), vectors(pairs["target"][:])
-    fitted, history = fit_adapter(source, target, pairs, recipe, description=f"{recipe.name}, layer {label}")
+    adapter, history = fit_adapter(source, target, pairs, recipe, description=f"{recipe.name}, layer {label}")
     if evaluator is None:
-        return LayerResult(label, fitted, history)
+        return LayerResult(label, adapter, history)
     sides = {name: (vectors(left), vectors(right)) for name, (left, right) in evaluator.pairs.items()}
 
     def evaluate(change: Callable[[Tensor, str | None], Tensor]) -> dict[str, float]:
@@ -324,11 +298,13 @@ def try_layer(
 
     # What an adapter has to beat is the better way to center, whichever its own is.
     text, languages = torch.cat([source, target]), languages_of(pairs)
-    ways: tuple[Center, ...] = ("per_language", "joint")
-    centerings = {way: evaluate(centered(None, text, languages, way)) for way in ways}
-    best = max(centerings, key=lambda way: centerings[way][evaluator.primary_measure])
-    stages = (evaluate(lambda matrix, _: matrix), centerings[best], evaluate(fitted))
-    return LayerResult(label, fitted, history, dict(zip(STAGES, stages)), best)
+    centered = {}
+    for way in ("per_language", "joint"):
+        centering: Any = fit_centering(text, languages, way)
+        centered[way] = evaluate(centering)
+    best = max(centered, key=lambda way: centered[way][evaluator.primary_measure])
+    stages = (evaluate(lambda matrix, _: matrix), centered[best], evaluate(adapter.adapt))
+    return LayerResult(label, adapter, history, dict(zip(STAGES, stages)), best)
 
 
 def layer_table(results: Sequence[LayerResult], at: Sequence[int] = (1, 5)) -> str:
@@ -373,14 +349,9 @@ class AdapterResult:
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
-        return {
-            "seconds": self.seconds,
-            "encoded": self.encoded,
-            "layer": int(self.chosen.label),
-            "steps": self.chosen.steps,
-            "layers": [result.as_dict() for result in self.layers],
-            **self.scores,
-        }
+        layers = [{"layer": each.label, **each.figures, "centered_by": each.centered_by} for each in self.layers]
+        figures = {"seconds": self.seconds, "encoded": self.encoded, "layer": int(self.chosen.label)}
+        return {**figures, "steps": self.chosen.steps, "layers": layers, **self.scores}
 
 
 def train_adapter(
@@ -426,34 +397,18 @@ def train_adapter(
                     f"a mean for each language needs the languages of the text: {', '.join(unknown)} does not say them "
                     "all; name them (zh-vi=PATH), or take adapter.center joint."
                 )
-        described = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in data.items()}
-        run.claim({"data": described, "sweep": sweep})
-        encoder = _load_encoder(run, pairs)
-        pooling = recipe.model.pooling
+        run.claim({"data": describe(data), "sweep": sweep})
+        encoder, pooling, layer = _load_encoder(run, pairs), recipe.model.pooling, recipe.adapter.layer
         if sweep:
             rows = sweep_rows(layer_count(encoder), pooling)
         else:
-            layer = check_layer(encoder, recipe.adapter.layer)
-            rows = {str(layer): [Column(layer, pooling)]}
-        started = time.perf_counter()
-        texts = [*pairs["source"][:], *pairs["target"][:]]
-        if run.evaluator is not None:
-            texts += [text for sides in run.evaluator.pairs.values() for side in sides for text in side]
-        columns = list(dict.fromkeys(column for row in rows.values() for column in row))
-        vectors, encoded = cached_vectors(
-            list(dict.fromkeys(texts)),
-            [column.name for column in columns],
-            lambda part: layer_vectors(encoder, part, columns),
-            fingerprint=model_fingerprint(encoder),
-            folder=cache,
-        )
-        seconds = round(time.perf_counter() - started, 2)
-        return run.fit(lambda: _fit(run, encoder, vectors, rows, pairs, encoded=encoded, seconds=seconds))
+            rows = {str(layer): [Column(check_layer(encoder, layer), pooling)]}
+        return run.fit(lambda: _fit(run, encoder, rows, pairs, cache))
 
 
 def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
     # Vectors are pooled by the recipe in the cache: the encoder's own pooling is left as it is.
-    encoder = run.load_start(lambda: [*pairs["source"][:], *pairs["target"][:]], pooling=False)
+    encoder = run.load_start(lambda: column_texts(pairs, "source", "target"), pooling=False)
     if has_adapters(encoder):
         encoder = merge_adapters(encoder if isinstance(run.model, str) else copy.deepcopy(encoder))
     kind = next(encoder.parameters()).dtype
@@ -465,28 +420,37 @@ def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
 def _fit(
     run: Run,
     encoder: SentenceTransformer,
-    vectors: Mapping[str, CachedVectors],
     rows: Mapping[str, Sequence[Column]],
     pairs: Dataset,
-    *,
-    encoded: int,
-    seconds: float,
+    cache: str | Path | None,
 ) -> AdapterResult:
-    """Train an adapter on each of the layers, and build the model of the best.
+    """Encode, train an adapter on each of the layers, and build the model of the best.
 
     There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
     """
     evaluator, started = run.evaluator, time.perf_counter()
-    results = [
-        try_layer(label, columns, pairs, run.recipe, vectors, evaluator, device=encoder.device)
-        for label, columns in rows.items()
-    ]
-    took = {"encoding": seconds, "training": round(time.perf_counter() - started, 2)}
+    texts = [*column_texts(pairs, "source", "target")]
+    if evaluator is not None:
+        texts += [text for sides in evaluator.pairs.values() for side in sides for text in side]
+    columns = list(dict.fromkeys(column for row in rows.values() for column in row))
+    vectors, encoded = cached_vectors(
+        list(dict.fromkeys(texts)),
+        [column.name for column in columns],
+        lambda part: layer_vectors(encoder, part, columns),
+        fingerprint=model_fingerprint(encoder),
+        folder=cache,
+    )
+    seconds, started = {"encoding": round(time.perf_counter() - started, 2)}, time.perf_counter()
+    results = [_try_layer(run, label, columns, vectors, pairs, encoder.device) for label, columns in rows.items()]
+    seconds["training"] = round(time.perf_counter() - started, 2)
     chosen = results[0]
     if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
         single = [result for result in results if result.label.isdigit()]
         chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
-    model = stock_model(encoder, int(chosen.label), chosen.fitted, run.recipe)
+    # Centered by language, encode(texts, task="zh") takes the mean of that language, encode the joint one.
+    cut = cut_to_layer(encoder, int(chosen.label), pooling=run.recipe.model.pooling)
+    stock = [*cut, *copy.deepcopy(chosen.adapter).stock_modules()]
+    model = load_sentence_transformer(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()
     model.model_card_data.base_model = run.base_model
     scores: dict[str, Any] = {}
     if evaluator is not None:
@@ -494,17 +458,4 @@ def _fit(
         scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
-    return AdapterResult(model, run.folder.path, chosen, results, encoded, took, scores)
-
-
-def stock_model(
-    encoder: SentenceTransformer, layer: int, fitted: FittedAdapter, recipe: AdapterRecipe
-) -> SentenceTransformer:
-    """The encoder cut to ``layer``, pooling, the adapter, and its centering: modules of sentence-transformers alone.
-
-    Centered by language, ``encode(texts, task="zh")`` takes the mean of that language, ``encode`` the joint one; see
-    :meth:`~st_xling.models.normalization.Centering.modules`.
-    """
-    cut = cut_to_layer(encoder, layer, pooling=recipe.model.pooling)
-    stock = [*cut, *copy.deepcopy(fitted).stock_modules()]
-    return load_sentence_transformer(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()
+    return AdapterResult(model, run.folder.path, chosen, results, encoded, seconds, scores)

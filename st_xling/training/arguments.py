@@ -7,7 +7,7 @@ import math
 import os
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
@@ -19,8 +19,6 @@ from st_xling.training.options import TrainingOptions, options_without_use
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.utils.languages import is_code
 from st_xling.utils.options import warn_of_slow_bfloat16
-
-Arguments = TypeVar("Arguments", bound=BaseTrainingArguments)
 
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
@@ -47,7 +45,6 @@ def read_training(
     *,
     arguments: type[BaseTrainingArguments] | None = SentenceTransformerTrainingArguments,
     kind: str = "encoder",
-    where: str = "training",
 ) -> TrainingOptions:
     """Read and check a recipe's section ``training``.
 
@@ -55,7 +52,6 @@ def read_training(
         section: The mapping in the recipe.
         arguments: ST's class of training arguments, any of which may be set; ``None``: of these only the named ones.
         kind: Kind of recipe; options of others are unknown.
-        where: The section's name, for messages.
 
     Raises:
         ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
@@ -63,23 +59,20 @@ def read_training(
     without = options_without_use(kind)
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
-    others = {entry.name: entry.type for entry in st if entry.init}
-    others = {name: kinds for name, kinds in others.items() if name not in (*own, *without, *_OF_THE_RUN)}
+    hidden = {*own, *without, *_OF_THE_RUN}
+    known = own | {entry.name: entry.type for entry in st if entry.init and entry.name not in hidden}
     section = {} if section is None else section
     if unused := [key for key in without if isinstance(section, dict) and key in section]:
-        raise ValueError(f"{where} has no key {unused[0]!r} for {kind}s; leave it out.")
-    check_keys(section, [*own, *others], where)
+        raise ValueError(f"training has no key {unused[0]!r} for {kind}s; leave it out.")
+    check_keys(section, known, "training")
     section = {**section, "pivot": None} if section.get("pivot") == "none" else section
     # YAML reads a plain no as false.
     section = {key: "no" if key.endswith("_strategy") and value is False else value for key, value in section.items()}
-    values = {key: read_value(value, own[key], f"{where}.{key}") for key, value in section.items() if key in own}
+    values = {key: read_value(value, known[key], f"training.{key}") for key, value in section.items()}
     if values.get("lora") is not None:
-        values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], f"{where}.lora"))
-    more = {key: read_value(value, others[key], f"{where}.{key}") for key, value in section.items() if key in others}
-    return _check(TrainingOptions(**values, arguments=more), where)
-
-
-def _check(options: TrainingOptions, where: str) -> TrainingOptions:
+        values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], "training.lora"))
+    more = {key: values.pop(key) for key in [*values] if key not in own}
+    options = TrainingOptions(**values, arguments=more)
     wrong = {
         "per_device_train_batch_size": options.per_device_train_batch_size < 1,
         "learning_rate": not 0 < options.learning_rate < math.inf,
@@ -90,9 +83,8 @@ def _check(options: TrainingOptions, where: str) -> TrainingOptions:
         "warm_up_heads": (options.warm_up_heads or 0) < 0,
         "pivot": options.pivot is not None and not is_code(options.pivot),
     }
-    for key, bad in wrong.items():
-        if bad:
-            raise ValueError(f"{where}.{key} is out of range: got {options.as_dict().get(key)!r}.")
+    if bad := [key for key, is_wrong in wrong.items() if is_wrong]:
+        raise ValueError(f"training.{bad[0]} is out of range: got {getattr(options, bad[0])!r}.")
     return options
 
 
@@ -102,10 +94,11 @@ def training_arguments(
     *,
     rows: int | None,
     processes: int = 1,
-    prompts: dict[str, str] | None = None,
     best_metric: str | None = None,
-    kind: type[Arguments] = SentenceTransformerTrainingArguments,  # type: ignore[assignment]
-) -> Arguments:
+    kind: type[BaseTrainingArguments] = SentenceTransformerTrainingArguments,
+    prompts: dict[str, str] | None = None,
+    **arguments: Any,
+) -> BaseTrainingArguments:
     """ST's training arguments of one run.
 
     Args:
@@ -113,9 +106,10 @@ def training_arguments(
         folder: Where checkpoints go.
         rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
-        prompts: Column → text before its texts, in place of the options'.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
         kind: ST's class of them.
+        prompts: Column → text before its texts, in place of the options'.
+        **arguments: Others that depend on the data.
 
     Raises:
         ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
@@ -148,7 +142,7 @@ def training_arguments(
         "report_to": "none",
         "disable_tqdm": True,
     }
-    values |= {**chosen, "eval_strategy": evaluates, "save_strategy": saves}
+    values |= {**chosen, **arguments, "eval_strategy": evaluates, "save_strategy": saves}
     if prompts:
         values["prompts"] = prompts
     if best_metric is not None:
@@ -163,11 +157,11 @@ def training_arguments(
     if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
-        arguments = kind(**values)
+        made = kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
-    arguments.split_by_length = options.split_by_length  # type: ignore[attr-defined]  # for our trainers
-    return arguments
+    made.split_by_length = options.split_by_length  # type: ignore[attr-defined]  # for our trainers
+    return made
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:

@@ -28,16 +28,16 @@ from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import total_steps, training_arguments
+from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import (
     Mixture,
     add_mono,
-    fingerprint,
+    describe,
     log_mixture,
     log_truncation,
     mine_negatives,
     prepare,
-    report_sides,
+    report_texts,
 )
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
@@ -112,7 +112,7 @@ def train(
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
         described: dict[str, Any] = {"data": mixture.manifest}
         if mono:
-            described["mono"] = {name: {"rows": len(part), "sha8": fingerprint(part)} for name, part in mono.items()}
+            described["mono"] = describe(mono)
         vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
         checkpoint = run.claim({**described, **taught}, longer=True)
         trainer = distributed.run_on_all(lambda: _build(run, mixture, vectors, checkpoint))
@@ -178,16 +178,17 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         check_start(encoder, lora, given=not isinstance(run.model, str))
     log_mixture(mixture, training)
     prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
-    texts = report_sides(encoder, mixture.looked_at, prompts=prompts)
+    looked_at = mixture.looked_at
+    texts = [report_texts(encoder, looked_at, side, prompts.get(side, "")) for side in ("source", "target")]
     pairs = mixture.pairs
     if recipe.negatives.count:
         pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
     if "target" in prompts:  # without it a negative would be known by its beginning
         prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
-    cut, total = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
-    log_truncation(cut, total, max(side.longest for side in texts), max_length=encoder.max_seq_length)
+    cut, count = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
+    log_truncation(cut, count, max(side.longest for side in texts), max_length=encoder.max_seq_length)
     learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
-    languages = [mixture.looked_at.unique(f"{side}_language") for side in ("source", "target")]
+    languages = [looked_at.unique(f"{side}_language") for side in ("source", "target")]
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
         for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
@@ -200,21 +201,8 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
         logger.info("LoRA trains %s of the encoder", trained_share(encoder))
     size = training.mini_batch_size
-    trainer = CrossLingualTrainer(
-        model=encoder,
-        args=training_arguments(
-            training,
-            run.folder.training,
-            rows=mixture.rows,
-            processes=distributed.process_count(),
-            prompts=prompts,
-            best_metric=run.best_metric,
-        ),
-        train_dataset=pairs,
-        loss=CachedLoss(loss, mini_batch_size=size) if size else loss,
-        evaluator=run.evaluator,
-        callbacks=run.all_callbacks(),
-    )
+    total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
+    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts)
     collator: Any = trainer.data_collator
     collator.teacher = learned
     return trainer

@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import logging
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -81,28 +81,25 @@ def prepare(
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
-    more = _shared_negatives(data, negatives)
+    more, alpha = _shared_negatives(data, negatives), options.language_alpha
     # One stream makes all of them streams: their batches are mixed by the same sampler.
     if not any(is_stream(part) for part in data.values()):
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole, more)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
-        shares = dict(zip(counts, language_shares([*counts.values()], alpha=options.language_alpha)))
+        shares = dict(zip(counts, language_shares([*counts.values()], alpha=alpha)))
         read = ("source", "target", *more)
-        manifest = {name: {"rows": len(part), "sha8": fingerprint(part, read)} for name, part in whole.items()}
-        rows = _rows_in_batches(counts, shares, options, options.per_device_train_batch_size * processes)
+        manifest = describe(whole, read)
+        rows, size = sum(counts.values()), options.per_device_train_batch_size * processes
+        if options.batches == "one_pair" and rows >= size:  # what does not fill the last batch of a pair is left out
+            rows = sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
         return Mixture(pairs, whole, pairs, rows, shares, manifest)
     total_steps(options, rows=None)
     streams = {name: as_stream(name, part) for name, part in data.items()}
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    return Mixture(
-        pairs=mix_endless(streams, options, processes=processes, more=more),
-        parts=parts,
-        looked_at=mix(parts, more),
-        rows=None,
-        shares=stream_shares(streams, alpha=options.language_alpha),
-        manifest={name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams},
-    )
+    pairs, shares = mix_endless(streams, options, processes=processes, more=more), stream_shares(streams, alpha=alpha)
+    manifest = {name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams}
+    return Mixture(pairs, parts, mix(parts, more), None, shares, manifest)
 
 
 def mix_endless(
@@ -241,6 +238,11 @@ def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target"))
     return digest.hexdigest()[:8]
 
 
+def describe(data: Mapping[str, Dataset], columns: Sequence[str] = ("source", "target")) -> dict[str, dict[str, Any]]:
+    """Return the number of rows and the fingerprint of each data set, for the record of a run."""
+    return {name: {"rows": len(part), "sha8": fingerprint(part, columns)} for name, part in data.items()}
+
+
 def is_stream(dataset: Any) -> bool:
     """Return whether it is a ``datasets.IterableDataset``, which has no length."""
     from datasets import IterableDataset
@@ -278,14 +280,6 @@ def as_stream(name: str, part: Any) -> IterableDataset:
     return stream
 
 
-def _rows_in_batches(counts: dict[str, int], shares: dict[str, float], options: TrainingOptions, size: int) -> int:
-    """Rows of an epoch; batches of one pair leave out what does not fill the last batch of each pair."""
-    rows = sum(counts.values())
-    if options.batches == "mixed" or rows < size:
-        return rows
-    return sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
-
-
 @dataclass
 class TextReport:
     """Counts of a tokenizer's output for some texts.
@@ -303,16 +297,22 @@ class TextReport:
     token_ids: set[int] = field(default_factory=set)
 
 
-def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None) -> TextReport:
-    """Tokenize every text once, ten thousand in memory at a time.
+def report_texts(
+    encoder: SentenceTransformer, dataset: Dataset, column: str, prompt: str = "", *, name: str | None = None
+) -> TextReport:
+    """Tokenize every text of a column once, ten thousand in memory at a time.
 
     Args:
-        tokenizer: Of transformers, or of the library tokenizers.
-        texts: Sentences.
-        max_length: Tokens a text is cut to, special tokens included; ``None``: never cut.
+        encoder: Its tokenizer, of transformers or of the library tokenizers, cuts texts to its length.
+        dataset: Training data.
+        column: Name of the column.
+        prompt: Text before each of its texts.
+        name: Shown before the progress bar; ``None``: the column.
     """
-    report, iterator = TextReport(), iter(texts)
-    while batch := list(itertools.islice(iterator, BATCH_TEXTS)):
+    report, tokenizer, limit = TextReport(), encoder.tokenizer, encoder.max_seq_length
+    bar = progress_bar(column_texts(dataset, column), desc=name or column, unit="texts", total=len(dataset))
+    texts = (prompt + text for text in bar)
+    while batch := list(itertools.islice(texts, BATCH_TEXTS)):
         if isinstance(tokenizer, Tokenizer):  # of static embeddings
             rows = [encoded.ids for encoded in tokenizer.encode_batch(batch, add_special_tokens=False)]
         else:
@@ -320,32 +320,11 @@ def report_texts(tokenizer: Any, texts: Iterable[str], *, max_length: int | None
         report.texts += len(batch)
         for ids in rows:
             report.longest = max(report.longest, len(ids))
-            if max_length is not None and len(ids) > max_length:
+            if limit is not None and len(ids) > limit:
                 report.truncated += 1
-                ids = [*ids[: max_length - 1], ids[-1]]  # truncation keeps the closing special token
+                ids = [*ids[: limit - 1], ids[-1]]  # truncation keeps the closing special token
             report.token_ids.update(ids)
     return report
-
-
-def report_sides(
-    encoder: SentenceTransformer,
-    pairs: Dataset,
-    names: tuple[str, str] = ("source", "target"),
-    *,
-    prompts: Mapping[str, str],
-) -> tuple[TextReport, TextReport]:
-    """Tokenize both columns of ``pairs``, with their prompts, and count.
-
-    ``names`` stand before the progress bars.
-    """
-
-    reports = []
-    for side, name in zip(("source", "target"), names):
-        prompt = prompts.get(side, "")
-        texts = progress_bar(column_texts(pairs, side), desc=name, unit="texts", total=len(pairs))
-        prompted = (prompt + text for text in texts)
-        reports.append(report_texts(encoder.tokenizer, prompted, max_length=encoder.max_seq_length))
-    return reports[0], reports[1]
 
 
 def log_truncation(

@@ -41,12 +41,7 @@ from st_xling.training.recipe_files import (
     set_key,
 )
 
-_PRESETS: dict[str, tuple[str, dict[str, Any]]] = {
-    "mlm": ("TranslationLanguageModelingLoss", {"objective": "mlm"}),
-    "tlm": ("TranslationLanguageModelingLoss", {"objective": "tlm"}),
-}
-"""Names of losses with an option that the name fixes."""
-_NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", _PRESETS["mlm"][0])
+_NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", "TranslationLanguageModelingLoss")
 
 
 _READ_NEGATIVES = (
@@ -83,17 +78,11 @@ class Objective:
         return {name: kinds for name, kinds in types.items() if name not in self.preset}
 
 
-def _objectives() -> dict[str, Objective]:
-    classes = {
-        re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): Objective(getattr(losses, name))
-        for name in losses.__all__
-        if name.endswith("Loss") and name not in _NO_OBJECTIVES
-    }
-    presets = {name: Objective(getattr(losses, kind), options) for name, (kind, options) in _PRESETS.items()}
-    return classes | presets
-
-
-OBJECTIVES = _objectives()
+OBJECTIVES = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", name.removesuffix("Loss")).lower(): Objective(getattr(losses, name))
+    for name in losses.__all__
+    if name.endswith("Loss") and name not in _NO_OBJECTIVES
+} | {name: Objective(losses.TranslationLanguageModelingLoss, {"objective": name}) for name in ("mlm", "tlm")}
 """Name in recipes → objective: every loss of ``st_xling.losses``, and the presets."""
 
 _ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losses.__all__ if name.endswith("Loss")}

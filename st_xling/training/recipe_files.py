@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import functools
 import inspect
@@ -38,11 +39,10 @@ def recipe_kind(name_or_path: str) -> str:
     Raises:
         ValueError: No such recipe; the nearest name is given.
     """
-    return kind_of(read_recipe(name_or_path))
+    return _kind_of(read_recipe(name_or_path))
 
 
-def kind_of(raw: dict[str, Any]) -> str:
-    """The kind of a recipe, by its keys."""
+def _kind_of(raw: dict[str, Any]) -> str:
     return next((kind for key, kind in _KEYS_OF_KINDS.items() if key in raw), "encoder")
 
 
@@ -50,7 +50,7 @@ def kind_of(raw: dict[str, Any]) -> str:
 def _shipped() -> dict[str, str]:
     """Name → kind of the recipes in the package, in alphabetical order."""
     names = sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
-    return {name: kind_of(read_recipe(name, names)) for name in names}
+    return {name: _kind_of(read_recipe(name, names)) for name in names}
 
 
 def read_recipe(name_or_path: str, names: Iterable[str] | None = None) -> dict[str, Any]:
@@ -142,15 +142,8 @@ def read_options(owner: Callable[..., Any], section: Any, where: str) -> dict[st
 
 def read_value(value: Any, hint: Any, name: str) -> Any:
     """``value`` as the annotation has it, or ``ValueError``; see :func:`~st_xling.utils.options.check_option`."""
-    if float in kinds_of(hint):
-        value = _as_float(value)
+    if float in kinds_of(hint) and not isinstance(value, bool):
+        with contextlib.suppress(TypeError, ValueError):  # YAML reads 5e-5, without a dot, as text.
+            value = float(value)
     check_option(value, hint, name)
     return value
-
-
-def _as_float(value: Any) -> Any:
-    # YAML reads 5e-5, without a dot, as text.
-    try:
-        return value if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        return value

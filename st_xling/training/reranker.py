@@ -41,8 +41,7 @@ from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encode
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
-from st_xling.training.arguments import training_arguments
-from st_xling.training.mixture import fingerprint, log_truncation
+from st_xling.training.mixture import describe, log_truncation
 from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe, load_kind
 from st_xling.training.recipe_files import check_keys
@@ -212,10 +211,9 @@ def train_cross_encoder(
     with run.opened("cross-encoders"):
         parts = _without_leaks(dict(zip(names, stages)), run)
         text = [name for name in PAIR_COLUMNS if name != "label"]
-        described = {name: {"rows": len(part), "sha8": fingerprint(part, text)} for name, part in parts.items()}
-        checkpoint = run.claim({"data": described})
+        checkpoint = run.claim({"data": describe(parts, text)})
         model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
-        prepared = [prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()]
+        prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
         return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
 
 
@@ -253,34 +251,19 @@ def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
 
 def _check_pairs(pairs: Dataset) -> None:
     """Raise ``ValueError`` unless ``pairs`` can be trained on."""
-    missing = [name for name in PAIR_COLUMNS if name not in pairs.column_names]
-    if missing:
-        raise ValueError(f"labeled pairs lack {', '.join(missing)}: they have {', '.join(pairs.column_names)}.")
     if not set(pairs.unique("label")) <= {0, 1}:
         raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, pairs.unique('label')[:5]))}.")
     if len(pairs) < 2:
         raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
 
 
-@dataclass(frozen=True)
-class Stage:
-    """Training data of one stage.
-
-    Attributes:
-        name: Name in the log and in the results.
-        rows: Rows that the loss reads.
-        counts: Numbers of pairs that are trained on, cut and skipped.
-    """
-
-    name: str
-    rows: Dataset
-    counts: dict[str, int]
-
-
-def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> Stage:
+def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> tuple[Dataset, dict[str, int]]:
     """Make the rows that the loss reads, and log what is cut or skipped.
 
     A pair whose query leaves no room for a token of the passage is skipped; of a longer one the passage is cut.
+
+    Returns:
+        The rows; and the numbers of pairs that are trained on, cut and skipped.
 
     Raises:
         ValueError: Nothing that can be trained on; a loss that does not fit the model.
@@ -309,7 +292,7 @@ def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEnco
         logger.warning(
             f"{name}: {unusable:,} queries are skipped: {loss.name} needs a relevant passage and another one of each."
         )
-    return Stage(name, rows, counts)
+    return rows, counts
 
 
 def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
@@ -345,12 +328,14 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
     return Dataset.from_dict(columns), len(entries) - len(usable)
 
 
-def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkpoint: Path | None) -> TrainingResult:
+def _train_stages(
+    run: Run, stages: Mapping[str, tuple[Dataset, dict[str, int]]], model: CrossEncoder, checkpoint: Path | None
+) -> TrainingResult:
     """Train the stages that are not finished yet.
 
     Args:
         run: The run.
-        stages: All stages.
+        stages: Name → result of :func:`prepare_stage`.
         model: The model that the first of them starts from, or the one of ``checkpoint``.
         checkpoint: A checkpoint of the first unfinished stage, or the model of the stage before it.
     """
@@ -362,12 +347,14 @@ def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkp
     if 0 < total < count:
         raise ValueError(f"training.max_steps is shared by {count} stages: got {total}; give one step to each.")
     bounds = [round(total * place / count) for place in range(count + 1)]
-    for number in range(first, len(stages)):
+    for number, (name, (rows, counts)) in list(enumerate(stages.items()))[first:]:
         resumed = newest_checkpoint(folder.stage(number)) if checkpoint is not None else None
         steps = total if total <= 0 else bounds[number + 1] - bounds[number]
-        model, report = _train_stage(run, number, stages[number], steps, model, resumed)
+        result = _train_stage(run, number, name, rows, steps, model, resumed)
+        model = result.model
+        report = {"name": name, **counts, **result.figures(), "history": result.history}
         reports.append(report)
-        if number < len(stages) - 1:  # without room for it, the stage's last checkpoint remains
+        if number < count - 1:  # without room for it, the stage's last checkpoint remains
             write_json(folder.stage(number) / "report.json", report)
             save_folder(model, folder.stage(number) / "model")
     model.model_card_data.base_model = run.base_model
@@ -383,38 +370,21 @@ def _train_stages(run: Run, stages: Sequence[Stage], model: CrossEncoder, checkp
 
 
 def _train_stage(
-    run: Run, number: int, stage: Stage, max_steps: int, model: CrossEncoder, checkpoint: Path | None
-) -> tuple[CrossEncoder, dict[str, Any]]:
-    """Train one stage, from ``checkpoint`` if there is one.
-
-    Returns:
-        The model, best by the development score or last, and the stage's results with its log.
-    """
+    run: Run, number: int, name: str, rows: Dataset, max_steps: int, model: CrossEncoder, checkpoint: Path | None
+) -> TrainingResult:
+    """Train one stage, from ``checkpoint`` if there is one."""
     recipe, folder = run.recipe, run.folder.stage(number)
-    loss, lora, base = recipe.loss, recipe.training.lora, folder / BASE
+    lora, base = recipe.training.lora, folder / BASE
     if lora is not None:
         if checkpoint is None:
             save_folder(model, base)
         add_lora(model, lora, base=base, seed=recipe.training.seed)
         logger.info("LoRA trains %s", trained_share(model))
     options = dataclasses.replace(recipe.training, max_steps=max_steps, keep_duplicates_apart=False)
-    trainer = RankingTrainer(
-        model=model,
-        args=training_arguments(
-            options,
-            folder,
-            rows=len(stage.rows),
-            best_metric=run.best_metric,
-            kind=CrossEncoderTrainingArguments,
-        ),
-        train_dataset=stage.rows,
-        loss=loss.build(model),
-        evaluator=run.evaluator,
-        callbacks=run.all_callbacks(),
-    )
-    result = fit_trainer(trainer, run.folder, checkpoint, name=stage.name)
+    loss = recipe.loss.build(model)
+    trainer = run.build_trainer(RankingTrainer, model, rows, loss, options=options, rows=len(rows), folder=folder)
+    result = fit_trainer(trainer, run.folder, checkpoint, name=name)
     if lora is not None:  # kept apart only at the end
         ending = lora if number == run.folder.stages - 1 else dataclasses.replace(lora, merge=True)
         end_lora(result.model, ending, start=str(base) if number else model_name(run.model), base=base)
-    report = {"name": stage.name, **stage.counts, **result.figures(), "history": result.history}
-    return result.model, report
+    return result

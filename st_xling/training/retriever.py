@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
 
@@ -22,9 +22,9 @@ from st_xling.data.columns import negative_columns
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
-from st_xling.training.arguments import total_steps, training_arguments
+from st_xling.training.arguments import total_steps
 from st_xling.training.encoder import build_loss
-from st_xling.training.mixture import fingerprint, log_truncation, mix, mix_endless, report_sides
+from st_xling.training.mixture import describe, log_truncation, mix, mix_endless, report_texts
 from st_xling.training.options import RetrievalOptions
 from st_xling.training.recipe import Recipe, load_kind
 from st_xling.training.recipe_files import check_keys
@@ -40,8 +40,8 @@ ROUTES = {"query": "query"}
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
 Data = Mapping[str, "Dataset"]
-Part = tuple[dict[str, str], "IterableDataset"]
-"""Names of the columns in the joined rows → in the source, and the rows of the source, repeated without end."""
+Part = tuple[int, dict[str, str], Data]
+"""Number of a source that a term reads, names of its columns in the joined rows → in the source, and the source."""
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,19 @@ class RetrievalSources:
         """Columns of hard negatives."""
         return negative_columns(next(iter(self.queries.values())).column_names) if self.queries else []
 
-    def columns(self, loss: str) -> list[str]:
-        """Text columns that a term looks at."""
+    def read_by(self, loss: str) -> list[Part]:
+        """Return what a term looks at, in the order of its columns."""
         if loss == RANKING:
-            return ["query", "passage", *self.negatives]
+            negatives = {name: name for name in self.negatives}
+            return [(0, {"query": "source", "passage": "target", **negatives}, self.queries)]
         if loss == SEMANTIC:
-            return ["semantic_source", "semantic_target"]
-        return ["language_source", "language_target", *(["other"] if self.others else [])]
+            return [(1, {"semantic_source": "source", "semantic_target": "target"}, self.parallel)]
+        pairs: Part = (2, {"language_source": "source", "language_target": "target"}, self.parallel)
+        return [pairs, (3, {"other": "source"}, self.others)] if self.others else [pairs]
+
+    def columns(self, loss: str) -> list[str]:
+        """Return the text columns that a term looks at."""
+        return [name for _, columns, _ in self.read_by(loss) for name in columns]
 
     def texts(self) -> Iterator[str]:
         """Yield the texts of all data sets."""
@@ -134,16 +140,15 @@ class RetrievalSources:
             raise ValueError(f"{recipe.name} has no use for parallel text: leave --parallel out, or take ir-semacl.")
         if self.others and LANGUAGE not in used:
             raise ValueError(f"{recipe.name} has no use for other text: leave --mono out, or take ir-langcl.")
-        for part in (self.parallel, self.others):
-            if part:
-                mix(part)
+        for part in filter(None, (self.parallel, self.others)):
+            mix(part)
 
     def manifest(self) -> dict[str, dict[str, Any]]:
         """Role and name → rows and the fingerprint of the text."""
-        columns = {name: ["source", "target", *negative_columns(p.column_names)] for name, p in self.named().items()}
-        return {
-            name: {"rows": len(part), "sha8": fingerprint(part, columns[name])} for name, part in self.named().items()
-        }
+        described: dict[str, dict[str, Any]] = {}
+        for name, part in self.named().items():
+            described |= describe({name: part}, ["source", "target", *negative_columns(part.column_names)])
+        return described
 
 
 def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> IterableDataset:
@@ -160,29 +165,15 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     from datasets import Features, IterableDataset, Value
 
     sources.check(recipe)
-    parts = [part for loss in recipe.losses for part in _parts(sources, loss, recipe)]
+    parts = []
+    for place, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
+        more = negative_columns(columns)
+        parts.append((columns, mix_endless(data, recipe.training, more=more, place=place)))
     features = Features({name: Value("string") for columns, _ in parts for name in columns})
-    return IterableDataset.from_generator(partial(_rows, parts), features=features)
+    return IterableDataset.from_generator(partial(_joined, parts), features=features)
 
 
-def _parts(sources: RetrievalSources, loss: str, recipe: RetrievalRecipe) -> list[Part]:
-    """Return what one term reads, in the order of :meth:`RetrievalSources.columns`."""
-    names, sides, options = sources.columns(loss), ("source", "target"), recipe.training
-
-    def part(columns: dict[str, str], data: Data, place: int) -> Part:
-        more = [name for name in columns.values() if name not in sides]
-        return columns, mix_endless(data, options, more=more, place=place)
-
-    if loss == RANKING:
-        return [part(dict(zip(names, (*sides, *sources.negatives))), sources.queries, 0)]
-    if loss == SEMANTIC:
-        return [part(dict(zip(names, sides)), sources.parallel, 1)]
-    pairs = part(dict(zip(names[:2], sides)), sources.parallel, 2)
-    others = {name: "source" for name in names[2:]}
-    return [pairs, part(others, sources.others, 3)] if others else [pairs]
-
-
-def _rows(parts: Sequence[Part]) -> Iterator[dict[str, str]]:
+def _joined(parts: Sequence[tuple[dict[str, str], IterableDataset]]) -> Iterator[dict[str, str]]:
     for rows in zip(*(stream for _, stream in parts)):
         yield {name: row[column] for (columns, _), row in zip(parts, rows) for name, column in columns.items()}
 
@@ -281,10 +272,9 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     names = [name for loss in recipe.losses for name in sources.columns(loss)]
     routes = {name: ROUTES.get(name, "document") for name in names}
     prompts = run.set_prompts(encoder, routes)
-    sides = {"source": prompts.get("query", ""), "target": prompts.get("passage", "")}
-    reports = report_sides(encoder, mix(sources.queries), ("queries", "passages"), prompts=sides)
-    for report, name in zip(reports, ("queries", "passages")):
-        limit = encoder.max_seq_length
+    asked, limit = mix(sources.queries), encoder.max_seq_length
+    for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):
+        report = report_texts(encoder, asked, side, prompts.get(column, ""), name=name)
         log_truncation(report.truncated, report.texts, report.longest, max_length=limit, what=name)
     if recipe.retrieval.encoders == "separate":
         encoder = separate_encoders(encoder)
@@ -298,16 +288,8 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     loss = TermByTermLoss(encoder, total.term_list())
     # The epochs of a stream are not known to ST, so they are counted out here.
     options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
-    arguments: SentenceTransformerTrainingArguments = training_arguments(
-        options, run.folder.training, rows=None, prompts=prompts, best_metric=run.best_metric
-    )
-    if _has_routes(encoder):
-        arguments.router_mapping = routes
-    return CrossLingualTrainer(
-        model=encoder,
-        args=arguments,
-        train_dataset=join_sources(sources, recipe),
-        loss=loss,
-        evaluator=run.evaluator,
-        callbacks=run.all_callbacks(),
+    more: dict[str, Any] = {"router_mapping": routes} if _has_routes(encoder) else {}
+    data = join_sources(sources, recipe)
+    return run.build_trainer(
+        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts, **more
     )

@@ -11,13 +11,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
 
 import psutil
-import sentence_transformers
 import torch
-import transformers
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
@@ -29,13 +28,13 @@ from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
+from st_xling.training.arguments import training_arguments
 from st_xling.training.options import ModelOptions, TrainingOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
-from st_xling.utils.options import Pooling as PoolingName
 from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 OnLeak = Literal["report", "drop", "fail"]
+_LIBRARIES = ("torch", "transformers", "sentence-transformers")
 
 
 class TrainingInterrupted(KeyboardInterrupt):
@@ -118,6 +118,7 @@ class RunOptions(TypedDict, total=False):
 
 
 Result = TypeVar("Result")
+Trained = TypeVar("Trained")
 
 
 @dataclass(eq=False, kw_only=True)
@@ -235,7 +236,7 @@ class Run:
         """Train and save. From here on the folder is this run's.
 
         Args:
-            train: Returns a result with ``model``, ``history`` (the log) and ``figures()``, for ``results.json``.
+            train: Returns a result as :func:`save_run` takes it.
 
         Raises:
             TrainingInterrupted: Ctrl-C.
@@ -247,9 +248,7 @@ class Run:
         except KeyboardInterrupt as stop:
             last = folder.last_checkpoint() if distributed.is_main() else None
             raise TrainingInterrupted(folder.path, last) from stop
-        distributed.run_on_main(
-            lambda: save_run(result.model, folder, history=result.history, figures=result.figures(), leak=self.leak)
-        )
+        distributed.run_on_main(lambda: save_run(result, folder, self.leak))
         return result
 
     def load_start(self, texts: Callable[[], Iterable[str]], *, pooling: bool = True) -> SentenceTransformer:
@@ -261,6 +260,9 @@ class Run:
         Args:
             texts: Texts of the training data.
             pooling: Whether it pools as in the recipe; otherwise as it comes.
+
+        Raises:
+            ValueError: No module for a pooling; a length that the positions do not reach.
         """
         recipe, encoder, ready = self.recipe, self.model, True
         own = {key: value for key, value in vars(recipe.model).items() if value is not None}
@@ -276,7 +278,11 @@ class Run:
                 with loading(encoder):
                     ready = is_sentence_transformer_model(encoder, revision=self.load_options.get("revision"))
                 encoder = mark_loaded(load_encoder(encoder, **self.load_options))
-            set_shape(encoder, **({} if ready else bare) | own)
+            shape = ({} if ready else bare) | own
+            if shape.get("pooling") not in (None, shape_of(encoder)["pooling"]):
+                set_pooling(encoder, shape["pooling"])
+            if "max_length" in shape:
+                limit_length(encoder, shape["max_length"])
         self.announce(encoder)
         return encoder
 
@@ -284,14 +290,11 @@ class Run:
         """Log the model that will be trained: class, size, weights, pooling and length."""
         kind = type(getattr(model[0], "auto_model", model[0])).__name__
         parameters = sum(part.numel() for part in model.parameters())
-        weights = "random weights" if self.model == "tiny" else "pretrained"
-        shape = ""
+        told = f"{kind}, {parameters:,} parameters, {'random weights' if self.model == 'tiny' else 'pretrained'}"
         if isinstance(model, SentenceTransformer):
-            own = shape_of(model)
-            shape = f"; {own['pooling'] or 'no'} pooling, at most {own['max_length']} tokens"
-        logger.info(
-            "model %s: %s, %s parameters, %s%s", model_name(self.model), kind, f"{parameters:,}", weights, shape
-        )
+            shape = shape_of(model)
+            told += f"; {shape['pooling'] or 'no'} pooling, at most {shape['max_length']} tokens"
+        logger.info("model %s: %s", model_name(self.model), told)
 
     @property
     def best_metric(self) -> str | None:
@@ -303,14 +306,29 @@ class Run:
         prefix = f"{getattr(self.evaluator, 'name', '')}_"
         return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
 
-    def all_callbacks(self) -> list[TrainerCallback]:
-        """Return the user's callbacks, and those that the recipe's options name."""
-        patience = self.recipe.training.early_stopping_patience
-        if not patience:
-            return [*self.callbacks]
-        if self.evaluator is None:
+    def build_trainer(
+        self, kind: Callable[..., Trained], model: BaseModel, data: Any, loss: Any, **arguments: Any
+    ) -> Trained:
+        """Build a trainer that evaluates by the run's evaluator and calls its callbacks.
+
+        Args:
+            kind: Class of the trainer.
+            model: Model to train.
+            data: Training data.
+            loss: Loss over ``model``.
+            **arguments: Those of :func:`~st_xling.training.arguments.training_arguments`; by default with the recipe's
+                options and the folder of the run.
+        """
+        arguments = {"options": self.recipe.training, "folder": self.folder.training, **arguments}
+        callbacks, patience = [*self.callbacks], arguments["options"].early_stopping_patience
+        if patience and self.evaluator is None:
             raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
-        return [*self.callbacks, EarlyStoppingCallback(patience)]
+        if patience:
+            callbacks.append(EarlyStoppingCallback(patience))
+        common: dict[str, Any] = {"processes": distributed.process_count(), "best_metric": self.best_metric}
+        args = training_arguments(kind=self.recipe.arguments, **common, **arguments)
+        options = {"args": args, "evaluator": self.evaluator, "callbacks": callbacks}
+        return kind(model=model, train_dataset=data, loss=loss, **options)
 
     def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
         """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
@@ -380,19 +398,6 @@ def shape_of(encoder: SentenceTransformer) -> dict[str, Any]:
     return {"pooling": pooling, "max_length": encoder.max_seq_length}
 
 
-def set_shape(encoder: SentenceTransformer, **shape: Any) -> None:
-    """Set ``pooling`` and ``max_length`` in place.
-
-    Raises:
-        ValueError: No module for a pooling; a length that the positions do not reach.
-    """
-    if shape.get("pooling") not in (None, shape_of(encoder)["pooling"]):
-        check_choice("model.pooling", shape["pooling"], PoolingName)
-        set_pooling(encoder, shape["pooling"])
-    if "max_length" in shape:
-        limit_length(encoder, shape["max_length"])
-
-
 def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> TrainingResult:
     """Train, from ``checkpoint`` if there is one; ``name`` labels the progress bar."""
     run_trainer(trainer, folder, checkpoint, name=name)
@@ -449,20 +454,19 @@ def dev_data(evaluator: Any) -> str | None:
     return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
 
 
-def save_run(
-    model: BaseModel,
-    folder: RunFolder,
-    *,
-    history: list[dict[str, Any]],
-    figures: dict[str, Any],
-    leak: LeakReport | None,
-) -> None:
-    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished."""
+def save_run(result: Any, folder: RunFolder, leak: LeakReport | None = None) -> None:
+    """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
+
+    Args:
+        result: With ``model``, ``history`` (the log) and ``figures()``, for ``results.json``.
+        folder: The run's.
+        leak: Text that training data and evaluation data share, if it was looked for.
+    """
     # A run that had ended before has the same model, so its evaluations stand.
     evaluations = read_json_object(folder.path / "results.json").get("evaluations") if folder.is_finished else None
-    write_log(folder, history)
-    folder.save_model(model)
-    results: dict[str, Any] = {"training": {**figures, "machine": machine_facts()}}
+    write_log(folder, result.history)
+    folder.save_model(result.model)
+    results: dict[str, Any] = {"training": {**result.figures(), "machine": machine_facts()}}
     if leak is not None:
         results["leak"] = leak.as_dict()
     if evaluations is not None:
@@ -494,11 +498,6 @@ def machine_facts() -> dict[str, Any]:
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "accelerators": [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())],
         "system": f"{platform.system()} {platform.machine()}".strip(),
-        "versions": {
-            "python": platform.python_version(),
-            "torch": torch.__version__,
-            "transformers": transformers.__version__,
-            "sentence-transformers": sentence_transformers.__version__,
-        },
+        "versions": {"python": platform.python_version(), **{name: version(name) for name in _LIBRARIES}},
     }
     return {name: fact for name, fact in facts.items() if fact}

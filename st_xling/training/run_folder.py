@@ -23,7 +23,7 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +120,9 @@ class RunFolder:
             return
         try:
             if kind is not None and not self._resumes and not self._has_work():
-                self._undo()
+                self._folder.remove_temporary()
+                if not self._replaces:
+                    shutil.rmtree(self.training, ignore_errors=True)
         finally:
             self._lock.__exit__(kind, None, None)
             self._lock = None
@@ -137,7 +139,20 @@ class RunFolder:
         """
         if not self._resumes:
             return None
-        self._check_same_run(manifest, _MAY_CHANGE if longer else set())
+        written, plain = self.read_manifest(), json.loads(json.dumps(manifest))
+        # Facts of a start, which another start may tell differently.
+        keys = [key for key in plain if key not in ("finished", "command", "version", "sources")]
+        values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
+        may_change = _MAY_CHANGE if longer else set()
+        if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
+            raise ValueError(
+                f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
+                f"{written.get('command') or 'other options'}."
+            )
+        if values:
+            self._changed = True
+            shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
+            logger.info("--resume continues with other options than the run began with: %s", shown)
         return self.last_checkpoint()
 
     def begin(self, manifest: dict[str, Any]) -> None:
@@ -155,12 +170,8 @@ class RunFolder:
             self._remove_earlier_run()
         self._folder.start({**manifest, "finished": False})
 
-    def save_model(self, model: Any, *, also: Iterable[str] = ()) -> None:
-        """Save a model at the top of the folder, and remove what an earlier model of the run had there.
-
-        Args:
-            model: With ``save_pretrained``.
-            also: Other files of the run, relative to the folder: they are removed when the run is replaced.
+    def save_model(self, model: Any) -> None:
+        """Save a model, which has ``save_pretrained``, on top, and remove what an earlier one of the run had there.
 
         Raises:
             OSError: No room; the earlier model stays.
@@ -168,10 +179,7 @@ class RunFolder:
         temporary = temporary_path(self.path / "model")
         _save(model, temporary)
         # Resumed after its end, the model is the same, and its results stay with it.
-        stale = () if self.is_finished else OF_THE_WEIGHTS
-        if others := sorted(also):
-            self._folder.listed["others"] = {"files": others}
-        self._folder.install("model", temporary, also=stale)
+        self._folder.install("model", temporary, also=() if self.is_finished else OF_THE_WEIGHTS)
 
     def finish(self) -> None:
         """Mark the run as finished."""
@@ -252,11 +260,6 @@ class RunFolder:
         work = self._folder.task.get("finished") or self._folder.listed
         return self._folder.record.is_file() and (bool(work) or self.last_checkpoint() is not None)
 
-    def _undo(self) -> None:
-        self._folder.remove_temporary()
-        if not self._replaces:
-            shutil.rmtree(self.training, ignore_errors=True)
-
     def _remove_earlier_run(self) -> None:
         """Remove the files that ``run.json`` lists and what is ours in ``training``; ``run.json`` stays until then."""
         self.update(finished=False)
@@ -268,23 +271,6 @@ class RunFolder:
                 shutil.rmtree(path)
             else:
                 path.unlink()
-
-    def _check_same_run(self, manifest: dict[str, Any], may_change: set[str]) -> None:
-        written = self.read_manifest()
-        plain = json.loads(json.dumps(manifest))
-        # Facts of a start, which another start may tell differently.
-        ignored = {"finished", "command", "version", "sources"}
-        keys = [key for key in plain if key not in ignored]
-        values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
-        if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
-            raise ValueError(
-                f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
-                f"{written.get('command') or 'other options'}."
-            )
-        if values:
-            self._changed = True
-            shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
-            logger.info("--resume continues with other options than the run began with: %s", shown)
 
 
 def save_folder(model: Any, folder: Path) -> None:
@@ -318,16 +304,14 @@ def is_complete(checkpoint: Path) -> bool:
     return (checkpoint / DONE).is_file()
 
 
-def seconds_at(folder: Path | str | None) -> float:
-    """Seconds of training up to a checkpoint; 0 for none."""
-    if folder is None or not is_complete(Path(folder)):
-        return 0.0
-    return float(read_json_object(Path(folder) / DONE).get("seconds") or 0.0)
+def seconds_at(checkpoint: Path) -> float:
+    """Return the seconds of training up to a checkpoint; 0 for one that is not complete."""
+    return float(read_json_object(checkpoint / DONE).get("seconds") or 0.0)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
     """The newest complete ``checkpoint-N`` in the folder of a run, or of one of its stages."""
-    return next((checkpoint for _, checkpoint in reversed(_by_step(folder)) if is_complete(checkpoint)), None)
+    return next(filter(is_complete, reversed(_by_step(folder))), None)
 
 
 def step_of(checkpoint: Path) -> int:
@@ -349,14 +333,12 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         return
     # The newest is what a run resumes from, the best what it ends with: neither counts for removal.
     protected = {checkpoint.name, Path(best or checkpoint).name}
-    earlier = [
-        path for step, path in _by_step(checkpoint.parent) if step < step_of(checkpoint) and path.name not in protected
-    ]
+    before = [path for path in _by_step(checkpoint.parent) if step_of(path) < step_of(checkpoint)]
+    earlier = [path for path in before if path.name not in protected]
     room = max(0, keep - len(protected))
     spared = [path for path in reversed(earlier) if is_complete(path)][:room]
-    for path in earlier:
-        if path not in spared:
-            shutil.rmtree(path, ignore_errors=True)
+    for path in set(earlier).difference(spared):
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def forget_last_call(model: Any) -> None:
@@ -388,15 +370,11 @@ def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
     return {name: tensor for name, tensor in named if id(tensor) not in shared}
 
 
-def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> Path | None:
+def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
     """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
-    state = {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}
-    if not state:
-        return None
-    path = Path(folder) / LOSS_STATE_NAME
-    with atomic_path(path) as temporary:
-        save_file(state, temporary)
-    return path
+    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
+        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
+            save_file(state, temporary)
 
 
 def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
@@ -418,5 +396,5 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
             tensor.copy_(saved[name])
 
 
-def _by_step(folder: Path) -> list[tuple[int, Path]]:
-    return sorted((step_of(path), path) for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name))
+def _by_step(folder: Path) -> list[Path]:
+    return sorted((path for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name)), key=step_of)

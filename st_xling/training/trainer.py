@@ -27,7 +27,7 @@ from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
-from transformers import Trainer, TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
 
@@ -88,31 +88,22 @@ class CheckpointCallback(TrainerCallback):
     def __init__(self, trainer: FiniteTrainer, keep: int | None) -> None:
         self.trainer, self.keep = trainer, keep
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         best = Path(str(args.output_dir)) / f"checkpoint-{state.best_global_step}"
         if is_complete(best):  # the run may have been moved since
             state.best_model_checkpoint = str(best)
 
-    def on_evaluate(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.
         if kwargs["metrics"].get(str(args.metric_for_best_model)) == state.best_metric:
             state.best_metric = None
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: Mapping[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if logs and "loss" in logs:
             losses = {name: value for name, value in logs.items() if name not in _NOT_SHOWN}
             self.check_finite(state, {name: str(value) for name, value in losses.items() if not math.isfinite(value)})
 
-    def on_save(self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any) -> None:
+    def on_save(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         checkpoint = Path(str(args.output_dir)) / f"checkpoint-{state.global_step}"
         bad = self.bad_weights()
         if bad and state.is_world_process_zero:
@@ -124,9 +115,7 @@ class CheckpointCallback(TrainerCallback):
             mark_complete(checkpoint, seconds=self.trainer.seconds)
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
-    def on_train_end(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         self.check_finite(state, self.bad_weights())  # of the model that is returned: steps after the last checkpoint
 
     def bad_weights(self) -> dict[str, str]:
@@ -169,7 +158,7 @@ class FiniteTrainer(Trainer):
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
         self._seconds_before, self._started = 0.0, time.perf_counter()
         if isinstance(resume_from_checkpoint, str):
-            self._seconds_before = seconds_at(resume_from_checkpoint)
+            self._seconds_before = seconds_at(Path(resume_from_checkpoint))
             self.load_more(resume_from_checkpoint)
         result = super().train(resume_from_checkpoint, *args, **kwargs)
         if self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None:
@@ -226,12 +215,10 @@ class StderrProgress(ProgressCallback):
         super().__init__()
         self.description = description
 
-    def on_train_begin(
-        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **kwargs: Any
-    ) -> None:
+    def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # A resumed run continues the bar where the checkpoint was written.
-        self.first, self.began = state.global_step, time.perf_counter()
-        self.current_step = state.global_step
+        self.began = time.perf_counter()
+        self.first = self.current_step = state.global_step
         if state.is_world_process_zero:
             options: dict[str, Any] = {"total": state.max_steps, "initial": self.first, "desc": self.description}
             self.training_bar: Any = progress_bar(**options, unit="steps", show=on_terminal())
@@ -239,14 +226,7 @@ class StderrProgress(ProgressCallback):
     def on_prediction_step(self, *args: Any, **kwargs: Any) -> None:
         """No second bar."""
 
-    def on_log(
-        self,
-        args: TrainingArguments,
-        state: TrainerState,
-        control: TrainerControl,
-        logs: dict[str, Any] | None = None,
-        **kwargs: Any,
-    ) -> None:
+    def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
         if self.training_bar is None or not logs or "train_runtime" in logs:
             return
         # The loss components, and of evaluations the one number that chooses the checkpoint.
@@ -299,13 +279,7 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
     teacher: Callable[[Sequence[Mapping[str, Any]]], Tensor] | None = field(default=None)
 
     def __call__(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        batch = self.columns(features)
-        if features and self.teacher is not None:
-            batch["label"] = self.teacher(features)
-        return batch
-
-    def columns(self, features: list[dict[str, Any]]) -> dict[str, Any]:
-        """Tokenize the texts, and replace languages by their ids."""
+        """Tokenize the texts, replace languages by their ids, and add the teacher's labels."""
         if not features:
             return {}
         for row in features:
@@ -321,11 +295,13 @@ class CrossLingualDataCollator(SentenceTransformerDataCollator):
             codes = [row[name] for row in features]
             ids = {code: self._id(code) for code in dict.fromkeys(codes)}
             batch[name] = torch.tensor([ids[code] for code in codes])
+        if self.teacher is not None:
+            batch["label"] = self.teacher(features)
         return batch
 
-    def _id(self, language: Any) -> int:
+    def _id(self, language: str) -> int:
         known = self.languages or {}
-        name = match_language(language, known) if isinstance(language, str) else None
+        name = match_language(language, known)
         if name is None:
             raise ValueError(
                 f"the loss knows the languages {', '.join(known)}: a row is in {language!r}; add it to the loss's "
@@ -413,10 +389,10 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     ) -> None:
         _check_texts(train_dataset)  # before ST reads them for the card
         super().__init__(model, args, train_dataset, *more, **options)
-        for tensor in own_state(self._all_losses(), self.model).values():
+        for tensor in self._own_state().values():
             tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
-        parts = self._all_losses().modules()
-        languages = next((names for part in parts if (names := getattr(part, "languages", None))), None)
+        known = (getattr(part, "languages", None) for part in self._all_losses().modules())
+        languages = next(filter(None, known), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):
             self.data_collator.languages = {name: number for number, name in enumerate(languages)}
         if isinstance(self.loss, dict) and self.args.world_size > 1:
@@ -434,6 +410,9 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     def _all_losses(self) -> nn.Module:
         return nn.ModuleDict(self.loss) if isinstance(self.loss, dict) else self.loss
 
+    def _own_state(self) -> dict[str, Tensor]:
+        return own_state(self._all_losses(), self.model)
+
     def get_batch_sampler(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
         sampler = super().get_batch_sampler(dataset, *args, **kwargs)
         return sampler if isinstance(self.train_dataset, dict) else self._in_rounds(sampler)
@@ -449,13 +428,13 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     def train(self, *args: Any, **kwargs: Any) -> Any:
         if self.args.world_size > 1:
-            for tensor in own_state(self._all_losses(), self.model).values():
+            for tensor in self._own_state().values():
                 tensor.data.copy_(broadcast(tensor.data))
         return super().train(*args, **kwargs)
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self.model.named_parameters()
-        yield from own_state(self._all_losses(), self.model).items()
+        yield from self._own_state().items()
 
     def save_more(self, checkpoint: str) -> None:
         save_loss_state(self._all_losses(), self.model, checkpoint)

@@ -49,14 +49,7 @@ from st_xling.utils.io import write_json
 from st_xling.utils.signature import name_of, sha8, sign
 from st_xling.utils.tables import Column, Row
 
-__all__ = [
-    "TASKS",
-    "FineTuning",
-    "TransferTask",
-    "result_rows",
-    "run_f1",
-    "transfer",
-]
+__all__ = ["TASKS", "FineTuning", "TransferTask", "result_rows", "run_f1", "transfer"]
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +92,6 @@ class TransferTask:
     """One task.
 
     Attributes:
-        name: Name on the command line.
         title: Title in tables.
         labels: All labels of the task, in the order of the head's outputs.
         measures: What is reported, the papers' measure first.
@@ -107,7 +99,6 @@ class TransferTask:
         tags_words: Whether each word has a label, or a pair of sentences.
     """
 
-    name: str
     title: str
     labels: tuple[str, ...]
     measures: tuple[str, ...]
@@ -121,43 +112,40 @@ class TransferTask:
 
 _DAP = FineTuning(epochs=2, batch_size=256, learning_rate=5e-5, schedule="linear")
 _AMBER = FineTuning(epochs=5, batch_size=32, learning_rate=2e-5)
-_TASKS = (
-    TransferTask("xnli", "XNLI", XNLI_LABELS, ("accuracy",), _DAP),
-    TransferTask("pawsx", "PAWS-X", PAWSX_LABELS, ("accuracy",), _AMBER),
-    TransferTask("pos", "POS", UPOS, ("f1", "accuracy"), dataclasses.replace(_AMBER, epochs=10), tags_words=True),
-)
-TASKS = {task.name: task for task in _TASKS}
-"""Name → task.
+TASKS = {
+    "xnli": TransferTask("XNLI", XNLI_LABELS, ("accuracy",), _DAP),
+    "pawsx": TransferTask("PAWS-X", PAWSX_LABELS, ("accuracy",), _AMBER),
+    "pos": TransferTask("POS", UPOS, ("f1", "accuracy"), dataclasses.replace(_AMBER, epochs=10), tags_words=True),
+}
+"""Name on the command line → task.
 
 Source:
     DAP (Li et al. 2023), tables 4 and 9; AMBER (Hu et al. 2021), appendix A.1 and tables 5 to 7.
 """
 
 
-def examples(rows: Rows) -> list[Example]:
-    """Return the rows that are used."""
-    return [row for row in rows if row is not None]
-
-
-def _sha8(task: TransferTask, rows: Rows) -> str:
+def _sha8(task: TransferTask, rows: Sequence[Example]) -> str:
     """Return a hash that changes with any text or label."""
-    texts, labels = zip(*examples(rows))
+    texts, labels = zip(*rows)
     return sha8([texts, labels] if task.tags_words else [*zip(*texts), [label for (label,) in labels]])
 
 
 def load_rows(
     task: TransferTask, train: Sequence[str], test: Sequence[str], hold_out: float | None = None
-) -> tuple[dict[str, Rows], dict[str, Rows]]:
+) -> tuple[dict[str, list[Example]], dict[str, list[Example]]]:
     """Return the rows to train on and those to test on, by language; the arguments are those of :func:`transfer`."""
     trained, tested = (_read(task, specs, flag) for specs, flag in ((train, "--train"), (test, "--test")))
-    if hold_out is not None:
-        held = _held_out(task, trained, tested, hold_out)
-        for parts, wanted in ((trained, False), (tested, True)):
-            for language, rows in parts.items():
-                parts[language] = [row if (place in held) == wanted else None for place, row in enumerate(rows)]
-    if empty := [language for parts in (trained, tested) for language, rows in parts.items() if not any(rows)]:
+    held = None if hold_out is None else _held_out(task, trained, tested, hold_out)
+
+    def used(rows: Rows, *, testing: bool) -> list[Example]:
+        own = (row for place, row in enumerate(rows) if held is None or (place in held) == testing)
+        return [row for row in own if row is not None]
+
+    left = {language: used(rows, testing=False) for language, rows in trained.items()}
+    right = {language: used(rows, testing=True) for language, rows in tested.items()}
+    if empty := [language for parts in (left, right) for language, rows in parts.items() if not rows]:
         raise ValueError(f"every language needs rows: none are left of {', '.join(empty)}; change --hold-out.")
-    return trained, tested
+    return left, right
 
 
 def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
@@ -282,46 +270,29 @@ def transfer(
     trained, tested = load_rows(kind, train, test, hold_out)
     sizes: dict[str, Any] = {}
     for split, parts in (("train", trained), ("test", tested)):
-        sizes[split] = {
-            language: {"rows": len(examples(rows)), "sha8": _sha8(kind, rows)} for language, rows in parts.items()
-        }
-        shown = ", ".join(f"{language} {own['rows']:,}" for language, own in sizes[split].items())
-        logger.info("%s: %s", split, shown)
+        sizes[split] = {language: {"rows": len(rows), "sha8": _sha8(kind, rows)} for language, rows in parts.items()}
+        logger.info("%s: %s", split, ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items()))
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
     used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
-    manifest = {
-        "task": task,
-        "encoder": name_of(encoder),
-        "used": used,
-        "data": sizes,
-        "hold_out": hold_out,
-        "options": dataclasses.asdict(options),
-        "version": __version__,
-        "command": command,
-    }
+    manifest = {"task": task, "encoder": name_of(encoder), "used": used, "data": sizes, "hold_out": hold_out}
+    manifest |= {"options": dataclasses.asdict(options), "version": __version__, "command": command}
     with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
         model = Classifier.build(encoder, kind, max_length=options.max_length, seed=options.seed)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:
-            encoded = [model.encode(examples(rows), kind, language) for language, rows in trained.items()]
-            trainer = _trainer(model, kind, concatenate_datasets(encoded), options, folder.training)
+            data = concatenate_datasets([model.encode(rows, kind, language) for language, rows in trained.items()])
+            trainer = _trainer(model, kind, data, options, folder.training)
             run_trainer(trainer, folder, checkpoint, name=task)
             write_log(folder, trainer.state.log_history)
             folder.save_model(model)
-            training = {
-                "rows": len(trainer.train_dataset),  # type: ignore[arg-type]
-                "steps": trainer.state.global_step,
-                "seconds": round(trainer.seconds, 1),
-            }
-            seen = {tuple(example.texts) for rows in trained.values() for example in examples(rows)}
+            steps, seconds = trainer.state.global_step, round(trainer.seconds, 1)
+            seen = {tuple(row.texts) for rows in trained.values() for row in rows}
             languages: dict[str, dict[str, Any]] = {}
             for language, rows in tested.items():
-                repeated = sum(tuple(example.texts) in seen for example in examples(rows))
-                if repeated:
+                if repeated := sum(tuple(row.texts) in seen for row in rows):
                     logger.warning("%s: %s test rows are in the training data", language, repeated)
-                found = _evaluate(model, trainer, kind, examples(rows), language)
-                languages[language] = {**found, "in_training": repeated}
+                languages[language] = {**_evaluate(model, trainer, kind, rows, language), "in_training": repeated}
         except KeyboardInterrupt as stop:
             raise TrainingInterrupted(folder.path, folder.last_checkpoint()) from stop
         by_steps = options.max_steps > 0
@@ -330,7 +301,7 @@ def transfer(
             "languages": languages,
             "average": _means(kind, [*languages.values()]),
             "zero_shot_average": _means(kind, [own for name, own in languages.items() if name not in trained]),
-            "training": training,
+            "training": {"rows": len(data), "steps": steps, "seconds": seconds},
             "signature": sign(
                 "transfer",
                 task=task,
@@ -340,7 +311,7 @@ def transfer(
                 epochs=None if by_steps else f"{options.epochs:g}",
                 batch=options.batch_size,
                 lr=f"{options.learning_rate:g}/{options.schedule}",
-                max_length=model.max_length,
+                max_length=model.tokenizer.model_max_length,
                 seed=options.seed,
                 languages=list(tested),
                 f1="runs" if "f1" in kind.measures else None,
@@ -402,11 +373,6 @@ class Classifier:
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 
-    @property
-    def max_length(self) -> int:
-        """Maximum number of tokens that the model reads."""
-        return int(self.tokenizer.model_max_length)
-
     def encode(self, rows: Sequence[Example], task: TransferTask, name: str) -> Dataset:
         """Tokenize labeled rows; those longer than the model reads are counted in the log.
 
@@ -414,27 +380,24 @@ class Classifier:
         of a word has its tag, the others have :data:`NO_LABEL`. A word without sub-words becomes the unknown token.
         """
         numbers = {label: number for number, label in enumerate(task.labels)}
-        columns: dict[str, list[Any]] = {"input_ids": [], "labels": []}
         if task.tags_words:
-            long = 0
-            for words, tags in rows:
-                pieces = self._pieces(words, [numbers[tag] for tag in tags])
-                long += len(pieces) > 1
-                for ids, labels in pieces:
-                    columns["input_ids"].append(ids)
-                    columns["labels"].append(labels)
+            pieces = [self._pieces(words, [numbers[tag] for tag in tags]) for words, tags in rows]
+            long = sum(len(own) > 1 for own in pieces)
+            encoded = Dataset.from_list([piece for own in pieces for piece in own])
         else:
-            firsts, seconds = ([row.texts[side] for row in rows] for side in (0, 1))
-            encoded = self.tokenizer(firsts, seconds, truncation=True)
-            long = sum(bool(encoding.overflowing) for encoding in encoded.encodings)
-            columns = {**encoded, "labels": [numbers[row.labels[0]] for row in rows]}
+            firsts, seconds = map(list, zip(*(row.texts for row in rows)))
+            found = self.tokenizer(firsts, seconds, truncation=True)
+
+            long = sum(bool(encoding.overflowing) for encoding in found.encodings)
+            encoded = Dataset.from_dict({**found, "labels": [numbers[row.labels[0]] for row in rows]})
         if long:
             share = f"{long:,} of {len(rows):,} rows ({100 * long / len(rows):.1f} %)"
-            logger.info("%s: %s are longer than %d tokens, and cut or read in pieces.", name, share, self.max_length)
-        return Dataset.from_dict(columns)
+            length = self.tokenizer.model_max_length
+            logger.info("%s: %s are longer than %d tokens, and cut or read in pieces.", name, share, length)
+        return encoded
 
-    def _pieces(self, words: Sequence[str], labels: Sequence[int]) -> list[tuple[list[int], list[int]]]:
-        """Token ids and labels of a sentence, in pieces of the model's length."""
+    def _pieces(self, words: Sequence[str], labels: Sequence[int]) -> list[dict[str, list[int]]]:
+        """Return token ids and labels of a sentence, in pieces of the model's length."""
         readable = [word if self.tokenizer.tokenize(word) else self.tokenizer.unk_token for word in words]
         encoded = self.tokenizer(readable, is_split_into_words=True, truncation=True, return_overflowing_tokens=True)
         pieces = []
@@ -445,7 +408,8 @@ class Classifier:
                 if word == following:
                     own[place] = labels[word]
                     following += 1
-            pieces.append((ids, own))
+            pieces.append({"input_ids": ids, "labels": own})
+
         assert following == len(words), f"{len(words) - following} words have no sub-word: {words}"
         return pieces
 

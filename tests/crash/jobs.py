@@ -24,8 +24,9 @@ from st_xling.mining import write_store
 from st_xling.models import tiny_encoder
 from st_xling.utils.io import LOCK, TEMPORARY
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
+from tests.processes import Ended
 from tests.retrieval_files import json_lines, lines
-from tests.training.children import Outcome, st_xling
+from tests.training.children import st_xling
 from tests.training.transfer.sets import write_encoder, write_set
 
 
@@ -210,7 +211,7 @@ def equal(left: Any, right: Any) -> bool:
 POINTS = 4
 
 
-def run(words: Sequence[str], folder: Path, at: int | None = None) -> tuple[Outcome, list[str]]:
+def run(words: Sequence[str], folder: Path, at: int | None = None) -> tuple[Ended, list[str]]:
     """Run ``st-xling`` in a folder, next to which its streams and temporary files are kept.
 
     Args:

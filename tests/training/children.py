@@ -7,46 +7,34 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+
+from tests.processes import Ended
 
 CONTEXT = multiprocessing.get_context("forkserver")
 CONTEXT.set_forkserver_preload(["tests.training.preload"])
 
 
-@dataclass(frozen=True)
-class Death:
-    """A signal that the process sends to itself, so that the moment is the same in every run of the tests.
-
-    Attributes:
-        step: In the forward and backward pass of this step, counted from 1 since the process started.
-        number: Which signal.
-    """
+class Death(NamedTuple):
+    """A signal that the process sends to itself in a step, so that the moment is the same in every run of the tests."""
 
     step: int
     number: int = signal.SIGKILL
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """How a command ended: exit status (negative: the signal that killed it) and what it wrote."""
-
-    status: int | None
-    stdout: str
-    stderr: str
-
-
-def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int) -> None:
-    """Ctrl-C in the forward pass of a step, counted over all of the process."""
+def stop_at(patch: pytest.MonkeyPatch, trainer: type, step: int, number: int | None = None) -> None:
+    """Ctrl-C, or a signal, when a step begins, counted from 1 over all of the process."""
     seen, whole = 0, trainer.training_step  # type: ignore[attr-defined]
 
     def training_step(self: Any, *args: Any, **kwargs: Any) -> Any:
         nonlocal seen
         seen += 1
-        if seen == step:
+        if seen == step and number is not None:
+            os.kill(os.getpid(), number)
+        elif seen == step:
             raise KeyboardInterrupt
         return whole(self, *args, **kwargs)
 
@@ -59,8 +47,11 @@ def st_xling(
     death: Death | None = None,
     timeout: float = 120,
     before: Callable[[], None] | None = None,
-) -> Outcome:
-    """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``; ``before`` is called in it first."""
+) -> Ended:
+    """Run ``st-xling`` in a fresh process, whose streams are kept in ``folder``; ``before`` is called in it first.
+
+    The exit status is negative for a signal that killed it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     streams = [folder / "stdout.txt", folder / "stderr.txt"]
     child = CONTEXT.Process(target=_run, args=(list(arguments), [str(path) for path in streams], death, before))
@@ -69,7 +60,7 @@ def st_xling(
     if child.is_alive():
         child.kill()
         child.join()
-    return Outcome(child.exitcode, *(path.read_text(encoding="utf-8") for path in streams))
+    return Ended(child.exitcode, *(path.read_text(encoding="utf-8") for path in streams))
 
 
 def _run(arguments: list[str], streams: list[str], death: Death | None, before: Callable[[], None] | None) -> None:
@@ -84,28 +75,12 @@ def _run(arguments: list[str], streams: list[str], death: Death | None, before: 
     # As in a terminal, also where the tests run in the background, which makes children deaf to Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if death is not None:
-        _arm(death)
+        from st_xling.training import CrossLingualTrainer
+
+        stop_at(pytest.MonkeyPatch(), CrossLingualTrainer, *death)
     if before is not None:
         before()
     status = main(arguments)
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(status)
-
-
-def _arm(death: Death) -> None:
-    from st_xling.training import CrossLingualTrainer
-
-    seen = 0
-
-    whole_step = CrossLingualTrainer.training_step
-
-    def step(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal seen
-        seen += 1
-        loss = whole_step(self, *args, **kwargs)
-        if seen == death.step:
-            os.kill(os.getpid(), death.number)
-        return loss
-
-    CrossLingualTrainer.training_step = step  # type: ignore[method-assign]

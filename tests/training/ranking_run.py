@@ -31,42 +31,25 @@ def aligned(rows: int = 16) -> AlignedPairs:
 
 def xpi_rows(rows: int = 12) -> Dataset:
     german, english = sentences(rows)
-    labels = [1] * rows + [0] * rows
-    return labeled_dataset(
-        german * 2, english + english[1:] + english[:1], labels, ["de"] * 2 * rows, ["en"] * 2 * rows
-    )
+    labels, passages = [1] * rows + [0] * rows, english + english[1:] + english[:1]
+    return labeled_dataset(german * 2, passages, labels, ["de"] * 2 * rows, ["en"] * 2 * rows)
 
 
 def judge() -> CrossEncoderRerankingEvaluator:
     german, english = sentences()
-    samples = [
-        {"query": query, "positive": [passage], "negative": english[:6]}
-        for query, passage in zip(german[8:], english[8:])
-    ]
+    pairs = zip(german[8:], english[8:])
+    samples = [{"query": query, "positive": [passage], "negative": english[:6]} for query, passage in pairs]
     return CrossEncoderRerankingEvaluator(samples, name="dev", write_csv=False)  # type: ignore[arg-type]
 
 
 def run(out: Path, name: str = "xpr-mixed", *, judged: bool = True, **options: Any) -> Any:
     """Train ``name`` for a few steps; dotted options as ``training__max_steps=4``; others are the function's own."""
-    steps = {
-        "training.max_steps": 4,
-        "training.eval_steps": 2,
-        "training.logging_steps": 1,
-        "training.per_device_train_batch_size": 8,
-    }
-    fast = {"training.learning_rate": 1e-2, "training.save_total_limit": 10, "model.max_length": 64}
-    dotted = {
-        key.replace("__", "."): options.pop(key) for key in list(options) if "__" in key or key in ("head", "loss")
-    }
-    recipe = load_cross_encoder_recipe(name, tiny=True, overrides={**steps, **fast, **dotted})
+    steps = {"max_steps": 4, "eval_steps": 2, "logging_steps": 1, "per_device_train_batch_size": 8}
+    fast = {f"training.{key}": value for key, value in {**steps, "learning_rate": 1e-2, "save_total_limit": 10}.items()}
+    keys = [key for key in options if "__" in key or key in ("head", "loss")]
+    dotted = {key.replace("__", "."): options.pop(key) for key in keys}
+    recipe = load_cross_encoder_recipe(name, tiny=True, overrides={**fast, "model.max_length": 64, **dotted})
     stages = options.pop("stages", None) or STRATEGIES[recipe.strategy](aligned(), seed=0)
-    start = options.pop("model", "tiny")
-    return train_cross_encoder(
-        recipe,
-        stages,
-        out,
-        model=start,
-        tiny=TINY if start == "tiny" else None,
-        evaluator=judge() if judged else None,
-        **options,
-    )
+    start = {"model": "tiny", "tiny": TINY} if "model" not in options else {}
+    options = {"evaluator": judge() if judged else None, **start, **options}
+    return train_cross_encoder(recipe, stages, out, **options)

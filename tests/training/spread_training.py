@@ -42,16 +42,9 @@ def train(folder: Path, rank: int, model: Any, rows: Dataset) -> dict[str, torch
     loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, layers=1)
     with torch.no_grad():
         loss.terms[1].loss.head.vocabulary_head.bias.fill_(float(rank))  # type: ignore[union-attr, operator]
-    arguments = SentenceTransformerTrainingArguments(
-        output_dir=str(folder / "run"),
-        per_device_train_batch_size=3,
-        num_train_epochs=2,
-        learning_rate=1e-2,
-        save_strategy="no",
-        report_to="none",
-        disable_tqdm=True,
-        batch_sampler=ShuffledBatchSampler,
-    )
+    options: dict[str, Any] = {"per_device_train_batch_size": 3, "num_train_epochs": 2, "learning_rate": 1e-2}
+    options |= {"save_strategy": "no", "report_to": "none", "disable_tqdm": True, "batch_sampler": ShuffledBatchSampler}
+    arguments = SentenceTransformerTrainingArguments(str(folder / "run"), **options)
     trainer = Watched(model=model, args=arguments, train_dataset=rows, loss=loss)
     trainer.seen = []
     trainer.train()

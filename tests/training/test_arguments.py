@@ -16,19 +16,12 @@ def args(tmp_path: Path, rows: int = 1000, best: str | None = None, **options: A
     return training_arguments(TrainingOptions(**options), tmp_path, rows=rows, best_metric=best)
 
 
-@pytest.mark.parametrize(
-    ("options", "rows", "processes", "expected"),
-    [
-        ({"per_device_train_batch_size": 10}, 100, 1, 10),
-        ({"per_device_train_batch_size": 10, "num_train_epochs": 2.5}, 109, 1, 25),
-        ({"per_device_train_batch_size": 10}, 3, 1, 1),
-        ({"per_device_train_batch_size": 10, "gradient_accumulation_steps": 4}, 100, 1, 3),
-        ({"per_device_train_batch_size": 10}, 100, 2, 5),
-        ({"per_device_train_batch_size": 10, "max_steps": 7}, 100, 1, 7),
-    ],
-)
-def test_steps(options: dict[str, Any], rows: int, processes: int, expected: int) -> None:
-    assert total_steps(TrainingOptions(**options), rows, processes) == expected
+def test_steps() -> None:
+    def steps(rows: int, processes: int = 1, **options: Any) -> int:
+        return total_steps(TrainingOptions(per_device_train_batch_size=10, **options), rows, processes)
+
+    assert (steps(100), steps(3), steps(100, 2), steps(100, max_steps=7)) == (10, 1, 5, 7)
+    assert (steps(109, num_train_epochs=2.5), steps(100, gradient_accumulation_steps=4)) == (25, 3)
 
 
 @pytest.mark.parametrize("rows", [1, 50, 999, 12_345, 1_000_000])
@@ -60,9 +53,6 @@ def test_a_stream(tmp_path: Path) -> None:
     made = training_arguments(TrainingOptions(max_steps=50), tmp_path, rows=None)
     assert made.max_steps == 50 and made.eval_steps == 5 and made.dataloader_drop_last
     assert made.batch_sampler == "batch_sampler" and made.accelerator_config.dispatch_batches is False
-    section = {"max_steps": 50, "accelerator_config": {"split_batches": False}}
-    made = training_arguments(read_training(section), tmp_path, rows=None)
-    assert made.accelerator_config.dispatch_batches is False
     with pytest.raises(ValueError, match=r"a stream has no end that is known: .* set training.max_steps / --max-steps"):
         training_arguments(TrainingOptions(), tmp_path, rows=None)
 

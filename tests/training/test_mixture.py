@@ -17,13 +17,7 @@ from st_xling.models import tiny_encoder
 from st_xling.training import TrainingOptions, load_recipe, mixture, train
 from st_xling.training import mixture as texts_module
 from st_xling.training.arguments import sampler_options
-from st_xling.training.mixture import (
-    add_mono,
-    fingerprint,
-    mix,
-    prepare,
-    report_texts,
-)
+from st_xling.training.mixture import add_mono, fingerprint, mix, prepare, report_texts
 from st_xling.training.run_folder import RunFolder
 
 
@@ -73,30 +67,20 @@ def test_streams(data: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_unusable_data(stream: bool, data: dict[str, Dataset]) -> None:
-    def given(part: Dataset) -> Any:
-        return {"x": part.to_iterable_dataset() if stream else part}
-
+    part: Any = data["de-en"].to_iterable_dataset() if stream else data["de-en"]
     options = TrainingOptions(max_steps=1)
-    nothing: Any = data["de-en"].select([])
-    if stream:
-        nothing = data["de-en"].to_iterable_dataset().filter(lambda row: False)
     with pytest.raises(ValueError, match="data set 'x' is empty"):
-        prepare({"x": nothing}, options)
+        prepare({"x": part.filter(lambda row: False)}, options)
     with pytest.raises(ValueError, match="data set 'y' is empty"):
-        prepare({**given(data["de-en"]), "y": data["de-en"].select([])}, options)
+        prepare({"x": part, "y": data["de-en"].select([])}, options)
     with pytest.raises(ValueError, match="at least one data set: got none"):
         mix({})
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    """Five sentences: two contiguous pairs, and one over."""
-    path = tmp_path / "text.de"
-    path.write_text("".join(f"Satz {number}.\n" for number in range(5)), encoding="utf-8")
-    return path
-
-
-def test_contiguous_sentences_stand_beside_the_pairs(text: Path) -> None:
+def test_contiguous_sentences_stand_beside_the_pairs(tmp_path: Path) -> None:
+    """Five sentences: two contiguous pairs, and one over; then the command trains on them."""
+    text = tmp_path / "text.de"
+    text.write_text("".join(f"Satz {number}.\n" for number in range(5)), encoding="utf-8")
     mixture = prepare({"de-en": parallel_phrases("de", "en", size=7)}, TrainingOptions())
     mono = read_all_others([f"de={text}"])
     mixed = add_mono(mixture, mono, seed=1)
@@ -106,15 +90,9 @@ def test_contiguous_sentences_stand_beside_the_pairs(text: Path) -> None:
     assert mixed.pairs["source"][:] == mixture.pairs["source"][:]
     assert add_mono(mixture, mono, seed=1).pairs["mono"][:] == mixed.pairs["mono"][:]
 
-
-def run_command(folder: Path, recipe: str, *words: str) -> int:
-    tiny = ["--tiny", "hidden_size=16", "--tiny", "layers=2", "--tiny", "vocabulary=200"]
-    common = ["--data", "phrasebook:de?size=40", "--dev", "none", "--batch-size", "8", "--max-steps", "2"]
-    return main(["train", recipe, "--model", "tiny", *tiny, *common, "--out", str(folder), *words])
-
-
-def test_the_command_trains_on_it(text: Path, tmp_path: Path) -> None:
-    assert run_command(tmp_path / "run", "amber", "--mono", f"de={text}") == 0
+    line = "train amber --model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=200 --dev none"
+    line += f" --data phrasebook:de?size=40 --batch-size 8 --max-steps 2 --mono de={text} --out {tmp_path / 'run'}"
+    assert main(line.split()) == 0
     manifest = RunFolder(tmp_path / "run").read_manifest()
     assert manifest["mono"]["de:text.de"]["rows"] == 5
     losses = manifest["recipe"]["losses"]
@@ -127,13 +105,8 @@ def test_the_command_trains_on_it(text: Path, tmp_path: Path) -> None:
 TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}
 
 
-def phrases(source: str, target: str) -> Dataset:
-    columns = ["source", "target", "source_language", "target_language"]
-    return parallel_phrases(source, target, size=20).select_columns(columns)
-
-
 def test_sides_are_put_in_order(tmp_path: Path, logged: Any) -> None:
-    data = {"en-de": phrases("en", "de"), "fr-en": phrases("fr", "en")}
+    data = {f"{one}-{other}": parallel_phrases(one, other, size=20) for one, other in (("en", "de"), ("fr", "en"))}
     changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": "fr"}
     source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
     recipe = load_recipe("dap", tiny=True, overrides=changes)
@@ -169,7 +142,8 @@ def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypa
     tokenizer = model.tokenizer
     whole = [tokenizer(text, verbose=False)["input_ids"] for text in TEXTS]
     cut = [tokenizer(text, truncation=True, max_length=max_length)["input_ids"] for text in TEXTS]
-    report = report_texts(tokenizer, iter(TEXTS), max_length=max_length)
+    monkeypatch.setattr(model, "max_seq_length", max_length)
+    report = report_texts(model, Dataset.from_dict({"source": TEXTS}), "source")
     assert report.texts == len(TEXTS)
     assert report.truncated == sum(left != right for left, right in zip(whole, cut)) > 0
     assert report.longest == max(len(ids) for ids in whole)

@@ -97,35 +97,26 @@ def test_overrides_may_add_losses_and_fill_empty_sections(write: Any) -> None:
     path = write("losses:\n  translation_ranking:\nmodel:\ntraining:\n  lora:\n")
     changes = {"losses.representation_translation.layers": 1, "model.max_length": 64, "training.lora.rank": 4}
     recipe = load_recipe(path, overrides=changes)
-    assert recipe.losses == {
-        "translation_ranking": {"weight": 1.0},
-        "representation_translation": {"layers": 1, "weight": 1.0},
-    }
+    expected = {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1, "weight": 1.0}}
+    assert recipe.losses == expected
     assert recipe.model == ModelOptions(max_length=64)
     assert recipe.training.lora is not None and recipe.training.lora.rank == 4
 
 
 RANKING = "losses.translation_ranking"
 FAULTS: list[tuple[str, Any, str]] = [
-    ("trainig", {}, "no key 'trainig'.*'training'"),
     ("losses.translation_rankin", {}, "losses has no key 'translation_rankin'.*'translation_ranking'"),
     (f"{RANKING}.margn", 1, "losses.translation_ranking has no key 'margn'.*'margin'"),
     ("model.zzz", 1, "model has no key 'zzz'.* pooling, max_length"),
     ("training.num_train_epochs", "two", "training.num_train_epochs .*'two'"),
     ("training.num_train_epochs.x", 1, "'num_train_epochs'"),
-    ("training.per_device_train_batch_size", 1.5, "training.per_device_train_batch_size .*1.5"),
-    ("training.group_by_length", 1, "training.group_by_length .*: got 1"),
     ("training", "fast", "training .*'fast'"),
-    (RANKING, 3, "losses.translation_ranking .*: got 3"),
     (f"{RANKING}.margin", "big", "losses.translation_ranking.margin .*'big'"),
     (f"{RANKING}.columns", 0, "columns .*: got 0"),
-    (f"{RANKING}.weight", [1], r"losses.translation_ranking.weight .*\[1\]"),
     ("losses", {}, "'losses'"),
     ("losses", {"translation_ranking": {"weight": 0}}, "weight 0: translation_ranking"),
     ("training.batches", "one-pair", "training.batches .*'one-pair'"),
     ("training.pivot", "English!", "training.pivot .*'English!'"),
-    ("training.per_device_train_batch_size", 0, "training.per_device_train_batch_size .*: got 0"),
-    ("training.learning_rate", 0.0, "training.learning_rate .*: got 0.0"),
     ("training.mini_batch_size", 3, "training.mini_batch_size .*: got 3"),
 ]
 
@@ -137,12 +128,17 @@ def test_faults(key: str, value: Any, message: str) -> None:
 
 
 def test_an_error_of_a_loss_names_it(make_model: Any) -> None:
-    recipe = load_recipe("dap", overrides={"losses.representation_translation.layers": 9})
-    with pytest.raises(ValueError, match=r"losses\.representation_translation: layers must lie in 1\.\.2"):
-        build_loss(recipe, make_model(), token_ids=[{7}, {8}])
-    recipe = load_recipe("tr", overrides={"losses.translation_ranking.columns": [0, 0]})
-    with pytest.raises(ValueError, match="columns are distinct positions"):
-        build_loss(recipe, make_model(), token_ids=[{7}, {8}])
+    for name, key, value, message in (
+        (
+            "dap",
+            "losses.representation_translation.layers",
+            9,
+            r"representation_translation: layers must lie in 1\.\.2",
+        ),
+        ("tr", "losses.translation_ranking.columns", [0, 0], "columns are distinct positions"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            build_loss(load_recipe(name, overrides={key: value}), make_model(), token_ids=[{7}, {8}])
 
 
 def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
@@ -155,25 +151,22 @@ def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
     assert load_recipe("tr", overrides={"training.warmup_steps": "1e-1"}).training.warmup_steps == 0.1
 
 
-@pytest.mark.parametrize(("direction", "expected"), [("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])])
-def test_auto_vocabulary_is_that_of_the_rebuilt_side(direction: str, expected: list[int], make_model: Any) -> None:
-    recipe = load_recipe("dap", overrides={"losses.representation_translation.direction": direction})
-    loss = build_loss(recipe, make_model(), token_ids=[{7, 5}, {8, 7}])
-    assert loss.terms[1].loss.head.vocabulary_head.vocabulary_index.tolist() == expected
+def test_auto_vocabulary_is_that_of_the_rebuilt_side(make_model: Any) -> None:
+    for direction, expected in (("target", [7, 8]), ("source", [5, 7]), ("both", [5, 7, 8])):
+        recipe = load_recipe("dap", overrides={"losses.representation_translation.direction": direction})
+        loss = build_loss(recipe, make_model(), token_ids=[{7, 5}, {8, 7}])
+        assert loss.terms[1].loss.head.vocabulary_head.vocabulary_index.tolist() == expected
 
 
 @pytest.mark.parametrize(
     ("direction", "columns", "languages", "expected"),
     [
-        ("target", [["fr", "de"], ["en"]], None, None),
         ("target", [["en"], ["fr", "de"]], None, ["de", "en", "fr"]),
         ("target", [["de"], ["en", "eng"]], None, None),
         ("source", [["fr", "de"], ["eng", "en"]], None, ["de", "en", "fr"]),  # one language, one id
         ("both", [["de"], ["en"]], None, ["de", "en"]),
         ("target", [["de"], ["en"]], "auto", ["de", "en"]),
         ("both", [["de"], ["en"]], [], None),
-        ("source", [["fr", "de"], ["en"]], ["fr", "de", "en"], ["fr", "de", "en"]),
-        ("both", [], "auto", None),
     ],
 )
 def test_the_rebuilt_language_has_an_embedding_where_it_varies(
@@ -199,15 +192,18 @@ def test_new_heads_are_those_of_the_seed(make_model: Any) -> None:
 
 
 def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
-    with pytest.raises(ValueError, match="no recipe is called 'dpa'; did you mean 'dap'"):
-        load_recipe("dpa")
-    with pytest.raises(ValueError, match=r"no recipe file at .*absent\.yaml; the named recipes are .*dap"):
-        load_recipe(str(tmp_path / "absent.yaml"))
-    with pytest.raises(ValueError, match=r"a recipe is a mapping of keys: .* holds list"):
-        load_recipe(write("- dap"))
-    with pytest.raises(ValueError, match="is not valid YAML") as error:
-        load_recipe(write("losses: {a: [1"))
-    assert "\n" not in str(error.value)
+    for name, message in (
+        ("dpa", "no recipe is called 'dpa'; did you mean 'dap'"),
+        (str(tmp_path / "absent.yaml"), r"no recipe file at .*absent\.yaml; the named recipes are .*dap"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_recipe(name)
+    for text, message in (
+        ("- dap", "a recipe is a mapping of keys: .* holds list"),
+        ("a: [1", "^.*is not valid YAML.*$"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_recipe(write(text))
 
 
 def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:
@@ -219,8 +215,6 @@ def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:
 
 @pytest.mark.parametrize(("load", "name", "misspelt", "meant"), KINDS, ids=[kind[1] for kind in KINDS])
 def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="the recipe has no key 'trainng'; did you mean 'training'"):
-        load(name, overrides={"trainng.learning_rate": 0.5})
     with pytest.raises(ValueError, match=f"has no key '{misspelt}'; did you mean '{meant}'"):
         load(name, overrides={f"{misspelt}.x.weight": 9})
     with pytest.raises(ValueError, match="training.max_steps .*: got 0"):
@@ -233,14 +227,17 @@ def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, t
 
 @pytest.mark.parametrize("option", command_options(), ids=lambda option: option.name)
 def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: CommandOption) -> None:
-    loads = {"encoder": (load_recipe, "tr"), "adapter": (load_adapter_recipe, "sf")}
-    loads |= {"retriever": (load_retrieval_recipe, "ir"), "cross-encoder": (load_cross_encoder_recipe, "xpr-mixed")}
-    value = {"pooling": "cls", "teacher": "some/encoder", "encoders": "shared", "pivot": "de"}.get(option.name, 4)
-    value = "query: " if option.name == "teacher_prompt" else value
+    texts = {
+        "pooling": "cls",
+        "teacher": "some/encoder",
+        "teacher_prompt": "query: ",
+        "encoders": "shared",
+        "pivot": "de",
+    }
+    value = texts.get(option.name, 4)
     losses = {"losses.MSELoss.weight": 1} if option.key.startswith("teacher.") else {}
     section, _, key = option.key.partition(".")
-    for kind in KINDS_OF_RECIPES:
-        load, name = loads[kind]
+    for kind, (load, name, *_) in zip(KINDS_OF_RECIPES, KINDS):
         if kind in option.kinds:
             assert getattr(getattr(load(name, overrides={option.key: value, **losses}), section), key) == value
         else:
@@ -252,10 +249,5 @@ def test_tiny_options() -> None:
     with pytest.raises(ValueError, match="tiny options shape the model 'tiny' only: got layers for another model"):
         check_tiny({"layers": 2}, "some/encoder")
     assert check_tiny({"layers": 1, "dropout": "1e-1"}) == {"layers": 1, "dropout": 0.1} and check_tiny(None) == {}
-    for options, message in (
-        ({"layer": 1}, "tiny has no key 'layer'; did you mean 'layers'"),
-        ({"layers": "two"}, r"tiny\.layers .*'two'"),
-        ({"texts": "Hallo"}, "'texts'"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            check_tiny(options)
+    with pytest.raises(ValueError, match="tiny has no key 'layer'; did you mean 'layers'"):
+        check_tiny({"layer": 1})

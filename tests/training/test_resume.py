@@ -13,7 +13,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from tests.training.children import Death, Outcome, st_xling
+from tests.processes import Ended
+from tests.training.children import Death, st_xling
 
 STEPS = 16
 """Two epochs of 8: 2 · 68 pairs, about two held out, by 16; a checkpoint every 3 steps and at the end."""
@@ -21,28 +22,24 @@ STEPS = 16
 
 def command(out: Path, *more: str) -> list[str]:
     # Dropout 0.1 and grouping by length are the defaults; both directions and languages give the head more to remember.
-    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de,zh?size=68", "--out", str(out)]
-    words += ["--epochs", "2", "--batch-size", "16", "--eval-steps", "3"]
+    words = "train dap --model tiny --data phrasebook:de,zh?size=68 --epochs 2 --batch-size 16 --eval-steps 3"
     for shape in ("hidden_size=32", "vocabulary=500", "layers=1", "max_length=24", "pooling=cls"):
-        words += ["--tiny", shape]
+        words += f" --tiny {shape}"
     for option in ("layers=1", "languages=auto", "direction=both", "mask_ratio=0.8"):
-        words += ["--set", f"losses.representation_translation.{option}"]
-    return [*words, "--set", "training.save_total_limit=10", *more]
+        words += f" --set losses.representation_translation.{option}"
+    return [*words.split(), "--set", "training.save_total_limit=10", "--out", str(out), *more]
 
 
-def train(out: Path, *more: str, death: Death | None = None) -> Outcome:
+def train(out: Path, *more: str, death: Death | None = None) -> Ended:
     return st_xling(command(out, *more), out.parent / "streams", death)
 
 
 def history(out: Path) -> list[dict[str, Any]]:
     """Logged steps without what a clock says; the last entry averages over the process's own steps."""
     lines = (out / "training" / "log.jsonl").read_text(encoding="utf-8").splitlines()
+    clocks = ("_runtime", "_per_second")
     entries = [json.loads(line) for line in lines[:-1]]
-    return [{key: value for key, value in entry.items() if not _is_clock(key)} for entry in entries]
-
-
-def _is_clock(key: str) -> bool:
-    return key.endswith(("_runtime", "_per_second"))
+    return [{key: value for key, value in entry.items() if not key.endswith(clocks)} for entry in entries]
 
 
 def checkpoints(out: Path) -> list[int]:
@@ -68,16 +65,13 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_undisturbed_run_is_worth_repeating(undisturbed: Path) -> None:
-    """Otherwise equality would prove little: dropout, components, a head that moves, checkpoints in both epochs."""
-    entries = history(undisturbed)
-    logged = [entry for entry in entries if "loss" in entry]
+    """Otherwise equality would prove little: components, a head that moves, checkpoints in both epochs."""
+    logged = [entry for entry in history(undisturbed) if "loss" in entry]
     assert [entry["step"] for entry in logged] == list(range(1, STEPS + 1))
     for entry in logged:
         parts = entry["translation_ranking"] + entry["representation_translation"]
         assert entry["loss"] == pytest.approx(parts, abs=1e-3)
-    assert len({entry["loss"] for entry in logged}) == STEPS
     assert checkpoints(undisturbed) == [3, 6, 9, 12, 15, 16]
-    assert json.loads((undisturbed / "config.json").read_text())["hidden_dropout_prob"] == 0.1
     heads = [load_file(undisturbed / f"training/checkpoint-{step}/loss.safetensors") for step in (3, STEPS)]
     moved = [key for key in heads[0] if not torch.equal(heads[0][key], heads[1][key])]
     assert any(key.endswith("head.bias") for key in moved)
@@ -98,9 +92,9 @@ def test_killed_in_a_step(undisturbed: Path, tmp_path: Path) -> None:
 
 
 def short_command(out: Path) -> list[str]:
-    words = ["train", "tr", "--model", "tiny", "--data", "phrasebook:vi?size=40", "--dev", "none", "--out", str(out)]
-    words += ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300", "--batch-size", "8"]
-    return [*words, "--eval-steps", "3", "--max-steps", "8", "--set", "losses.translation_ranking={margin: 1e-1}"]
+    words = "train tr --model tiny --data phrasebook:vi?size=40 --dev none --batch-size 8 --eval-steps 3 --max-steps 8"
+    words += " --tiny hidden_size=32 --tiny layers=1 --tiny vocabulary=300"
+    return [*words.split(), "--set", "losses.translation_ranking={margin: 1e-1}", "--out", str(out)]
 
 
 def pasted(stderr: str) -> list[str]:

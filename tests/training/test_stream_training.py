@@ -16,46 +16,26 @@ from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import mix_streams
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.training import CrossLingualTrainer
-from tests.training.children import Death, Outcome, st_xling
-
-SHAPE = {"hidden_size": 32, "vocabulary": 400, "layers": 1}
+from tests.processes import Ended
+from tests.training.children import Death, st_xling
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("data")
-    for language, size in (("de", 150), ("zh", 40)):
-        rows = [dict(row) for row in parallel_phrases(language, "en", size=size).select_columns(["source", "target"])]
-        if language == "de":
-            text = "".join(f"{row['source']}\t{row['target']}\n" for row in rows)
-            (made / "de-en.tsv").write_text(text, encoding="utf-8")
-        else:
-            text = "".join(f"{json.dumps(row)}\n" for row in rows)
-            (made / "zh-en.jsonl").write_text(text, encoding="utf-8")
+    german, chinese = parallel_phrases("de", "en", size=150), parallel_phrases("zh", "en", size=40)
+    lines = [f"{source}\t{target}\n" for source, target in zip(german["source"], german["target"])]
+    (made / "de-en.tsv").write_text("".join(lines), encoding="utf-8")
+    chinese.select_columns(["source", "target"]).to_json(made / "zh-en.jsonl", force_ascii=False)
     return made
 
 
-def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Outcome:
-    words = [
-        "train",
-        "dap",
-        "--model",
-        "tiny",
-        "--stream",
-        "--max-steps",
-        "12",
-        "--batch-size",
-        "8",
-        "--eval-steps",
-        "4",
-        "--out",
-    ] + [str(out)]
-    for name in ("de-en.tsv", "zh-en.jsonl"):
-        words += ["--data", str(folder / name)]
-    for key, value in SHAPE.items():
-        words += ["--tiny", f"{key}={value}"]
-    words += ["--set", "losses.representation_translation.layers=1", "--set", "training.language_alpha=0.5"]
-    return st_xling([*words, "--set", "training.save_total_limit=10", *more], out.parent / "streams", death)
+def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Ended:
+    words = "train dap --model tiny --stream --max-steps 12 --batch-size 8 --eval-steps 4"
+    words += " --tiny hidden_size=32 --tiny vocabulary=400 --tiny layers=1 --set training.save_total_limit=10"
+    words += " --set losses.representation_translation.layers=1 --set training.language_alpha=0.5"
+    words += f" --data {folder / 'de-en.tsv'} --data {folder / 'zh-en.jsonl'} --out {out}"
+    return st_xling([*words.split(), *more], out.parent / "streams", death)
 
 
 def losses(out: Path) -> dict[int, float]:

@@ -27,11 +27,10 @@ STEPS = 40
 
 def command(out: Path, batch: int) -> list[str]:
     """All 32 pairs are one step's: whatever the order, two processes of 16 see what one of 32 sees."""
-    words = ["train", "dap", "--model", "tiny", "--data", "phrasebook:de?size=32", "--dev", "none", "--out", str(out)]
-    for shape in ("hidden_size=32", "layers=1", "vocabulary=400", "dropout=0.0"):
-        words += ["--tiny", shape]
-    words += ["--set", "losses.representation_translation.layers=1"]
-    return [*words, "--max-steps", str(STEPS), "--eval-steps", "5", "--batch-size", str(batch)]
+    words = "train dap --model tiny --data phrasebook:de?size=32 --dev none --eval-steps 5"
+    words += " --tiny hidden_size=32 --tiny layers=1 --tiny vocabulary=400 --tiny dropout=0.0"
+    words += f" --set losses.representation_translation.layers=1 --max-steps {STEPS} --batch-size {batch} --out {out}"
+    return words.split()
 
 
 def launch(launcher: list[str], words: list[str], folder: Path, **options: Any) -> Ended:
@@ -116,18 +115,10 @@ def test_each_sees_its_own_rows_in_whole_rounds_shuffled_anew(trained: Path) -> 
 
 
 def test_an_error_in_one_is_an_error_in_all(trained: Path) -> None:
-    assert told(trained, 0)["failures"] == [
-        "done",
-        "ValueError: no room in 0",
-        "ValueError: process 1 of 2: no room in 1",
-        "from main",
-    ]
-    assert told(trained, 1)["failures"] == [
-        "done",
-        "AnotherProcessFailed: no room in 0",
-        "AnotherProcessFailed: no room in 1",
-        "from main",
-    ]
+    first, second = (told(trained, rank)["failures"] for rank in (0, 1))
+    assert first[0] == second[0] == "done" and first[3] == second[3] == "from main"
+    assert first[1:3] == ["ValueError: no room in 0", "ValueError: process 1 of 2: no room in 1"]
+    assert second[1:3] == [f"AnotherProcessFailed: no room in {rank}" for rank in (0, 1)]
 
 
 def test_a_refused_command_ends_both_with_one_message(trained: Path) -> None:
