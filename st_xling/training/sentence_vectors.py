@@ -1,8 +1,8 @@
 """Sentence vectors of any layers from one pass over the text, kept on disk so that no text is encoded twice.
 
-A cache is a folder of files, each with the vectors of some thousand texts, of several kinds: ``mean-7`` is the mean of
-the token states of layer 7, ``output`` what a teacher makes of a text. A file's name is a hash of model, kinds and
-texts, so that several models, data sets and processes may share a folder.
+A cache is a folder of Arrow files, each with the vectors of some thousand texts, a column of each kind: ``mean-7`` is
+the mean of the token states of layer 7, ``output`` what a teacher makes of a text. A file's name is a hash of model,
+columns and texts, so that several models, data sets and processes may share a folder.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +23,11 @@ from torch import Tensor
 from st_xling.data.text_columns import exact_keys, find_sorted
 from st_xling.models.encode import token_batches
 from st_xling.models.view import check_layer, cut_to_layer, layer_states
-from st_xling.utils.io import atomic_writer, is_intact, record_hash
+from st_xling.utils.io import is_intact, record_hash
 from st_xling.utils.options import Pooling
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +133,7 @@ def cached_vectors(
 
     Args:
         texts: Distinct texts; the same ones in the same order are found again, by thousands.
-        columns: Kinds of vectors, all of as many dimensions.
+        columns: Kinds of vectors.
         encode: Returns the vectors of some thousand texts, by column. *Shape of each:* ``(texts, dim)``
         fingerprint: Of the model, see :func:`~st_xling.models.sidecar.model_fingerprint`.
         folder: Folder of the cache; ``None``: one next to the downloaded models.
@@ -138,22 +141,45 @@ def cached_vectors(
     Returns:
         Column → vectors; and the number of texts that were encoded.
     """
+    import pyarrow as pa
+    from datasets import Dataset, concatenate_datasets
+
     folder, encoded = Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors"), 0
     folder.mkdir(parents=True, exist_ok=True)
-    blocks: dict[str, list[np.ndarray]] = {name: [] for name in columns}
+
+    def encode_table(table: pa.Table) -> pa.Table:
+        nonlocal encoded
+        encoded += len(table)
+        vectors = encode(table["text"].to_pylist())
+        return pa.table(
+            {name: pa.FixedSizeListArray.from_arrays(pa.array(m.ravel()), m.shape[1]) for name, m in vectors.items()}
+        )
+
+    parts = []
     for start in range(0, len(texts), FILE_TEXTS):
         part = list(texts[start : start + FILE_TEXTS])
         key = hashlib.sha256("\0".join([fingerprint, *columns, *part]).encode("utf-8", "surrogatepass")).hexdigest()
-        path = folder / f"{key[:32]}.float32"
-        if not is_intact(path):
-            with atomic_writer(path) as stream:
-                for first in range(0, len(part), BATCH_TEXTS):
-                    vectors = encode(part[first : first + BATCH_TEXTS])
-                    stream.write(np.stack([vectors[name] for name in columns], axis=1, dtype=np.float32).tobytes())
+        path, before = folder / f"{key[:32]}.arrow", encoded
+        intact = is_intact(path)
+        vectors = (
+            Dataset.from_dict({"text": part})
+            .with_format("arrow")
+            .map(
+                encode_table,
+                batched=True,
+                batch_size=BATCH_TEXTS,
+                remove_columns=["text"],
+                desc="encoding",
+                new_fingerprint=key,
+                cache_file_name=str(path),
+                load_from_cache_file=intact,
+            )
+        )
+        if not intact:
             record_hash(path)
-            encoded += len(part)
+        if encoded > before:
             logger.info("encoding: %s of %s texts", f"{start + len(part):,}", f"{len(texts):,}")
-        matrix = np.memmap(path, np.float32, mode="r").reshape(len(part), len(columns), -1)
-        for place, name in enumerate(columns):
-            blocks[name].append(matrix[:, place])
+        parts.append(vectors)
+    table = concatenate_datasets(parts).data
+    blocks = {name: [c.flatten().to_numpy().reshape(len(c), -1) for c in table.column(name).chunks] for name in columns}
     return {name: CachedVectors(texts, blocks[name]) for name in columns}, encoded

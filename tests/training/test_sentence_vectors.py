@@ -53,9 +53,9 @@ def test_a_second_run_encodes_the_files_that_are_missing(
     again, encoded = cached([*texts[:3], "new", *texts[4:]])
     assert encoded == 3 and again.of(["new"]).tolist() == [[3, 0]]
     assert cached(texts, "another model")[1] == 7
-    for path in (tmp_path / "cache").glob("*.float32"):
+    for path in (tmp_path / "cache").glob("*.arrow"):
         content = bytearray(path.read_bytes())
-        content[-2] ^= 0x40
+        content[-20] ^= 0x40
         path.write_bytes(content)
     assert cached(texts)[1] == 7 and "is damaged" in caplog.text
     assert cached(texts)[1] == 0
