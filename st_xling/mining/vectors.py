@@ -88,12 +88,12 @@ class PrecomputedEmbeddings:
 
     @property
     def identity(self) -> ModelIdentity | None:
-        return None if self.store is None else self.store.manifest.header.model
+        return None if self.store is None else self.store.manifest.model
 
     @property
     def way(self) -> dict[str, str]:
         """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; empty for an array."""
-        settings = {} if self.store is None else self.store.manifest.header.settings
+        settings = {} if self.store is None else self.store.manifest.settings
         names = {stored: name for name, stored in STORED_NAMES.items()}
         others = ("batch_size", "shard_rows", "language")
         return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
@@ -143,14 +143,14 @@ def vectors_from(
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
     for side, maker in makers.items():
         if isinstance(maker, PrecomputedEmbeddings) and maker.store is not None:
-            header = maker.store.manifest.header
-            named, own = languages[side], header.settings.get("language")
+            stored = maker.store.manifest
+            named, own = languages[side], stored.settings.get("language")
             if named and own and canonical_language(named) != canonical_language(own):
                 raise ValueError(
                     f"embeddings of the {side} text must be centered by the mean of its language, {named}: got "
                     f"{maker.path}, centered by that of {own}; encode it again with --language {named}."
                 )
-            made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
+            made[str(maker.path)] = stored.model, maker.way if "prompt" in stored.settings else None
     encoders: dict[str, Encoder] = {}
     if encoder is not None:
         embedded = {side: languages[side] for side in languages if embeds or side in missing}

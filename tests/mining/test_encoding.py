@@ -47,7 +47,7 @@ def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_pa
     exact = embed(model, SENTENCES[100:200], normalize_embeddings=True, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
-    assert store.manifest.header.settings["batch_size"] == 16
+    assert store.manifest.settings["batch_size"] == 16
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
 
 

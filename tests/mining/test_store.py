@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 
 from st_xling.mining import EmbeddingStore, write_store
-from st_xling.mining.store import Header, write_shards
+from st_xling.mining.store import Manifest, write_shards
 from st_xling.mining.text import TextSummary
 
 ROWS, DIM = 10, 6
@@ -48,7 +48,7 @@ def test_what_is_written_is_read(dtype: str, tmp_path: Path) -> None:
     store = EmbeddingStore.open(tmp_path / "s")
     expected = rounded(vectors(), dtype)
     assert store.shape == written.shape == (ROWS, DIM) and store.ndim == 2 and len(store) == store.rows == ROWS
-    assert store.dtype == expected.dtype and store.manifest.header.dtype == dtype
+    assert store.dtype == expected.dtype and store.manifest.dtype == dtype
     assert store.manifest.shards == (4, 4, 2)
     np.testing.assert_array_equal(np.asarray(store), expected)
     np.testing.assert_array_equal(np.asarray(store, dtype=np.float64), expected.astype(np.float64))
@@ -153,7 +153,7 @@ def write(folder: Path, *, stop: bool = False, text: TextSummary = TEXT, **optio
             raise Stop
 
     with pytest.raises(Stop) if stop else nullcontext():
-        write_shards(folder, Header(), text, shards, **options)
+        write_shards(folder, Manifest(text=text), shards, **options)
     return before
 
 

@@ -87,7 +87,7 @@ def test_a_store_by_definition(
         np.testing.assert_allclose(row, shifted / np.linalg.norm(shifted), atol=1e-5)
     assert "|center:language|language:de|" in store.signature
     joint = encode(model, texts["source"], tmp_path / "joint")
-    assert store.manifest.header.model.fingerprint == joint.manifest.header.model.fingerprint
+    assert store.manifest.model.fingerprint == joint.manifest.model.fingerprint
     assert "|center:" not in joint.signature and np.abs(joint[:] - store[:]).max() > 0.001
     with pytest.raises(ValueError, match="language was de, is now en"):
         encode(model, texts["source"], tmp_path / "s", language="en", shard_rows=20)
