@@ -220,9 +220,9 @@ def mine_texts(
         number = None if isinstance(threshold, str) else threshold
         origin, note = "none" if number is None else f"{number:g}", ""
         published = calibration = None
-        settings = encoding_settings(makers)
+        settings, choice = encoding_settings(makers), {"margin": margin, "k": k, "retrieval": retrieval}
         if isinstance(threshold, str) and calibrate_with is None:
-            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
+            run = {**choice, **settings}
             published, note = find_published_threshold(model, texts, spoken, run, required=threshold == PUBLISHED)
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
@@ -252,13 +252,10 @@ def mine_texts(
         # Choose among the candidates that pass the filters, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
 
-        def ids_of(source: int, target: int) -> tuple[list[str], list[str]]:
-            """Return the ids of all rows with these sentences."""
-            one, other = (
-                [read[name].id(row) for row in distinct[name].members(place)]
-                for name, place in (("source", source), ("target", target))
-            )
-            return one, other
+        def ids_of(*places: int) -> tuple[list[str], ...]:
+            """Return the ids of all rows with these two sentences."""
+            sides = zip(read.values(), texts, places)
+            return tuple([text.id(row) for row in unique.members(place)] for text, unique, place in sides)
 
         def on_reject(pair: RejectedPair) -> None:
             if log is not None:
