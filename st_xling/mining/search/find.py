@@ -51,7 +51,7 @@ APPROXIMATE_ROWS = 2**20
 #: however large the corpora.
 EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 
-_FILE = "search.safetensors"
+_FILE, _SIDES = "search.safetensors", ("source", "target")
 
 # Finished tasks are saved when they have taken so many times what saving takes.
 _SAVE_SHARE = 20
@@ -240,24 +240,17 @@ def sharded_neighbors(
     names = "source_embeddings", "target_embeddings"
     both = check_shapes(source_embeddings, target_embeddings, *names)
     matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
-    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(("source", "target"), matrices)}
+    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(_SIDES, matrices)}
     state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
+    prints = {side: matrix.fingerprint for side, matrix in zip(_SIDES, matrices)} if state_folder else {}
+    del matrices
     with ExitStack() as stack:
         folder = None
         if state_folder is not None:
-            folder = stack.enter_context(
-                ResumableFolder(state_folder, name="state_folder", instead="name another folder")
-            )
-            prints = {"source": matrices[0].fingerprint, "target": matrices[1].fingerprint}
-            folder.begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
+            folder = ResumableFolder(state_folder, name="state_folder", instead="name another folder")
+            stack.enter_context(folder).begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
             if _FILE in folder.steps:
-                try:
-                    state = load_file(folder.path / _FILE)
-                except SafetensorError as error:
-                    raise ValueError(
-                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
-                    ) from error
-        del matrices
+                state = _load(folder.path / _FILE)
         todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
         saved_at, cost = time.monotonic(), 0.0
 
@@ -275,7 +268,7 @@ def sharded_neighbors(
         stack.enter_context(bar)
         try:
             for number, keys in run(partial(run_task, search), *both, todo):
-                for rows, side, found in zip(tasks[number], ("source", "target"), keys):
+                for rows, side, found in zip(tasks[number], _SIDES, keys):
                     known = state[side][slice(*rows)]
                     # Different keys: what is interrupted here is saved, and merged again when the task runs again.
                     known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
@@ -288,6 +281,13 @@ def sharded_neighbors(
                 save()
             raise
     return Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
+
+
+def _load(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}; delete it, and the search starts again.") from error
 
 
 def run_here(
