@@ -377,8 +377,9 @@ class PairFilters:
             values = FILTERS[reason].check(left, *([] if limit is None else [limit])) if len(left) else []
             for row, value in zip(rows.tolist(), values):
                 if value is not None:
-                    pair, texts = batch.pairs[row], (batch.sources[row], batch.targets[row])
-                    rejected[row] = RejectedPair(reason, value, *pair, *texts)
+                    score, source, target = batch.pairs[row]
+                    texts = batch.sources[row], batch.targets[row]
+                    rejected[row] = RejectedPair(reason, value, score, source, target, *texts)
                     self.rejected[reason] += 1
                     allowed[row] = False
         return allowed, [rejected[row] for row in sorted(rejected)]

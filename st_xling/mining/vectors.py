@@ -137,12 +137,13 @@ def vectors_from(
             f"expected a model or embeddings for the {' and the '.join(missing)} side: got neither; pass model "
             f"(--model) or {missing[0]}_embeddings (--{missing[0]}-embeddings)."
         )
-    makers: VectorMakers = {
-        side: PrecomputedEmbeddings.open(own, rows=rows[side]) for side, own in embeddings.items() if own is not None
-    }
+    makers: VectorMakers = {}
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
-    for side, maker in makers.items():
-        if isinstance(maker, PrecomputedEmbeddings) and maker.store is not None:
+    for side, given in embeddings.items():
+        if given is None:
+            continue
+        makers[side] = maker = PrecomputedEmbeddings.open(given, rows=rows[side])
+        if maker.store is not None:
             stored = maker.store.manifest
             named, own = languages[side], stored.settings.get("language")
             if named and own and canonical_language(named) != canonical_language(own):

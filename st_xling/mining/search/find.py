@@ -26,8 +26,8 @@ from torch import Tensor
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.ray import check_engine, run_on_ray
 from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall
-from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, CorpusMatrix, distinct_best, pack_keys
-from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors
+from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pack_keys
+from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.options import Engine
@@ -237,9 +237,7 @@ def sharded_neighbors(
         ValueError: As :func:`find_neighbors`.
         OSError: As :func:`find_neighbors`.
     """
-    names = "source_embeddings", "target_embeddings"
-    both = check_shapes(source_embeddings, target_embeddings, *names)
-    matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
+    matrices = corpus_matrices(source_embeddings, target_embeddings, k)
     state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(_SIDES, matrices)}
     state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
     prints = {side: matrix.fingerprint for side, matrix in zip(_SIDES, matrices)} if state_folder else {}
@@ -267,7 +265,7 @@ def sharded_neighbors(
         bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
         stack.enter_context(bar)
         try:
-            for number, keys in run(partial(run_task, search), *both, todo):
+            for number, keys in run(partial(run_task, search), source_embeddings, target_embeddings, todo):
                 for rows, side, found in zip(tasks[number], _SIDES, keys):
                     known = state[side][slice(*rows)]
                     # Different keys: what is interrupted here is saved, and merged again when the task runs again.
