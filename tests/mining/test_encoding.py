@@ -51,12 +51,13 @@ def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_pa
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
 
 
-def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
-    (tmp_path / "text").write_text("short\n" * 5 + "word " * 200 + "\n", encoding="utf-8")
-    for prompt, longer in ((None, 1), ("word " * 200, 6)):
+def test_long_sentences_and_blank_lines_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "text").write_text("short\n" * 5 + " \n" + "word " * 200 + "\n", encoding="utf-8")
+    for prompt, longer in ((None, 1), ("word " * 200, 7)):
         caplog.clear()
-        encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
-        assert f"{longer} of 6 sentences are longer than the model's maximum of " in caplog.text
+        store = encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
+        assert f"{longer} of 7 sentences are longer than the model's maximum of " in caplog.text
+        assert "1 lines without a sentence, kept" in caplog.text and store.manifest.text.blank_rows == [5]
 
 
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
@@ -103,14 +104,6 @@ def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], 
             encode(other, text, out, shard_rows=100, **options)
         assert contents(out) == before
     assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)
-
-
-def test_blank_lines_are_kept_and_told(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "text.txt").write_text("eins\n\nzwei\n \n", encoding="utf-8")
-    store = encode(model, tmp_path / "text.txt", tmp_path / "s")
-    np.testing.assert_allclose(store[0], model.encode("eins", normalize_embeddings=True), atol=1e-6)
-    assert store.rows == 4 and store.manifest.text.blank_rows == [1, 3]
-    assert "2 lines without a sentence, kept" in caplog.text
 
 
 def test_vectors_of_other_types_and_prompts_are_not_mixed(

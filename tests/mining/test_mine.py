@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -184,7 +183,7 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
     assert len(found) == 0 and min(lowest) >= 1.01
 
 
-def test_bytes_a_sentence() -> None:
+def test_bytes_a_sentence(peak_growth) -> None:
     """Beyond their neighbors: what lets ten million sentences a side fit, whatever the share of mutual pairs."""
     rows, k, random = 100_000, 4, np.random.default_rng(0)
     for mutual in (0.0, 0.9):
@@ -194,11 +193,7 @@ def test_bytes_a_sentence() -> None:
             indices = random.integers(0, rows, (rows, k))
             indices[:, 0] = np.where(random.random(rows) < mutual, near, indices[:, 0])
             both.append(Neighbors(np.tile(np.float32([0.9, 0.5, 0.4, 0.3]), (rows, 1)), indices))
-        tracemalloc.start()
-        found = best_pairs(*both)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert len(found) and peak < 2 * rows * 84
+        assert peak_growth(lambda both=both: best_pairs(*both)) < 2 * rows * 84
 
 
 @settings(max_examples=30, deadline=None)

@@ -138,15 +138,6 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
     assert isinstance(caught.value, ParallelTextError)
 
 
-def test_blank_lines_keep_their_rows(tmp_path: Path) -> None:
-    path = tmp_path / "text.txt"
-    path.write_bytes("gut\n\u200b\n \nnein\n".encode())
-    assert MiningText(path).validate().blank_rows == [1, 2] and MiningText(path)[3] == "nein"
-    path.write_bytes(b"\xff")
-    with pytest.raises(ValueError, match=r"text\.txt:1: invalid UTF-8 \(byte 0xff at byte 1\); fix the file"):
-        MiningText(path)[0]
-
-
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
     """32 MB of text; lines that straddle the blocks they are found in."""
     path, rows = tmp_path / "text.txt.gz", 20_000
