@@ -20,6 +20,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from st_xling.utils.languages import hub_language
 from st_xling.utils.options import require
@@ -128,15 +129,10 @@ class DocumentSide:
     def __len__(self) -> int:
         return len(self.lengths)
 
-    def group_lengths(self, size: int) -> np.ndarray:
-        """Return the length of the groups of some size, joined by spaces. *Shape:* ``(starts,)``"""
-        ends = np.concatenate([[0], np.cumsum(self.lengths + 1)])
-        return ends[size:] - ends[:-size]
-
-    def group_marks(self, size: int) -> np.ndarray:
-        """Return the number of paragraph marks inside the groups of some size. *Shape:* ``(starts,)``"""
-        before = np.concatenate([[0], np.cumsum(self.marks)])
-        return before[size:] - before[1 : len(before) - size + 1]
+    @property
+    def sizes(self) -> range:
+        """Numbers of sentences of its groups."""
+        return range(1, len(self.vectors) + 1)
 
     def halved(self) -> DocumentSide:
         """Join each two neighboring sentences, whose vectors are averaged."""
@@ -245,11 +241,7 @@ def align_sides(
     if not len(source) or not len(target):
         alone = [SentenceGroup((row,), (), 0.0) for row in source.rows]
         return alone + [SentenceGroup((), (row,), 0.0) for row in target.rows]
-    shapes = [
-        (n, m)
-        for n, m in product(range(1, len(source.vectors) + 1), range(1, len(target.vectors) + 1))
-        if n + m <= max_size
-    ]
+    shapes = [(n, m) for n, m in product(source.sizes, target.sizes) if n + m <= max_size]
     band = _band(source, target, margin=2 * max_size)
     costs = _GroupCosts(source, target, means=means, log_ratio=_log_length_ratio(source, target, band))
     groups = []
@@ -315,10 +307,14 @@ class _GroupCosts:
             for side, other, mean in zip((source, target), (target, source), means[::-1])
         ]
         self.log_lengths = [
-            [np.log(side.group_lengths(size + 1)) - shift for size in range(len(side.vectors))]
+            [np.log(sliding_window_view(side.lengths + 1, size).sum(axis=1)) - shift for size in side.sizes]
             for side, shift in ((source, log_ratio), (target, 0.0))
         ]
-        self.marks = [[side.group_marks(size + 1) for size in range(len(side.vectors))] for side in (source, target)]
+        # Marks inside a group: not that of its first sentence.
+        self.marks = [
+            [sliding_window_view(side.marks, size)[:, 1:].sum(axis=1) for size in side.sizes]
+            for side in (source, target)
+        ]
 
     def distances(self, rows: slice, columns: slice, n: int, m: int) -> np.ndarray:
         """Return the distances of groups, by their first sentences; 1 is that of random ones."""

@@ -122,7 +122,8 @@ def find_neighbors(
     first among equals. An approximate search may miss some of the nearest; how many is measured on a sample, and logged
     with ``progress``.
 
-    Embeddings may be memory maps larger than the memory, which are read block by block.
+    Embeddings may be memory maps larger than the memory, which are read block by block. A search in tasks holds
+    ``16 * k + 40`` bytes for each row of either corpus, and a few results.
 
     Args:
         source_embeddings: numpy or torch, any float dtype, normalized or not. *Shape:* ``(sources, dim)``
@@ -162,17 +163,51 @@ def find_neighbors(
         options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
         options["index_folder"] = None if state_folder is None else Path(state_folder).absolute()
         search = partial(approximate_neighbors, **options)
-    both = sharded_neighbors(
-        source,
-        target,
-        search,
-        tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows),
-        run_on_ray if engine == "ray" else run_here,
-        k=k,
-        name=method,
-        state_folder=state_folder,
-        progress=progress,
-    )
+    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
+    matrices = dict(zip(_SIDES, corpus_matrices(source, target, k)))
+    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in matrices.items()}
+    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
+    prints = {side: matrix.fingerprint for side, matrix in matrices.items()} if state_folder else {}
+    del matrices
+    with ExitStack() as stack:
+        folder = None
+        if state_folder is not None:
+            folder = ResumableFolder(state_folder, name="state_folder", instead="name another folder")
+            task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
+            stack.enter_context(folder).begin(task)
+            if _FILE in folder.steps:
+                state = _load(folder.path / _FILE)
+        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
+        saved_at, cost = time.monotonic(), 0.0
+
+        def save() -> None:
+            nonlocal saved_at, cost
+            if folder is not None:
+                started = time.monotonic()
+                with folder.writing(_FILE, _FILE) as temporary:
+                    save_file(state, temporary)
+                saved_at = time.monotonic()
+                cost = saved_at - started
+
+        done = len(tasks) - len(todo)
+        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
+        stack.enter_context(bar)
+        run = run_on_ray if engine == "ray" else run_here
+        try:
+            for number, keys in run(partial(run_task, search), source, target, todo):
+                for rows, side, found in zip(tasks[number], _SIDES, keys):
+                    known = state[side][slice(*rows)]
+                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                state["tasks"][number] = True
+                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
+                    save()
+                bar.update()
+        except BaseException:
+            with suppress(OSError):  # finished tasks are kept, unless the disk is full
+                save()
+            raise
+    both = Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
     if progress and method != "exact":
         recall = measure_recall(source, target, both, memory_mib=memory_mib)
         logger.info("%s: recall of exact neighbors: source side %.4f, target side %.4f", method, *recall)
@@ -205,80 +240,6 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
         edges = [rows * number // count for number in range(count + 1)]
         shards.append(list(pairwise(edges)))
     return [Task(source, target) for source in shards[0] for target in shards[1]]
-
-
-def sharded_neighbors(
-    source_embeddings: Embeddings,
-    target_embeddings: Embeddings,
-    search: Search,
-    tasks: list[Task],
-    run: Callable[..., Iterator[tuple[int, Keys]]],
-    *,
-    k: int,
-    name: str = "",
-    state_folder: str | Path | None = None,
-    progress: bool = False,
-) -> tuple[Neighbors, Neighbors]:
-    """Run ``search`` in each task, and merge the neighbors.
-
-    Beyond the embeddings this process holds ``16 * k + 40`` bytes for each row of either corpus, and a few results.
-
-    Args:
-        source_embeddings: *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
-        search: Function that searches one task.
-        tasks: From :func:`tasks_of`.
-        run: :func:`run_here`, or a function that runs them elsewhere.
-        k: Number of neighbors of each row.
-        name: Name of ``search`` with all that its result depends on: a saved state of another is rejected.
-        state_folder: Folder to save the neighbors of finished tasks in, and to resume from.
-        progress: Show a progress bar on stderr.
-    Raises:
-        ValueError: As :func:`find_neighbors`.
-        OSError: As :func:`find_neighbors`.
-    """
-    matrices = corpus_matrices(source_embeddings, target_embeddings, k)
-    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(_SIDES, matrices)}
-    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
-    prints = {side: matrix.fingerprint for side, matrix in zip(_SIDES, matrices)} if state_folder else {}
-    del matrices
-    with ExitStack() as stack:
-        folder = None
-        if state_folder is not None:
-            folder = ResumableFolder(state_folder, name="state_folder", instead="name another folder")
-            stack.enter_context(folder).begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
-            if _FILE in folder.steps:
-                state = _load(folder.path / _FILE)
-        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
-        saved_at, cost = time.monotonic(), 0.0
-
-        def save() -> None:
-            nonlocal saved_at, cost
-            if folder is not None:
-                started = time.monotonic()
-                with folder.writing(_FILE, _FILE) as temporary:
-                    save_file(state, temporary)
-                saved_at = time.monotonic()
-                cost = saved_at - started
-
-        done = len(tasks) - len(todo)
-        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
-        stack.enter_context(bar)
-        try:
-            for number, keys in run(partial(run_task, search), source_embeddings, target_embeddings, todo):
-                for rows, side, found in zip(tasks[number], _SIDES, keys):
-                    known = state[side][slice(*rows)]
-                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
-                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
-                state["tasks"][number] = True
-                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
-                    save()
-                bar.update()
-        except BaseException:
-            with suppress(OSError):  # finished tasks are kept, unless the disk is full
-                save()
-            raise
-    return Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
 
 
 def _load(path: Path) -> dict[str, Tensor]:

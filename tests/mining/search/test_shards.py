@@ -10,15 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import Neighbors, find_neighbors, write_store
+from st_xling.mining import find_neighbors, write_store
 from st_xling.mining.search import find
-from st_xling.mining.search.find import EXACT_ROWS, choose_method, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search.find import EXACT_ROWS, choose_method, exact_neighbors, run_here, tasks_of
 from tests.mining.search.test_approximate import assert_equal
 from tests.mining.search.test_exact import embeddings
-
-
-def exact(source: Any, target: Any) -> tuple[Neighbors, Neighbors]:
-    return find_neighbors(source, target, k=4)
 
 
 @pytest.mark.parametrize(
@@ -45,46 +41,49 @@ def test_methods_and_shards_by_default_depend_on_sizes_alone() -> None:
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, logged: Any) -> None:
+def test_parts_merge_to_the_whole_even_under_ties(
+    stored: bool, tmp_path: Any, logged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many duplicates, tasks in any order, rows of files that are not read whole."""
     random = np.random.default_rng(0)
     source, target = (random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41))
     both = [write_store(tmp_path / str(len(one)), one) for one in (source, target)] if stored else [source, target]
-    tasks = tasks_of(90, 41, k=4, method="exact", shard_rows=13)
 
     def backwards(*arguments: Any) -> Any:
         return reversed(list(run_here(*arguments)))
 
     expected = find_neighbors(source, target)
-    assert_equal(sharded_neighbors(*both, exact, tasks, backwards, k=4), expected)
+    monkeypatch.setattr(find, "run_here", backwards)
+    assert_equal(find_neighbors(*both, shard_rows=13, state_folder=tmp_path / "state"), expected)
     assert_equal(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
     assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
 
 
-def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
+def test_a_killed_search_loses_the_running_task_only(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after each number of tasks, and before, while and after a state is saved."""
     source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
-    tasks = tasks_of(70, 50, k=4, method="exact", shard_rows=20)
     expected, ran = find_neighbors(source, target), []
 
-    def run(*arguments: Any, most: int) -> Any:
+    def killed(*arguments: Any) -> Any:
         yield from islice(run_here(*arguments), most)
         raise KeyboardInterrupt
 
-    def counted(*both: Any) -> Any:
+    def counted(*both: Any, **options: Any) -> Any:
         ran.append(both)
-        return exact(*both)
+        return exact_neighbors(*both, **options)
 
-    for most in range(len(tasks)):
-        folder = tmp_path / str(most)
-        options: dict[str, Any] = {"k": 4, "state_folder": folder}
-        with pytest.raises(KeyboardInterrupt):
-            sharded_neighbors(source, target, exact, tasks, partial(run, most=most), name="exact", **options)
+    for most in range(12):
+        options: dict[str, Any] = {"shard_rows": 20, "state_folder": tmp_path / str(most)}
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(find, "run_here", killed)
+            find_neighbors(source, target, **options)
         ran.clear()
-        assert_equal(sharded_neighbors(source, target, counted, tasks, run_here, name="exact", **options), expected)
-        assert len(ran) == len(tasks) - most
+        with monkeypatch.context() as patch:
+            patch.setattr(find, "exact_neighbors", counted)
+            assert_equal(find_neighbors(source, target, **options), expected)
+        assert len(ran) == 12 - most
     with pytest.raises(ValueError, match="search was exact, .* is now approximate, "):
-        sharded_neighbors(source, target, exact, tasks, run_here, name="approximate", **options)
+        find_neighbors(source, target, method="approximate", **options)
 
 
 def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
