@@ -100,13 +100,10 @@ def same_result(folder: Path) -> None:
     save(folder / "arrays.npz", find_neighbors(store[:], other[:], engine="ray"))
     encode(str(folder / "encoder"), folder / "text", folder / "on ray", batch_size=16, shard_rows=20, engine="ray")
     (folder / "target" / "shard-000000.safetensors").unlink()
-    for bad in ("bad", "missing"):
-        rows = other[:].copy()
-        rows[70] = 0
-        try:
-            find_neighbors(store, rows if bad == "bad" else other, engine="ray")
-        except (ValueError, OSError) as error:
-            print(error)
+    try:
+        find_neighbors(store, other, engine="ray")
+    except OSError as error:
+        print(error)
     assert ray.is_initialized()
 
 

@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -83,13 +84,11 @@ def test_indexing_is_numpy_s(key: Any, shard_rows: int, dtype: str, stores: Call
 @pytest.fixture(scope="module")
 def stores(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., EmbeddingStore]:
     """The same vectors in shards of so many rows, each dtype written once."""
-    folder, cache = tmp_path_factory.mktemp("stores"), {}
+    folder = tmp_path_factory.mktemp("stores")
 
+    @cache
     def of(shard_rows: int, dtype: str) -> EmbeddingStore:
-        if (key := (shard_rows, dtype)) not in cache:
-            path = folder / f"{shard_rows}-{dtype}"
-            cache[key] = write_store(path, vectors(), dtype=dtype, shard_rows=shard_rows)
-        return cache[key]
+        return write_store(folder / f"{shard_rows}-{dtype}", vectors(), dtype=dtype, shard_rows=shard_rows)
 
     return of
 
