@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from st_xling.mining import encode
 from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
+from tests.mining.test_store import contents
 
 #: 480 sentences of different lengths, with tabs.
 SENTENCES = [
@@ -32,10 +32,6 @@ def text(tmp_path: Path) -> Path:
     path = tmp_path / "news.txt"
     path.write_text("\n".join(SENTENCES) + "\n", encoding="utf-8")
     return path
-
-
-def contents(store: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(store.iterdir())}
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
@@ -65,21 +61,15 @@ def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"shard_rows": 20, "batch_size": 16}
     whole, out = encode(model, text, tmp_path / "whole", **options), tmp_path / "out"
     size = (whole.path / "shard-000000.safetensors").stat().st_size
-    with pytest.raises(OSError, match=f"too large: {out}/shard-000000"), largest_file(size - 1):
-        encode(model, text, out, **options)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"too large: {out}/shard-000000"):
+            encode(model, text, out, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(out.glob("*"))
     np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Have the kernel refuse this process more bytes a file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path) -> None:

@@ -100,14 +100,11 @@ class _Document(NamedTuple):
         """Lines that are not blank."""
         return list(filter(None, self.lines))
 
-    def joined(self, groups: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of groups of lines."""
-        return [" ".join(self.lines[row] for row in rows) for rows in groups]
-
-    def ids(self, groups: Sequence[Sequence[int]], several: bool) -> list[list[str]]:
-        """Return the ids of groups of lines, with the name of the file if there are several documents."""
+    def groups(self, groups: Sequence[Sequence[int]], several: bool) -> tuple[list[list[str]], list[str]]:
+        """Return ids and texts of groups of lines; ids have the name of the file if there are several documents."""
         name = f"{Path(self.file).name}:" if several else ""
-        return [[f"{name}{row + 1}" for row in rows] for rows in groups]
+        ids = [[f"{name}{row + 1}" for row in rows] for rows in groups]
+        return ids, [" ".join(self.lines[row] for row in rows) for rows in groups]
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -250,11 +247,11 @@ def align_texts(
                     continue
                 kept = [group for group in found if min_score is None or group.score >= min_score]
                 counts["below"] += len(found) - len(kept)
-                pair = [(side[number], [getattr(group, name) for group in kept]) for name, side in zip(_SIDES, sides)]
-                one, other = (document.ids(places, len(documents) > 1) for document, places in pair)
-                source, target = (document.joined(places) for document, places in pair)
+                places = [[getattr(group, name) for group in kept] for name in _SIDES]
+                several = len(documents) > 1
+                ids, texts = zip(*(side[number].groups(rows, several) for side, rows in zip(sides, places)))
                 scores = np.array([group.score for group in kept])
-                counts["pairs"] += write_checked(scores, (one, other), (source, target), pair_filters, write, log)
+                counts["pairs"] += write_checked(scores, ids, texts, pair_filters, write, log)
     return DocumentReport(
         documents=len(documents),
         rows=rows,

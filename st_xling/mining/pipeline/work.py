@@ -241,8 +241,8 @@ def pair_writer(
 
 def write_checked(
     scores: np.ndarray,
-    ids: tuple[Sequence[list[str]], Sequence[list[str]]],
-    texts: tuple[Sequence[str], Sequence[str]],
+    ids: Sequence[Sequence[list[str]]],
+    texts: Sequence[Sequence[str]],
     filters: PairFilters,
     write: Callable[..., None],
     log: IO[bytes],
