@@ -113,7 +113,7 @@ def vectors_from(
     embeddings: Mapping[str, str | Path | np.ndarray | EmbeddingStore | None],
     rows: dict[str, int],
     *,
-    languages: Mapping[str, str | None] | None = None,
+    languages: Mapping[str, str | None],
     embeds: bool = False,
 ) -> tuple[VectorMakers, dict[str, Encoder]]:
     """Open the embeddings of each side; sides without embeddings are encoded.
@@ -130,7 +130,6 @@ def vectors_from(
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
             computation, or centered by another language; as :meth:`PrecomputedEmbeddings.open`.
     """
-    languages = dict.fromkeys(embeddings) if languages is None else languages
     missing = [side for side, own in embeddings.items() if own is None]
     if encoder is None and missing:
         raise ValueError(
@@ -159,8 +158,7 @@ def vectors_from(
         made["the model"] = encoder.identity, next(iter(encoders.values())).way if encoders else None
         makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
-    if named := {side: one.language for side, one in encoders.items() if one.language}:
-        words = ", ".join(f"{side} {language}" for side, language in named.items())
+    if words := ", ".join(f"{side} {one.language}" for side, one in encoders.items() if one.language):
         logger.info("text is centered by the mean of its language: %s", words)
     return {side: makers[side] for side in embeddings}, encoders
 

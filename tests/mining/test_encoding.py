@@ -110,4 +110,4 @@ def test_vectors_of_other_types_and_prompts_are_not_mixed(
     for other, facts in (("half", "dtype 'float32' and 'bfloat16'"), ("prompted", "prompt 'none' and 'x ' for ")):
         sides: dict[str, Any] = {"source": made["plain"].path, "target": made[other].path}
         with pytest.raises(ValueError, match=f"{facts}.*plain and .*{other}"):
-            vectors_from(None, sides, {"source": 480, "target": 480})
+            vectors_from(None, sides, dict.fromkeys(sides, 480), languages=dict.fromkeys(sides))

@@ -249,7 +249,7 @@ def align_texts(
                 counts["below"] += len(found) - len(kept)
                 places = [[getattr(group, name) for group in kept] for name in _SIDES]
                 several = len(documents) > 1
-                ids, texts = zip(*(side[number].groups(rows, several) for side, rows in zip(sides, places)))
+                ids, texts = zip(*(side[number].groups(own, several) for side, own in zip(sides, places)))
                 scores = np.array([group.score for group in kept])
                 counts["pairs"] += write_checked(scores, ids, texts, pair_filters, write, log)
     return DocumentReport(

@@ -129,17 +129,9 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     assert [[pair["source_ids"], pair["target_ids"], pair["source"], pair["target"]] for pair in found] == [
         list(pair[1:]) for pair in read(tmp_path / "o")
     ]
-
-
-def test_ids_with_commas_fit_json_lines_only(tmp_path: Path) -> None:
-    options = stored(tmp_path, {"eins": [1, 0], "zwei": [0, 1]}, {"one": [1, 0], "two": [0, 1]})
-    for name in ("source", "target"):
-        lines = options[name].read_text(encoding="utf-8").splitlines()
-        write(options[name], [json.dumps({"id": f"x,{row}", "text": text}) for row, text in enumerate(lines)])
-    options |= {"text_format": "jsonl", "k": 2, "filters": OFF, "out": tmp_path / "o"}
-    with pytest.raises(ValueError, match=r"no commas, .* got 'x,\d'; write JSON lines \(--format jsonl\)"):
-        mine_texts(**options)
-    assert mine_texts(**options, format="jsonl").pairs == 2
+    write(plain, [json.dumps({"id": f"{name},1", "text": text}) for name, text in lines])
+    with pytest.raises(ValueError, match=r"no commas, .* got 'a,1'; write JSON lines \(--format jsonl\)"):
+        mine_texts(plain, targets, tmp_path / "o", text_format="jsonl", **options)
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])
