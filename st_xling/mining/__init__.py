@@ -42,8 +42,7 @@ from st_xling.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from st_xling.mining.encoding import encode
     from st_xling.mining.pipeline.align_texts import align_texts, pair_documents
-    from st_xling.mining.pipeline.mine_texts import mine_texts
-    from st_xling.mining.pipeline.plan_mining import plan_mining
+    from st_xling.mining.pipeline.mine_texts import mine_texts, plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts
 
 __all__ = [

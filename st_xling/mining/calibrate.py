@@ -149,7 +149,15 @@ def calibrate(
     mined = best_pairs(*search(source, target, k=k), margin=margin, retrieval=retrieval)
     scores = [_scores(mined, language, rows, len(pairs), alone) for language in _DECIDES[retrieval]]
     right = scores[0]["right"]
-    cuts = _default_cuts(right) if thresholds is None else np.unique(np.asarray(thresholds, dtype=np.float64))
+    if thresholds is None:
+        finite = np.unique(right[np.isfinite(right)])
+        if len(finite) == 0:
+            raise ValueError(
+                "known pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
+                "model and row-aligned, or give thresholds."
+            )
+        thresholds = np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest").tolist()
+    cuts = np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
     estimates = [_precision(one, cuts, random) for one in scores]
@@ -263,16 +271,6 @@ def _reaching(scores: np.ndarray, cuts: np.ndarray) -> np.ndarray:
     return len(scores) - np.searchsorted(np.sort(scores), cuts, side="left")
 
 
-def _default_cuts(scores: np.ndarray) -> np.ndarray:
-    finite = np.unique(scores[np.isfinite(scores)])
-    if len(finite) == 0:
-        raise ValueError(
-            "known pairs must be found somewhere: none of them was mined; check that both sides are encoded by one "
-            "model and row-aligned, or give thresholds."
-        )
-    return np.unique(np.quantile(finite, np.linspace(0, 1, min(100, len(finite))), method="nearest"))
-
-
 def select_known_pairs(path: str | Path, texts: Sequence[Sequence[str]], *, seed: int = 0) -> list[tuple[str, str]]:
     """Select distinct pairs of a parallel file whose sentences do not occur in the text.
 
@@ -341,10 +339,8 @@ def calibrate_threshold(
     folder = folder / hashlib.sha256("\n".join(map("\t".join, pairs)).encode()).hexdigest()[:16]
     known = []
     for name, sentences in zip(("source", "target"), zip(*pairs)):
-        places = [f"{path} ({sentence!r})" for sentence in sentences]
-        known.append(
-            encoders[name].encode_sentences(sentences, folder / name, place=places.__getitem__, progress=progress)
-        )
+        place = [f"{path} ({sentence!r})" for sentence in sentences].__getitem__
+        known.append(encoders[name].encode_sentences(sentences, folder / name, place=place, progress=progress))
     search = partial(search, state_folder=folder / "search")
     found = calibrate(*embeddings, *known, k=k, margin=margin, retrieval=retrieval, search=search)
     threshold = found.best() if target_precision is None else found.with_precision(target_precision)

@@ -14,13 +14,13 @@ less than its sentences one by one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 
 from st_xling.utils.languages import hub_language
 from st_xling.utils.options import require
@@ -77,7 +77,7 @@ def overlap_texts(sentences: Sequence[str], max_size: int) -> list[str]:
     """Join each 1, 2, … neighboring sentences of a document, as they are embedded.
 
     Args:
-        sentences: Sentences of a document.
+        sentences: Sentences of a document; blank ones are left out.
         max_size: As for :func:`align_documents`: the longest texts are one sentence shorter.
     Returns:
         All single sentences, then all pairs, and so on.
@@ -85,25 +85,9 @@ def overlap_texts(sentences: Sequence[str], max_size: int) -> list[str]:
         >>> overlap_texts(["a", "b", "c"], max_size=3)
         ['a', 'b', 'c', 'a b', 'b c']
     """
-    sizes = range(1, min(max_size - 1, len(sentences)) + 1)
-    return [" ".join(sentences[start : start + size]) for size in sizes for start in range(len(sentences) - size + 1)]
-
-
-def split_overlaps(embeddings: np.ndarray, sentences: int, max_size: int) -> list[np.ndarray]:
-    """Split the vectors of :func:`overlap_texts` by the number of sentences, scaled to length 1.
-
-    Raises:
-        ValueError: If there is another number of vectors.
-    """
-    counts = [sentences - size + 1 for size in range(1, min(max_size - 1, sentences) + 1)]
-    vectors = np.asarray(embeddings, dtype=np.float32)
-    if vectors.ndim != 2 or len(vectors) != sum(counts):
-        raise ValueError(
-            f"expected {sum(counts):,} vectors for {sentences:,} sentences, those of overlap_texts(sentences, "
-            f"{max_size}), got an array of shape {vectors.shape}."
-        )
-    vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), _TINY)
-    return np.split(vectors, np.cumsum(counts)[:-1])
+    texts = [sentence for sentence in sentences if not is_blank(sentence)]
+    sizes = range(1, min(max_size - 1, len(texts)) + 1)
+    return [" ".join(texts[start : start + size]) for size in sizes for start in range(len(texts) - size + 1)]
 
 
 @dataclass(frozen=True)
@@ -114,30 +98,41 @@ class DocumentSide:
         vectors: Unit vectors of the groups of 1, 2, … sentences, by their first one. *Shapes:* ``(starts, dim)``
         lengths: Number of characters of each sentence. *Shape:* ``(sentences,)``
         marks: Whether a paragraph begins with the sentence. *Shape:* ``(sentences,)``
+        rows: Row of each sentence in its document, where blank rows mark paragraphs.
     """
 
     vectors: Sequence[np.ndarray]
     lengths: np.ndarray
     marks: np.ndarray
+    rows: Sequence[int]
+
+    @classmethod
+    def of(cls, sentences: Sequence[str], embeddings: np.ndarray, max_size: int) -> DocumentSide:
+        """Return a document with the vectors of its :func:`overlap_texts`.
+
+        Raises:
+            ValueError: If there is another number of vectors.
+        """
+        rows = [row for row, sentence in enumerate(sentences) if not is_blank(sentence)]
+        lengths = np.array([len(sentences[row]) for row in rows], dtype=int)
+        marks = np.array([row > 0 and is_blank(sentences[row - 1]) for row in rows], dtype=bool)
+        counts = [len(rows) - size + 1 for size in range(1, min(max_size - 1, len(rows)) + 1)]
+        vectors = np.asarray(embeddings, dtype=np.float32)
+        if rows and (vectors.ndim != 2 or len(vectors) != sum(counts)):
+            raise ValueError(
+                f"expected {sum(counts):,} vectors for {len(rows):,} sentences, those of overlap_texts(sentences, "
+                f"{max_size}), got an array of shape {vectors.shape}."
+            )
+        vectors = vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), _TINY)
+        return cls(np.split(vectors, np.cumsum(counts)[:-1]), lengths, marks, rows)
 
     def __len__(self) -> int:
         return len(self.lengths)
 
-    @cached_property
-    def mean(self) -> np.ndarray:
-        """Mean vector of the single sentences. *Shape:* ``(dim,)``"""
-        mean: np.ndarray = self.vectors[0].mean(axis=0)
-        return mean
-
-    def group_lengths(self, size: int) -> np.ndarray:
-        """Return the length of the groups of some size, joined by spaces. *Shape:* ``(starts,)``"""
-        ends = np.concatenate([[0], np.cumsum(self.lengths + 1)])
-        return ends[size:] - ends[:-size]
-
-    def group_marks(self, size: int) -> np.ndarray:
-        """Return the number of paragraph marks inside the groups of some size. *Shape:* ``(starts,)``"""
-        before = np.concatenate([[0], np.cumsum(self.marks)])
-        return before[size:] - before[1 : len(before) - size + 1]
+    @property
+    def sizes(self) -> range:
+        """Numbers of sentences of its groups."""
+        return range(1, len(self.vectors) + 1)
 
     def halved(self) -> DocumentSide:
         """Join each two neighboring sentences, whose vectors are averaged."""
@@ -145,7 +140,7 @@ class DocumentSide:
         pairs = np.add.reduceat(single, np.arange(0, len(single), 2))
         pairs /= np.maximum(np.linalg.norm(pairs, axis=1, keepdims=True), _TINY)
         lengths = np.add.reduceat(self.lengths, np.arange(0, len(self), 2))
-        return DocumentSide([pairs], lengths, np.zeros(len(pairs), dtype=bool))
+        return DocumentSide([pairs], lengths, np.zeros(len(pairs), dtype=bool), range(len(pairs)))
 
 
 def align_documents(
@@ -195,29 +190,12 @@ def align_documents(
 
         encoder = Encoder(model, prompt=prompt, batch_size=batch_size, device=device)
     sides: list[DocumentSide] = []
-    kept_rows: list[list[int]] = []
     for sentences, embeddings in ((source_sentences, source_embeddings), (target_sentences, target_embeddings)):
-        rows, marks = paragraph_marks(sentences)
-        texts = [sentences[row] for row in rows]
-        if embeddings is None and texts:
-            embeddings = encoder.vectors(overlap_texts(texts, max_size))
-        vectors = [] if embeddings is None else split_overlaps(embeddings, len(texts), max_size)
-        sides.append(DocumentSide(vectors, np.array([len(text) for text in texts], dtype=int), np.array(marks, bool)))
-        kept_rows.append(rows)
-    return renumber(align_sides(*sides, max_size=max_size), *kept_rows)
-
-
-def paragraph_marks(sentences: Iterable[str]) -> tuple[list[int], list[bool]]:
-    """Return the rows that are not blank, and whether a blank one is before each of them."""
-    kept: list[int] = []
-    marks: list[bool] = []
-    blank = False
-    for row, sentence in enumerate(sentences):
-        if not is_blank(sentence):
-            kept.append(row)
-            marks.append(blank)
-        blank = is_blank(sentence)
-    return kept, marks
+        if embeddings is None:
+            texts = overlap_texts(sentences, max_size)
+            embeddings = encoder.vectors(texts) if texts else np.empty((0, 0))
+        sides.append(DocumentSide.of(sentences, embeddings, max_size))
+    return align_sides(*sides, max_size=max_size)
 
 
 def split_sentences(text: str, language: str | None = None) -> list[str]:
@@ -248,20 +226,8 @@ def split_sentences(text: str, language: str | None = None) -> list[str]:
     return sentences
 
 
-def renumber(groups: Iterable[SentenceGroup], source: Sequence[int], target: Sequence[int]) -> list[SentenceGroup]:
-    """Return groups with the rows of a document in place of the indices among its sentences that are not blank."""
-    return [
-        SentenceGroup(tuple(source[i] for i in group.source), tuple(target[j] for j in group.target), group.score)
-        for group in groups
-    ]
-
-
 def align_sides(
-    source: DocumentSide,
-    target: DocumentSide,
-    *,
-    max_size: int,
-    means: Means | None = None,
+    source: DocumentSide, target: DocumentSide, *, max_size: int, means: Means = (None, None)
 ) -> list[SentenceGroup]:
     """Align two documents by the vectors of their groups.
 
@@ -273,20 +239,16 @@ def align_sides(
             these documents are used.
     """
     if not len(source) or not len(target):
-        alone = [SentenceGroup((i,), (), 0.0) for i in range(len(source))]
-        return alone + [SentenceGroup((), (j,), 0.0) for j in range(len(target))]
-    shapes = [
-        (n, m)
-        for n, m in product(range(1, len(source.vectors) + 1), range(1, len(target.vectors) + 1))
-        if n + m <= max_size
-    ]
+        alone = [SentenceGroup((row,), (), 0.0) for row in source.rows]
+        return alone + [SentenceGroup((), (row,), 0.0) for row in target.rows]
+    shapes = [(n, m) for n, m in product(source.sizes, target.sizes) if n + m <= max_size]
     band = _band(source, target, margin=2 * max_size)
     costs = _GroupCosts(source, target, means=means, log_ratio=_log_length_ratio(source, target, band))
-    path = _cheapest_path(costs, shapes, band)
-    return [
-        SentenceGroup(tuple(range(i, i + n)), tuple(range(j, j + m)), costs.score(i, j, n, m) if n and m else 0.0)
-        for i, j, n, m in path
-    ]
+    groups = []
+    for i, j, n, m in _cheapest_path(costs, shapes, band):
+        score = costs.score(i, j, n, m) if n and m else 0.0
+        groups.append(SentenceGroup(tuple(source.rows[i : i + n]), tuple(target.rows[j : j + m]), score))
+    return groups
 
 
 class _Band(NamedTuple):
@@ -337,23 +299,22 @@ class _GroupCosts:
     """Costs of pairs of groups, by the cells where they end."""
 
     def __init__(
-        self,
-        source: DocumentSide,
-        target: DocumentSide,
-        *,
-        means: Means | None = None,
-        log_ratio: float = 0.0,
+        self, source: DocumentSide, target: DocumentSide, *, means: Means = (None, None), log_ratio: float = 0.0
     ) -> None:
         self.source, self.target = source, target
         self.random = [
             [_random_distances(vectors, other if len(other) > 1 else side, mean) for vectors in side.vectors]
-            for side, other, mean in zip((source, target), (target, source), (means or (None, None))[::-1])
+            for side, other, mean in zip((source, target), (target, source), means[::-1])
         ]
         self.log_lengths = [
-            [np.log(side.group_lengths(size + 1)) - shift for size in range(len(side.vectors))]
+            [np.log(sliding_window_view(side.lengths + 1, size).sum(axis=1)) - shift for size in side.sizes]
             for side, shift in ((source, log_ratio), (target, 0.0))
         ]
-        self.marks = [[side.group_marks(size + 1) for size in range(len(side.vectors))] for side in (source, target)]
+        # Marks inside a group: not that of its first sentence.
+        self.marks = [
+            [sliding_window_view(side.marks, size)[:, 1:].sum(axis=1) for size in side.sizes]
+            for side in (source, target)
+        ]
 
     def distances(self, rows: slice, columns: slice, n: int, m: int) -> np.ndarray:
         """Return the distances of groups, by their first sentences; 1 is that of random ones."""
@@ -387,7 +348,7 @@ def _random_distances(vectors: np.ndarray, other: DocumentSide, mean: np.ndarray
     if mean is not None:
         return np.asarray(1 - vectors @ mean)
     if len(other) > _SHORT:
-        return np.asarray(1 - vectors @ other.mean)
+        return np.asarray(1 - vectors @ other.vectors[0].mean(axis=0))
     if len(other) == 1:  # one sentence a side has no random ones: as if they were at right angles
         return np.ones(len(vectors))
     cosines = vectors @ other.vectors[0].T

@@ -15,14 +15,7 @@ import numpy as np
 import torch
 
 from st_xling.mining.ray import check_engine, map_on_ray
-from st_xling.mining.store import (
-    BY_LANGUAGE,
-    STORED_NAMES,
-    EmbeddingStore,
-    Header,
-    model_identity,
-    write_shards,
-)
+from st_xling.mining.store import BY_LANGUAGE, STORED_NAMES, EmbeddingStore, Manifest, model_identity, write_shards
 from st_xling.mining.text import MiningText, TextSummary, summarize
 from st_xling.models import load_encoder
 from st_xling.models.encode import count_truncated, warn_of_truncated
@@ -225,8 +218,8 @@ class Encoder:
                     bar.update(start + done - bar.n)
             warn_of_truncated(truncated, done, model)
 
-        header = Header(self.dtype, True, self.identity, settings)
-        return write_shards(out, header, text, shards, place=place, overwrite=overwrite)
+        manifest = Manifest(dtype=self.dtype, normalized=True, model=self.identity, settings=settings, text=text)
+        return write_shards(out, manifest, shards, place=place, overwrite=overwrite)
 
 
 def embed_on_ray(

@@ -370,22 +370,18 @@ class PairFilters:
 
     def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[RejectedPair]]:
         """Return which candidates pass, bool, *shape* ``(pairs,)``, and the rejected ones in order."""
-        rejected: dict[int, RejectedPair] = {}
-        rows, left = np.arange(len(batch)), replace(batch, languages=self._languages)
+        allowed, rejected = np.ones(len(batch), dtype=bool), dict[int, RejectedPair]()
         for reason, limit in self.limits.items():
-            if not len(left):
-                break
-            values = FILTERS[reason].check(left, *([] if limit is None else [limit]))
-            for place, value in enumerate(values):
+            rows = np.flatnonzero(allowed)
+            left = replace(batch.select(rows), languages=self._languages)
+            values = FILTERS[reason].check(left, *([] if limit is None else [limit])) if len(left) else []
+            for row, value in zip(rows.tolist(), values):
                 if value is not None:
-                    texts = left.sources[place], left.targets[place]
-                    score, source, target = left.pairs[place]
-                    rejected[int(rows[place])] = RejectedPair(reason, value, score, source, target, *texts)
+                    score, source, target = batch.pairs[row]
+                    texts = batch.sources[row], batch.targets[row]
+                    rejected[row] = RejectedPair(reason, value, score, source, target, *texts)
                     self.rejected[reason] += 1
-            passes = np.array([value is None for value in values])
-            rows, left = rows[passes], left.select(np.flatnonzero(passes))
-        allowed = np.ones(len(batch), dtype=bool)
-        allowed[list(rejected)] = False
+                    allowed[row] = False
         return allowed, [rejected[row] for row in sorted(rejected)]
 
     def allowed(

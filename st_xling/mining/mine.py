@@ -148,15 +148,8 @@ def mine(
         sides = [encode(model, list(side), prompt=prompt, show_progress_bar=progress) for side in sides]
     if any(isinstance(side, (list, tuple)) and side and isinstance(side[0], str) for side in sides):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
-    forward, backward = find_neighbors(
-        *sides,
-        k=k,
-        method=method,
-        device=device,
-        memory_mib=memory_mib,
-        progress=progress,
-    )
-    return best_pairs(forward, backward, margin=margin, retrieval=retrieval, threshold=threshold)
+    both = find_neighbors(*sides, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
+    return best_pairs(*both, margin=margin, retrieval=retrieval, threshold=threshold)
 
 
 def best_pairs(

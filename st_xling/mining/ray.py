@@ -111,8 +111,13 @@ def map_on_ray(
                 item, reference = running.popleft()
                 try:
                     result = ray.get(reference)
+                except ray.exceptions.RayTaskError as error:  # what the function raised, not Ray's report of it
+                    raise (error.cause if isinstance(error.cause, (ValueError, OSError)) else error) from None
                 except ray.exceptions.RayError as error:
-                    raise failure_cause(ray, error, name) from None
+                    raise ChildProcessError(
+                        f"{name}: a worker or its node was killed {RETRIES + 1} times, for want of memory perhaps "
+                        f"({type(error).__name__}); run the same command again: it resumes."
+                    ) from None
                 yield item, result
         finally:
             for _, reference in running:
@@ -152,16 +157,6 @@ def _start_search(
     run: Callable[..., Any], source: Embeddings, target: Embeddings, device: str
 ) -> Callable[[tuple[int, Any]], Any]:
     return lambda task: run(source, target, task[1])
-
-
-def failure_cause(ray: Any, error: Exception, name: str) -> Exception:
-    """Return the error that a task raised, rather than Ray's report of it."""
-    if isinstance(error, ray.exceptions.RayTaskError):
-        return error.cause if isinstance(error.cause, (ValueError, OSError)) else error
-    return ChildProcessError(
-        f"{name}: a worker or its node was killed {RETRIES + 1} times, for want of memory perhaps "
-        f"({type(error).__name__}); run the same command again: it resumes."
-    )
 
 
 def resource_count(ray: Any, name: str) -> float:

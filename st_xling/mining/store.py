@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
@@ -79,38 +79,40 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
 
 
-@dataclass(frozen=True)
-class Header:
-    """Settings that all shards of a store share.
+@dataclass(frozen=True, kw_only=True)
+class Manifest:
+    """Content of a store.
 
     Attributes:
+        dim: Dimension of the vectors; 0 before they are known.
         dtype: ``"float32"``, ``"float16"`` or ``"int8"``.
         normalized: Whether each vector was scaled to length 1 before it was rounded to ``dtype``.
         model: The encoder.
         settings: What else the numbers depend on, such as the batch size.
+        text: Rows and hash of the text.
+        shards: Number of rows of each shard.
     """
 
+    dim: int = 0
     dtype: StoreDtype = "float32"
     normalized: bool = False
     model: ModelIdentity = ModelIdentity()
     settings: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Manifest:
-    """Content of a complete store.
-
-    Attributes:
-        header: Settings that all shards share.
-        dim: Dimension of the vectors.
-        shards: Number of rows of each shard.
-        text: Rows and hash of the text.
-    """
-
-    header: Header
-    dim: int
-    shards: tuple[int, ...]
     text: TextSummary
+    shards: tuple[int, ...] = ()
+
+    @property
+    def task(self) -> dict[str, Any]:
+        """What two writers of a store must agree on: contents, not the names of files and models."""
+        return {
+            **self.settings,
+            "command": "encode",
+            "dtype": self.dtype,
+            "normalized": self.normalized,
+            "model": self.model.fingerprint,
+            "rows": self.text.rows,
+            "text": self.text.sha256,
+        }
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -122,15 +124,13 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     content = read_json_object(path, missing_ok=False, remedy="write the store again")
     try:
-        if (content["format"], content["version"]) != (FORMAT, FORMAT_VERSION):
+        if (content.pop("format"), content.pop("version")) != (FORMAT, FORMAT_VERSION):
             raise ValueError(f"expected {FORMAT} of version {FORMAT_VERSION}")
         check_choice("dtype", content["dtype"], StoreDtype)
-        model = ModelIdentity(**content["model"])
-        header = Header(content["dtype"], content["normalized"], model, dict(content["settings"]))
-        text = TextSummary(**content["text"])
-        if not 0 < sum(content["shards"]) == text.rows:
-            raise ValueError(f"{text.rows} rows, its shards have {sum(content['shards'])}")
-        return Manifest(header, int(content["dim"]), tuple(content["shards"]), text)
+        shards, text = tuple(content.pop("shards")), TextSummary(**content.pop("text"))
+        if not 0 < sum(shards) == text.rows:
+            raise ValueError(f"{text.rows} rows, its shards have {sum(shards)}")
+        return Manifest(**content | {"model": ModelIdentity(**content["model"])}, text=text, shards=shards)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
 
@@ -185,7 +185,7 @@ class EmbeddingStore:
         self.path, self.manifest = path, manifest
         self.rows, self.dim = manifest.text.rows, manifest.dim
         self.shape = self.rows, self.dim
-        self.dtype = np.dtype("float16" if manifest.header.dtype == "float16" else "float32")
+        self.dtype = np.dtype("float16" if manifest.dtype == "float16" else "float32")
         self._starts = [0, *accumulate(manifest.shards)]
         self._maps: dict[int, tuple[np.ndarray, np.ndarray | None]] = {}
 
@@ -258,12 +258,12 @@ class EmbeddingStore:
     @property
     def signature(self) -> str:
         """Signature of the vectors."""
-        header, text = self.manifest.header, self.manifest.text
+        made, text = self.manifest, self.manifest.text
         data = f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}"
-        settings = "".join(f"{key}:{value}|" for key, value in header.settings.items() if value is not None)
+        settings = "".join(f"{key}:{value}|" for key, value in made.settings.items() if value is not None)
         return (
-            f"encode|model:{header.model}|rows:{self.rows}|dim:{self.dim}|dtype:{header.dtype}|"
-            f"normalized:{'yes' if header.normalized else 'no'}|{settings}data:{data}|st-xling:{__version__}"
+            f"encode|model:{made.model}|rows:{self.rows}|dim:{self.dim}|dtype:{made.dtype}|"
+            f"normalized:{'yes' if made.normalized else 'no'}|{settings}data:{data}|st-xling:{__version__}"
         )
 
     def check_text(self, sentences: Iterable[str]) -> None:
@@ -292,8 +292,7 @@ class EmbeddingStore:
 
 def write_shards(
     folder: str | Path,
-    header: Header,
-    text: TextSummary,
+    manifest: Manifest,
     shards: Callable[[int], Iterable[Embeddings]],
     *,
     place: Callable[[int], str] = "row {}".format,
@@ -304,8 +303,7 @@ def write_shards(
 
     Args:
         folder: A new or empty folder, or a store.
-        header: Settings that all shards share.
-        text: Text of the rows; a resumed writer must agree on it.
+        manifest: Settings and text, on which a resumed writer must agree; dim and shards are set here.
         shards: Returns the vectors of the next shards, one by one; its argument is the first row of the next one.
         place: Returns the place of a row, for errors.
         resume: Resume a half-written store, and return a finished one; ``False`` if equal ones cannot be distinguished.
@@ -315,13 +313,12 @@ def write_shards(
             are NaN, infinite or zero; what was written is then removed.
         OSError: For a full disk. Complete shards remain, and the same call resumes.
     """
-    check_choice("dtype", header.dtype, StoreDtype)
-    path, task = Path(folder), _task(header, text)
+    check_choice("dtype", manifest.dtype, StoreDtype)
+    path, task = Path(folder), manifest.task
     instead = "replace it with overwrite (--overwrite), or choose another folder"
     with ResumableFolder(path, name="the store", instead=instead) as work:
         if (path / MANIFEST).is_file() and not overwrite:
-            manifest = read_manifest(path)
-            unlike = differences(_task(manifest.header, manifest.text), task)
+            unlike = differences(read_manifest(path).task, task)
             if unlike or not resume:
                 why = f" of something else ({'; '.join(unlike)})" if unlike else ""
                 raise ValueError(f"{path} contains a finished store{why}; {instead}.")
@@ -342,7 +339,7 @@ def write_shards(
         try:
             for rows in shards(sum(done)):
                 file = _shard_name(len(done))
-                tensors = _rounded(rows, header.dtype, place, sum(done))
+                tensors = _rounded(rows, manifest.dtype, place, sum(done))
                 size, dim = tensors[TENSOR].shape
                 with work.writing(file, file, rows=size, dim=dim) as temporary:
                     save_file(tensors, temporary)
@@ -351,8 +348,8 @@ def write_shards(
             work.remove()  # vectors of another text or model are needed
             raise
         # Last of all: a folder without a manifest is no store.
-        content = {"format": FORMAT, "version": FORMAT_VERSION, "dim": dim, **asdict(header), "text": asdict(text)}
-        write_json(path / MANIFEST, {**content, "shards": done}, indent=1)
+        content = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(replace(manifest, dim=dim)), "shards": done}
+        write_json(path / MANIFEST, content, indent=1)
         work.record.unlink()
     return EmbeddingStore.open(path)
 
@@ -390,7 +387,7 @@ def write_store(
     def shards(_: int) -> Iterator[Embeddings]:
         return (embeddings[start : start + shard_rows] for start in range(0, rows, shard_rows))
 
-    return write_shards(folder, Header(dtype), text, shards, resume=False, overwrite=overwrite)
+    return write_shards(folder, Manifest(dtype=dtype, text=text), shards, resume=False, overwrite=overwrite)
 
 
 def _rounded(rows: Embeddings, dtype: str, place: Callable[[int], str], start: int) -> dict[str, Tensor]:
@@ -428,16 +425,3 @@ def _check_vectors(vectors: Tensor, place: Callable[[int], str], start: int, rem
             faults.append(f"{name} in {', '.join(place(start + row) for row in numbers[:_SHOWN])}{more}")
     if faults:
         raise ValueError(f"expected finite vectors of non-zero length: got {' and '.join(faults)}; {remedy}.")
-
-
-def _task(header: Header, text: TextSummary) -> dict[str, Any]:
-    """Return what two writers of a store must agree on: contents, not the names of files and models."""
-    return {
-        **header.settings,
-        "command": "encode",
-        "dtype": header.dtype,
-        "normalized": header.normalized,
-        "model": header.model.fingerprint,
-        "rows": text.rows,
-        "text": text.sha256,
-    }

@@ -153,32 +153,22 @@ class IndexedLines(Sequence[Parsed]):
 
     @cached_property
     def _indexed(self) -> tuple[IO[bytes], np.ndarray]:
-        """Unpacked bytes of the file, and where its lines begin."""
-        stream = _unpacked(self.path)
-        return stream, _line_starts(stream)
-
-
-def _unpacked(path: str) -> IO[bytes]:
-    """Open a plain file itself, or a temporary one with the content of a packed file."""
-    with open_bytes(path) as stream:
-        if isinstance(stream.raw, io.FileIO):
-            return Path(path).open("rb")
-        file = tempfile.TemporaryFile()  # noqa: SIM115
-        shutil.copyfileobj(stream, file, _CHUNK_BYTES)
-        return file
-
-
-def _line_starts(file: IO[bytes]) -> np.ndarray:
-    """Find the beginning of each line, and the end of the last one. *Shape:* ``(lines + 1,)``"""
-    file.seek(0)
-    # It grows in place: a list of arrays would be there twice when they are joined, and leave holes in memory.
-    starts, place = array("q", [0]), 0
-    while chunk := file.read(_CHUNK_BYTES):
-        starts.frombytes((np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1).tobytes())
-        place += len(chunk)
-    if starts[-1] != place:  # a last line without an end is a line like any other
-        starts.append(place)
-    return np.frombuffer(starts, dtype=np.int64)
+        """Unpacked bytes of the file, the beginning of each line, and the end of the last. *Shape:* ``(lines + 1,)``"""
+        with open_bytes(self.path) as packed:
+            if isinstance(packed.raw, io.FileIO):
+                stream: IO[bytes] = Path(self.path).open("rb")  # noqa: SIM115
+            else:
+                stream = tempfile.TemporaryFile()  # noqa: SIM115
+                shutil.copyfileobj(packed, stream, _CHUNK_BYTES)
+                stream.seek(0)
+        # It grows in place: a list of arrays would be there twice when they are joined, and leave holes in memory.
+        starts, place = array("q", [0]), 0
+        while chunk := stream.read(_CHUNK_BYTES):
+            starts.frombytes((np.flatnonzero(np.frombuffer(chunk, dtype=np.uint8) == ord("\n")) + place + 1).tobytes())
+            place += len(chunk)
+        if starts[-1] != place:  # a last line without an end is a line like any other
+            starts.append(place)
+        return stream, np.frombuffer(starts, dtype=np.int64)
 
 
 @dataclass(frozen=True)

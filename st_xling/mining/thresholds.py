@@ -173,16 +173,6 @@ def evaluate_pairs(pairs: MinedPairs, gold: Iterable[tuple[int, int]], threshold
     return Threshold(threshold, *precision_recall_f1(int((correct & selected).sum()), int(selected.sum()), len(wanted)))
 
 
-def language_pair(source_language: str, target_language: str) -> str:
-    """Return the name of a pair of languages, without region or script: a pair has a single threshold.
-
-    Example:
-        >>> language_pair("de_AT", "en-GB")
-        'de-en'
-    """
-    return "-".join(re.split("[-_]", code.strip().lower())[0] for code in (source_language, target_language))
-
-
 def canonical_pair(pair: str) -> tuple[str, str]:
     """Parse a pair such as ``de-en`` into canonical codes, so that ``deu-eng`` gives the same.
 
@@ -231,10 +221,6 @@ class PublishedThreshold:
         if not isinstance(self.threshold, (int, float)) or not np.isfinite(self.threshold):
             raise ValueError(f"threshold must be a finite number: got {self.threshold!r}.")
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the entry of the file."""
-        return {name: value for name, value in asdict(self).items() if name != "options" or value}
-
 
 def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThreshold]) -> Path:
     """Write thresholds to ``mining.json`` in a model's folder, replacing those of the same languages.
@@ -250,10 +236,12 @@ def publish_thresholds(folder: str | Path, thresholds: Mapping[str, PublishedThr
     """
     path = Path(folder) / MINING_FILE
     new = set(map(canonical_pair, thresholds))
-    kept = {
-        pair: old for pair, old in load_published_thresholds(Path(folder)).items() if canonical_pair(pair) not in new
-    }
-    entries = {pair: threshold.as_dict() for pair, threshold in {**kept, **thresholds}.items()}
+    old = load_published_thresholds(Path(folder))
+    entries = {pair: asdict(one) for pair, one in old.items() if canonical_pair(pair) not in new}
+    entries |= {pair: asdict(one) for pair, one in thresholds.items()}
+    for entry in entries.values():
+        if not entry["options"]:
+            del entry["options"]
     write_json(path, {"version": VERSION, "pairs": entries})
     return path
 
@@ -311,10 +299,11 @@ def match_published_threshold(
     Raises:
         ValueError: If there is none; names what differs.
     """
-    source, target = map(canonical_language, language_pair(source_language, target_language).split("-"))
-    mismatches = []
-    for pair, threshold in sorted(published.items(), key=lambda item: canonical_pair(item[0]) != (source, target)):
-        if canonical_pair(pair) not in ((source, target), (target, source)):
+    # Without region and script: a pair of languages has a single threshold.
+    codes = (re.split("[-_]", code.strip().lower())[0] for code in (source_language, target_language))
+    wanted, mismatches = tuple(map(canonical_language, codes)), []
+    for pair, threshold in sorted(published.items(), key=lambda item: canonical_pair(item[0]) != wanted):
+        if canonical_pair(pair) not in (wanted, wanted[::-1]):
             continue
         found = {name: getattr(threshold, name) for name in ("margin", "k", "retrieval")} | {**threshold.options}
         differences = [
@@ -322,7 +311,7 @@ def match_published_threshold(
             for name in dict.fromkeys([*run, *found])
             if found.get(name) != run.get(name)
         ]
-        if canonical_pair(pair) != (source, target) and run["retrieval"] in ("forward", "backward"):
+        if canonical_pair(pair) != wanted and run["retrieval"] in ("forward", "backward"):
             differences.append(f"the other direction of {run['retrieval']}")
         if not differences:
             return pair, threshold
@@ -367,8 +356,8 @@ def find_published_threshold(
         level = logging.WARNING if published else logging.INFO if model is not None else logging.DEBUG
         logger.log(level, "no threshold of %s is used: %s%s; all pairs are kept", name, error, identified)
         return None, ""
-    measured = {"precision": found.precision, "recall": found.recall}
-    known = "".join(f", {measure} {value:.3f}" for measure, value in measured.items() if value is not None)
+    measured = (("precision", found.precision), ("recall", found.recall))
+    known = "".join(f", {measure} {value:.3f}" for measure, value in measured if value is not None)
     line = f"threshold {found.threshold:.4f} of {name} for {pair}{known}; published with {found.signature}"
     logger.info("%s%s", line, identified)
     return found, line

@@ -88,12 +88,12 @@ class PrecomputedEmbeddings:
 
     @property
     def identity(self) -> ModelIdentity | None:
-        return None if self.store is None else self.store.manifest.header.model
+        return None if self.store is None else self.store.manifest.model
 
     @property
     def way(self) -> dict[str, str]:
         """Encoding settings, as :func:`~st_xling.models.view.model_options` returns them; empty for an array."""
-        settings = {} if self.store is None else self.store.manifest.header.settings
+        settings = {} if self.store is None else self.store.manifest.settings
         names = {stored: name for name, stored in STORED_NAMES.items()}
         others = ("batch_size", "shard_rows", "language")
         return {names.get(name, name): value for name, value in settings.items() if value and name not in others}
@@ -113,7 +113,7 @@ def vectors_from(
     embeddings: Mapping[str, str | Path | np.ndarray | EmbeddingStore | None],
     rows: dict[str, int],
     *,
-    languages: Mapping[str, str | None] | None = None,
+    languages: Mapping[str, str | None],
     embeds: bool = False,
 ) -> tuple[VectorMakers, dict[str, Encoder]]:
     """Open the embeddings of each side; sides without embeddings are encoded.
@@ -130,27 +130,27 @@ def vectors_from(
         ValueError: If a side has neither; for vectors of several models, prompts, ways to center or types of
             computation, or centered by another language; as :meth:`PrecomputedEmbeddings.open`.
     """
-    languages = dict.fromkeys(embeddings) if languages is None else languages
     missing = [side for side, own in embeddings.items() if own is None]
     if encoder is None and missing:
         raise ValueError(
             f"expected a model or embeddings for the {' and the '.join(missing)} side: got neither; pass model "
             f"(--model) or {missing[0]}_embeddings (--{missing[0]}-embeddings)."
         )
-    makers: VectorMakers = {
-        side: PrecomputedEmbeddings.open(own, rows=rows[side]) for side, own in embeddings.items() if own is not None
-    }
+    makers: VectorMakers = {}
     made: dict[str, tuple[ModelIdentity, dict[str, str] | None]] = {}
-    for side, maker in makers.items():
-        if isinstance(maker, PrecomputedEmbeddings) and maker.store is not None:
-            header = maker.store.manifest.header
-            named, own = languages[side], header.settings.get("language")
+    for side, given in embeddings.items():
+        if given is None:
+            continue
+        makers[side] = maker = PrecomputedEmbeddings.open(given, rows=rows[side])
+        if maker.store is not None:
+            stored = maker.store.manifest
+            named, own = languages[side], stored.settings.get("language")
             if named and own and canonical_language(named) != canonical_language(own):
                 raise ValueError(
                     f"embeddings of the {side} text must be centered by the mean of its language, {named}: got "
                     f"{maker.path}, centered by that of {own}; encode it again with --language {named}."
                 )
-            made[str(maker.path)] = header.model, maker.way if "prompt" in header.settings else None
+            made[str(maker.path)] = stored.model, maker.way if "prompt" in stored.settings else None
     encoders: dict[str, Encoder] = {}
     if encoder is not None:
         embedded = {side: languages[side] for side in languages if embeds or side in missing}
@@ -158,8 +158,7 @@ def vectors_from(
         made["the model"] = encoder.identity, next(iter(encoders.values())).way if encoders else None
         makers |= {side: encoders[side] for side in missing}
     _check_alike(made)
-    if named := {side: one.language for side, one in encoders.items() if one.language}:
-        words = ", ".join(f"{side} {language}" for side, language in named.items())
+    if words := ", ".join(f"{side} {one.language}" for side, one in encoders.items() if one.language):
         logger.info("text is centered by the mean of its language: %s", words)
     return {side: makers[side] for side in embeddings}, encoders
 

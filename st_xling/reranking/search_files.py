@@ -132,7 +132,7 @@ def _embed(
             f"the queries must be encoded by the model of the store: got {identity}, but {vectors.path} is of "
             f"{made_by}; name that one, or encode the passages again."
         )
-    if vectors.store is not None and (language := vectors.store.manifest.header.settings.get("language")):
+    if vectors.store is not None and (language := vectors.store.manifest.settings.get("language")):
         raise ValueError(
             f"queries are centered by the joint mean of the model: {vectors.path} is centered by that of {language}; "
             "encode the passages without --language."

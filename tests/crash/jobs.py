@@ -10,10 +10,9 @@ import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError
@@ -30,21 +29,20 @@ from tests.training.children import st_xling
 from tests.training.transfer.sets import write_encoder, write_set
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One command on a folder.
 
     Attributes:
         words: The command.
         files: Its input, of the files that :func:`write_inputs` makes.
-        again: Words that are added when it is run again.
         outputs: Files that are, after a kill, as before or as in the end.
+        again: Words that are added when it is run again.
     """
 
     words: str
     files: str
-    again: str = ""
     outputs: str = ""
+    again: str = "--overwrite"
 
     @property
     def trains(self) -> bool:
@@ -55,63 +53,29 @@ TINY = "--model tiny --tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300
 DAP = f"train dap --data de-en=pairs.tsv --dev none --max-steps 2 --eval-steps 1 --batch-size 8 {TINY}"
 MINE = "mine a.de a.en --out o.tsv --memory-mib 1"
 STORES = "--source-embeddings de.store --target-embeddings en.store"
+STORED = "a.de a.en de.store en.store"
+RERANK = "rerank ce --queries q.jsonl --passages p.jsonl --out o.jsonl --json f.json"
+SLIM = "slim enc --languages de,en --data de-en=pairs.tsv --out small"
+CASCADE = "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv --dev none --max-steps 2 --eval-steps 1"
+TRANSFER = "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2"
+KEEP = "evaluate tatoeba run --data de-en=pairs.tsv --keep"
 
 JOBS = {
-    "encode": Job("encode enc a.de --out st --shard-rows 12", "enc a.de", outputs="st/manifest.json"),
-    "mine from stores": Job(
-        f"{MINE} {STORES} --json f.json", "a.de a.en de.store en.store", again="--overwrite", outputs="o.tsv f.json"
-    ),
-    "mine in shards": Job(
-        f"{MINE} {STORES} --method approximate",
-        "a.de a.en de.store en.store",
-        again="--overwrite",
-        outputs="o.tsv",
-    ),
-    "mine from texts": Job(
-        f"{MINE} --model enc --rejects r.jsonl", "enc a.de a.en", again="--overwrite", outputs="o.tsv r.jsonl"
-    ),
-    "mine --rescore": Job(
-        f"{MINE} {STORES} --rescore ce", "ce a.de a.en de.store en.store", again="--overwrite", outputs="o.tsv"
-    ),
-    "score": Job(
-        "score pairs.tsv --model enc --out o.tsv --json f.json",
-        "enc pairs.tsv",
-        again="--overwrite",
-        outputs="o.tsv f.json",
-    ),
-    "rerank": Job(
-        "rerank ce --queries q.jsonl --passages p.jsonl --out o.jsonl --json f.json",
-        "ce q.jsonl p.jsonl",
-        again="--overwrite",
-        outputs="o.jsonl f.json",
-    ),
-    "align-words": Job(
-        "align-words pairs.tsv --model enc --out o.txt", "enc pairs.tsv", again="--overwrite", outputs="o.txt"
-    ),
-    "slim": Job(
-        "slim enc --languages de,en --data de-en=pairs.tsv --out small",
-        "enc pairs.tsv",
-        again="--overwrite",
-        outputs="small/model.safetensors small/tokenizer.json",
-    ),
-    "evaluate --keep": Job(
-        "evaluate tatoeba run --data de-en=pairs.tsv --keep",
-        "run pairs.tsv",
-        outputs="run/results.json run/README.md",
-    ),
+    "encode": Job("encode enc a.de --out st --shard-rows 12", "enc a.de", "st/manifest.json", again=""),
+    "mine from stores": Job(f"{MINE} {STORES} --json f.json", STORED, "o.tsv f.json"),
+    "mine in shards": Job(f"{MINE} {STORES} --method approximate", STORED, "o.tsv"),
+    "mine from texts": Job(f"{MINE} --model enc --rejects r.jsonl", "enc a.de a.en", "o.tsv r.jsonl"),
+    "mine --rescore": Job(f"{MINE} {STORES} --rescore ce", f"ce {STORED}", "o.tsv"),
+    "score": Job("score pairs.tsv --model enc --out o.tsv --json f.json", "enc pairs.tsv", "o.tsv f.json"),
+    "rerank": Job(RERANK, "ce q.jsonl p.jsonl", "o.jsonl f.json"),
+    "align-words": Job("align-words pairs.tsv --model enc --out o.txt", "enc pairs.tsv", "o.txt"),
+    "slim": Job(SLIM, "enc pairs.tsv", "small/model.safetensors small/tokenizer.json"),
+    "evaluate --keep": Job(KEEP, "run pairs.tsv", "run/results.json run/README.md", again=""),
     "train dap": Job(f"{DAP} --out o", "pairs.tsv", again="--resume"),
     "train xpr-cascade": Job(
-        "train xpr-cascade --data de=l.de.tsv --data en=l.en.tsv "
-        f"--dev none --max-steps 2 --eval-steps 1 --batch-size 8 --max-length 32 --out o {TINY}",
-        "l.de.tsv l.en.tsv",
-        again="--resume",
+        f"{CASCADE} --batch-size 8 --max-length 32 --out o {TINY}", "l.de.tsv l.en.tsv", again="--resume"
     ),
-    "transfer": Job(
-        "transfer pawsx bert --train en=dev-en.tsv --test ar=dev-ar.tsv --hold-out 0.4 --max-steps 2 "
-        "--batch-size 8 --out o",
-        "bert dev-en.tsv dev-ar.tsv",
-        again="--resume",
-    ),
+    "transfer": Job(f"{TRANSFER} --batch-size 8 --out o", "bert dev-en.tsv dev-ar.tsv", again="--resume"),
 }
 
 

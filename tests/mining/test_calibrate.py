@@ -72,13 +72,6 @@ def test_formula_by_hand():
     assert _translated(np.array([0.2]), np.array([0.1]), np.array([0.5]), np.array([0.3])).tolist() == [0.0]
 
 
-def test_nothing_kept_has_no_precision():
-    source, target, _, known = text_with(0.5, 200, seed=5)
-    estimate = calibrate(source, target, *known, thresholds=[1.0, 99.0])
-    assert estimate.kept[1] == estimate.recall[1] == estimate.f1[1] == 0
-    assert np.isnan(estimate.precision[1]) and estimate.best() == 1.0
-
-
 def test_choosing():
     def estimate(precision, recall):
         rows, recall = np.arange(len(precision)) + 1.0, np.array(recall)
@@ -114,7 +107,8 @@ def test_recall_has_wilson_s_interval():
         center = (share + z**2 / (2 * n)) / (1 + z**2 / n)
         half = z / (1 + z**2 / n) * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
         assert ends == pytest.approx([center - half, center + half], abs=1e-6)
-    assert estimate.recall_low[-1] == estimate.recall[-1] == 0 < estimate.recall_high[-1]
+    assert estimate.kept[-1] == estimate.recall_low[-1] == estimate.recall[-1] == 0 < estimate.recall_high[-1]
+    assert np.isnan(estimate.precision[-1]) and estimate.f1[-1] == 0 and estimate.best() < 99
 
 
 def test_known_pairs_do_not_occur_in_the_text(tmp_path):
@@ -132,20 +126,17 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
         select_known_pairs(path, [text, text])
 
 
+KNOWN, TEXT = np.eye(8, 3) + 1, np.eye(9, 3) + 1
+
+
 @pytest.mark.parametrize(
-    "changes, message",
+    "text, source, target, message",
     [
-        ({"known_source": np.eye(3)}, "row-aligned: got 3 and 8 rows"),
-        ({"known_source": np.ones((3, 3)), "known_target": np.ones((3, 3))}, "at least 4, better hundreds: got 3"),
-        ({"known_target": -np.eye(8, 3) - 1, "target_embeddings": -np.eye(9, 3) - 1}, "none of them was mined"),
+        (TEXT, np.eye(3), KNOWN, "row-aligned: got 3 and 8 rows"),
+        (TEXT, KNOWN[:3], KNOWN[:3], "at least 4, better hundreds: got 3"),
+        (-TEXT, KNOWN, -KNOWN, "none of them was mined"),
     ],
 )
-def test_errors(changes, message):
-    arguments = {
-        "source_embeddings": np.eye(9, 3) + 1,
-        "target_embeddings": np.eye(9, 3) + 1,
-        "known_source": np.eye(8, 3) + 1,
-        "known_target": np.eye(8, 3) + 1,
-    }
+def test_errors(text, source, target, message):
     with pytest.raises(ValueError, match=message):
-        calibrate(**{**arguments, **changes}, k=2)
+        calibrate(TEXT, text, source, target, k=2)

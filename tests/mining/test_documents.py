@@ -16,7 +16,6 @@ from st_xling.mining.documents import (
     align_documents,
     align_sides,
     overlap_texts,
-    paragraph_marks,
     split_sentences,
 )
 
@@ -30,7 +29,8 @@ def noisy(meanings: np.ndarray, rng: np.random.Generator, max_size: int, noise: 
         sums = np.array([meanings[start : start + size].sum(0) for start in range(len(meanings) - size + 1)])
         sums = sums / np.linalg.norm(sums, axis=1, keepdims=True) + noise * rng.normal(size=sums.shape) / 8
         vectors.append((sums / np.linalg.norm(sums, axis=1, keepdims=True)).astype(np.float32))
-    return DocumentSide(vectors, np.full(len(meanings), 50), np.zeros(len(meanings), dtype=bool))
+    rows = range(len(meanings))
+    return DocumentSide(vectors, np.full(len(rows), 50), np.zeros(len(rows), dtype=bool), rows)
 
 
 def random_pair(rows: int, columns: int, seed: int, max_size: int = 4) -> Pair:
@@ -153,7 +153,8 @@ def test_sentences_of_a_text(text: str, language: str | None, sentences: list[st
 
 
 def test_blank_lines_mark_paragraphs() -> None:
-    assert paragraph_marks(["", "a", "b", " ", "", "c"]) == ([1, 2, 5], [True, False, True])
+    side = DocumentSide.of(["", "a", "b", " ", "", "c"], np.eye(5), 3)
+    assert side.rows == [1, 2, 5] and side.marks.tolist() == [True, False, True]
     texts = ["eins", "zwei", "", "drei"]
     vectors = np.random.default_rng(0).normal(size=(len(overlap_texts(["eins", "zwei", "drei"], 8)), 16))
     groups = align_documents(texts, texts, source_embeddings=vectors, target_embeddings=vectors)

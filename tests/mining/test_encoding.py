@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import resource
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from st_xling.mining import encode
 from st_xling.mining.vectors import vectors_from
 from st_xling.models.encode import encode as embed
 from tests.conftest import PAIRS
+from tests.mining.test_store import contents
 
 #: 480 sentences of different lengths, with tabs.
 SENTENCES = [
@@ -34,10 +34,6 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
-def contents(store: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in sorted(store.iterdir())}
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_path: Path) -> None:
     store = encode(model, text, tmp_path / "s", dtype=dtype, batch_size=16, shard_rows=100)
@@ -47,16 +43,17 @@ def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_pa
     exact = embed(model, SENTENCES[100:200], normalize_embeddings=True, batch_size=16).astype(dtype)
     np.testing.assert_array_equal(store[100:200], exact)
     store.check_text(SENTENCES)
-    assert store.manifest.header.settings["batch_size"] == 16
+    assert store.manifest.settings["batch_size"] == 16
     assert store.signature.startswith("encode|model:") and f"|rows:480|dim:16|dtype:{dtype}|" in store.signature
 
 
-def test_sentences_longer_than_the_model_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
-    (tmp_path / "text").write_text("short\n" * 5 + "word " * 200 + "\n", encoding="utf-8")
-    for prompt, longer in ((None, 1), ("word " * 200, 6)):
+def test_long_sentences_and_blank_lines_are_counted(model: Any, tmp_path: Path, caplog: Any) -> None:
+    (tmp_path / "text").write_text("short\n" * 5 + " \n" + "word " * 200 + "\n", encoding="utf-8")
+    for prompt, longer in ((None, 1), ("word " * 200, 7)):
         caplog.clear()
-        encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
-        assert f"{longer} of 6 sentences are longer than the model's maximum of " in caplog.text
+        store = encode(model, tmp_path / "text", tmp_path / f"{longer}.store", prompt=prompt, shard_rows=2)
+        assert f"{longer} of 7 sentences are longer than the model's maximum of " in caplog.text
+        assert "1 lines without a sentence, kept" in caplog.text and store.manifest.text.blank_rows == [5]
 
 
 def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
@@ -64,21 +61,15 @@ def test_a_full_disk(model: Any, text: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"shard_rows": 20, "batch_size": 16}
     whole, out = encode(model, text, tmp_path / "whole", **options), tmp_path / "out"
     size = (whole.path / "shard-000000.safetensors").stat().st_size
-    with pytest.raises(OSError, match=f"too large: {out}/shard-000000"), largest_file(size - 1):
-        encode(model, text, out, **options)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size - 1, limits[1]))
+    try:
+        with pytest.raises(OSError, match=f"too large: {out}/shard-000000"):
+            encode(model, text, out, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not list(out.glob("*"))
     np.testing.assert_allclose(encode(model, text, out, **options)[:], whole[:], atol=1e-6)
-
-
-@contextmanager
-def largest_file(size: int) -> Iterator[None]:
-    """Have the kernel refuse this process more bytes a file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path) -> None:
@@ -105,14 +96,6 @@ def test_another_command_is_refused(model: Any, make_model: Callable[..., Any], 
     assert encode(changed, text, out, shard_rows=100, overwrite=True).rows == len(SENTENCES)
 
 
-def test_blank_lines_are_kept_and_told(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    (tmp_path / "text.txt").write_text("eins\n\nzwei\n \n", encoding="utf-8")
-    store = encode(model, tmp_path / "text.txt", tmp_path / "s")
-    np.testing.assert_allclose(store[0], model.encode("eins", normalize_embeddings=True), atol=1e-6)
-    assert store.rows == 4 and store.manifest.text.blank_rows == [1, 3]
-    assert "2 lines without a sentence, kept" in caplog.text
-
-
 def test_vectors_of_other_types_and_prompts_are_not_mixed(
     model: Any, make_model: Callable[..., Any], text: Path, tmp_path: Path
 ) -> None:
@@ -127,4 +110,4 @@ def test_vectors_of_other_types_and_prompts_are_not_mixed(
     for other, facts in (("half", "dtype 'float32' and 'bfloat16'"), ("prompted", "prompt 'none' and 'x ' for ")):
         sides: dict[str, Any] = {"source": made["plain"].path, "target": made[other].path}
         with pytest.raises(ValueError, match=f"{facts}.*plain and .*{other}"):
-            vectors_from(None, sides, {"source": 480, "target": 480})
+            vectors_from(None, sides, dict.fromkeys(sides, 480), languages=dict.fromkeys(sides))

@@ -33,13 +33,6 @@ def test_ratio_by_hand():
     assert margin_scores(0.5, 1e-6, 1e-6).item() == pytest.approx(5e5)  # the smallest denominator counts
 
 
-def test_errors():
-    with pytest.raises(ValueError, match="ratio, distance, absolute: got 'cosine'"):
-        margin_scores(0.1, 0.1, 0.1, margin="cosine")
-    with pytest.raises(ValueError, match="source_means must be finite"):
-        margin_scores(0.1, np.nan, 0.1)
-
-
 def parallel(pairs, seed, dim=8):
     random = np.random.default_rng(seed)
     source = random.standard_normal((pairs, dim)) + 1
@@ -72,12 +65,6 @@ def test_a_mined_pair_has_the_score_that_mining_gave_it():
     assert all(scores[row] == score for row, score in aligned.items())
 
 
-def test_duplicates_and_meaningless_ratios():
-    rows = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
-    assert score_pairs(rows, rows, k=2).tolist() == [1.0, 1.0, 1.0]
-    assert score_pairs(rows, -rows, k=2).tolist() == [-np.inf] * 3
-
-
 @pytest.mark.parametrize(
     "source, target, options, message",
     [
@@ -90,3 +77,11 @@ def test_duplicates_and_meaningless_ratios():
 def test_errors_of_pairs(source, target, options, message):
     with pytest.raises(ValueError, match=message):
         score_pairs(source, target, **options)
+
+
+def test_duplicates_meaningless_ratios_and_means():
+    rows = np.array([[1.0, 0.0], [1.0, 0.0], [1.0, 0.0]])
+    assert score_pairs(rows, rows, k=2).tolist() == [1.0, 1.0, 1.0]
+    assert score_pairs(rows, -rows, k=2).tolist() == [-np.inf] * 3
+    with pytest.raises(ValueError, match="source_means must be finite"):
+        margin_scores(0.1, np.nan, 0.1)

@@ -2,7 +2,6 @@
 
 import subprocess
 import sys
-import tracemalloc
 from itertools import product
 
 import numpy as np
@@ -24,16 +23,12 @@ def parallel(pairs, distractors, seed, dim=6):
     return source, target
 
 
-def as_list(pairs):
-    return list(zip(pairs.scores.tolist(), pairs.source_indices.tolist(), pairs.target_indices.tolist()))
-
-
 @pytest.mark.parametrize("margin", MARGINS)
 @pytest.mark.parametrize("retrieval", RETRIEVALS)
 @pytest.mark.parametrize("k", [1, 4])
 def test_equals_loops(margin, retrieval, k):
     source, target = parallel(12, 5, seed=k)
-    found = as_list(mine(source, target, k=k, margin=margin, retrieval=retrieval))
+    found = list(mine(source, target, k=k, margin=margin, retrieval=retrieval))
     expected = reference.mine(source, target, k=k, margin=margin, retrieval=retrieval)
     assert [pair[1:] for pair in found] == [pair[1:] for pair in expected]
     # Cosines are reported in float32.
@@ -44,14 +39,14 @@ def test_equals_loops(margin, retrieval, k):
 @given(st.integers(0, 2**31), st.sampled_from(MARGINS), st.sampled_from(RETRIEVALS))
 def test_swapping_languages_swaps_pairs_and_permuting_sentences_permutes_them(seed, margin, retrieval):
     source, target = parallel(8, 2, seed)
-    one = set(as_list(mine(source, target, k=3, margin=margin, retrieval=retrieval)))
+    one = set(list(mine(source, target, k=3, margin=margin, retrieval=retrieval)))
     back = {"forward": "backward", "backward": "forward"}.get(retrieval, retrieval)
     other = mine(target, source, k=3, margin=margin, retrieval=back)
-    assert one == {(score, i, j) for score, j, i in as_list(other)}
+    assert one == {(score, i, j) for score, j, i in list(other)}
     random = np.random.default_rng(seed)
     rows, columns = random.permutation(len(source)), random.permutation(len(target))
     other = mine(source[rows], target[columns], k=3, margin=margin, retrieval=retrieval)
-    assert one == {(score, int(rows[i]), int(columns[j])) for score, i, j in as_list(other)}
+    assert one == {(score, int(rows[i]), int(columns[j])) for score, i, j in list(other)}
 
 
 def test_sentences_and_what_pairs_are(make_model):
@@ -76,7 +71,7 @@ def test_duplicates_compete_by_index():
     """Rows 0 and 1 are one sentence on either side: the first two meet, and (1, 1) is no candidate."""
     source, target = np.array([[1.0, 0], [1, 0], [0.6, 0.8]]), np.array([[1.0, 0], [1, 0], [0.6, 0.8]])
     found = mine(source, target, k=2, margin="absolute")
-    assert as_list(found)[0] == (1.0, 0, 0)
+    assert found[0] == (1.0, 0, 0)
     assert set(zip(found.source_indices.tolist(), found.target_indices.tolist())) == {(0, 0), (2, 2)}
 
 
@@ -84,7 +79,7 @@ def test_threshold_keeps_what_reaches_it():
     source, target = parallel(12, 5, seed=0)
     everything = mine(source, target)
     threshold = float(everything.scores[4])
-    assert as_list(mine(source, target, threshold=threshold)) == as_list(everything)[:5]
+    assert list(mine(source, target, threshold=threshold)) == list(everything)[:5]
     assert len(mine(source, target, threshold=float("inf"))) == 0
 
 
@@ -169,7 +164,7 @@ def test_best_allowed_pairs_by_definition(retrieval: str, margin: str, share: fl
             return np.array([pair not in forbidden for pair in some], dtype=bool)
 
         found = best_pairs(forward, backward, allow=allow, margin=margin, retrieval=retrieval)
-        assert as_list(found) == best_allowed(forward, backward, forbidden, margin, retrieval)
+        assert list(found) == best_allowed(forward, backward, forbidden, margin, retrieval)
         assert len(asked) == len(set(asked))
 
 
@@ -184,7 +179,7 @@ def test_pairs_below_the_threshold_are_not_asked_about() -> None:
     assert len(found) == 0 and min(lowest) >= 1.01
 
 
-def test_bytes_a_sentence() -> None:
+def test_bytes_a_sentence(peak_growth) -> None:
     """Beyond their neighbors: what lets ten million sentences a side fit, whatever the share of mutual pairs."""
     rows, k, random = 100_000, 4, np.random.default_rng(0)
     for mutual in (0.0, 0.9):
@@ -194,11 +189,7 @@ def test_bytes_a_sentence() -> None:
             indices = random.integers(0, rows, (rows, k))
             indices[:, 0] = np.where(random.random(rows) < mutual, near, indices[:, 0])
             both.append(Neighbors(np.tile(np.float32([0.9, 0.5, 0.4, 0.3]), (rows, 1)), indices))
-        tracemalloc.start()
-        found = best_pairs(*both)
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
-        assert len(found) and peak < 2 * rows * 84
+        assert peak_growth(lambda both=both: best_pairs(*both)) < 2 * rows * 84
 
 
 @settings(max_examples=30, deadline=None)

@@ -59,10 +59,8 @@ def assert_found(file: Path, expected: Any) -> None:
 def test_a_local_cluster_gives_the_same_result(folder: Path) -> None:
     both = [store[:] for store in stores(folder)]
     errors = drive("result", folder)
-    assert "source_embeddings" not in errors and "target_embeddings" in errors and "only zeros in row 70;" in errors
-    assert (
-        "shard of sources 0 to 299 and targets 0 to 199" in errors and "all workers must find the same files" in errors
-    )
+    assert "shard of sources 0 to 299 and targets 0 to 199" in errors
+    assert "all workers must find the same files" in errors
     exact = find_neighbors(*both)
     assert_found(folder / "arrays.npz", exact)
     for method in METHODS:

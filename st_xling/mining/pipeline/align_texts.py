@@ -26,19 +26,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.mining.documents import (
-    DocumentSide,
-    align_sides,
-    check_max_size,
-    overlap_texts,
-    paragraph_marks,
-    renumber,
-    split_overlaps,
-    split_sentences,
-)
+from st_xling.mining.documents import DocumentSide, align_sides, check_max_size, overlap_texts, split_sentences
 from st_xling.mining.encoding import Encoder
-from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, identify_languages
-from st_xling.mining.mine import MinedPairs
+from st_xling.mining.filters import FilterOptions, PairFilters, identify_languages
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
@@ -47,6 +37,7 @@ from st_xling.mining.pipeline.work import (
     pair_writer,
     resolve_format,
     sign_pairs,
+    write_checked,
 )
 from st_xling.mining.text import MiningText, summarize
 from st_xling.utils.console import progress_bar
@@ -57,6 +48,7 @@ from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
+from st_xling.utils.text import is_blank
 
 logger = logging.getLogger(__name__)
 
@@ -96,30 +88,23 @@ class _Document(NamedTuple):
     Attributes:
         file: Its file.
         sha256: Hash of its lines.
-        lines: Its lines, or its sentences if they are split, without white space at the ends.
-        rows: Rows of the lines that are not blank.
-        marks: Whether a blank one is before each of them.
+        lines: Its lines, or its sentences if they are split, without white space at the ends; blank ones are empty.
     """
 
     file: str
     sha256: str
     lines: list[str]
-    rows: list[int]
-    marks: list[bool]
 
     @property
     def texts(self) -> list[str]:
         """Lines that are not blank."""
-        return [self.lines[row] for row in self.rows]
+        return list(filter(None, self.lines))
 
-    def ids(self, groups: Sequence[Sequence[int]], several: bool) -> list[list[str]]:
-        """Return the ids of groups of lines, with the name of the file if there are several documents."""
+    def groups(self, groups: Sequence[Sequence[int]], several: bool) -> tuple[list[list[str]], list[str]]:
+        """Return ids and texts of groups of lines; ids have the name of the file if there are several documents."""
         name = f"{Path(self.file).name}:" if several else ""
-        return [[f"{name}{row + 1}" for row in rows] for rows in groups]
-
-    def joined(self, groups: Sequence[Sequence[int]]) -> list[str]:
-        """Return the texts of groups of lines."""
-        return [" ".join(self.lines[row] for row in rows) for rows in groups]
+        ids = [[f"{name}{row + 1}" for row in rows] for rows in groups]
+        return ids, [" ".join(self.lines[row] for row in rows) for rows in groups]
 
 
 def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list[tuple[str, str]], list[str]]:
@@ -233,28 +218,27 @@ def align_texts(
     for name, side in zip(_SIDES, sides):
         task[f"{name} text"] = summarize(document.sha256 for document in side).sha256
         task |= {f"{name} {key}": value for key, value in encoders[name].settings.items()}
+    rows = {name: sum(len(document.texts) for document in side) for name, side in zip(_SIDES, sides)}
     with open_work(out, work, task, {"pairs": out, REJECTS: rejects}) as folder:
         stores = [
             _Overlaps(side, encoders[name], folder.path / name, max_size, progress=progress)
             for name, side in zip(_SIDES, sides)
         ]
         # Sentences of all documents are more random than those of one.
-        means = None if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
+        means = (None, None) if len(documents) == 1 else (stores[0].mean(), stores[1].mean())
         pair_filters = PairFilters(replace(filters, disable=["all"]) if format == "vecalign" else filters)
-        counts, unpaired = Counter[str](), dict.fromkeys(_SIDES, 0)
+        counts, unpaired = Counter[str](), dict(rows)
         with ExitStack() as files:
             stream, log = (files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS))
             write = None
             if format != "vecalign":
                 write = files.enter_context(pair_writer(stream, format, languages=languages))
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
-                pair = sides[0][number], sides[1][number]
-                aligned = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
-                groups = renumber(aligned, pair[0].rows, pair[1].rows)
+                groups = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
                 found = [group for group in groups if group.source and group.target]
                 counts["groups"] += len(found)
-                for name, document in zip(_SIDES, pair):
-                    unpaired[name] += len(document.rows) - sum(len(getattr(group, name)) for group in found)
+                for name in _SIDES:
+                    unpaired[name] -= sum(len(getattr(group, name)) for group in found)
                 if write is None:
                     for group in groups:
                         distance = 1 - group.score if group.source and group.target else 0.0
@@ -263,20 +247,14 @@ def align_texts(
                     continue
                 kept = [group for group in found if min_score is None or group.score >= min_score]
                 counts["below"] += len(found) - len(kept)
-                columns = [[getattr(group, name) for group in kept] for name in _SIDES]
-                ids = [document.ids(rows, len(documents) > 1) for document, rows in zip(pair, columns)]
-                texts = [document.joined(rows) for document, rows in zip(pair, columns)]
-                places = np.arange(len(kept))
-                mined = MinedPairs(np.array([group.score for group in kept]), places, places)
-                allowed, rejected = pair_filters.check(CandidateBatch(mined, *texts))
-                for one in rejected:
-                    log.write(one.as_json(ids[0][one.source_index], ids[1][one.target_index]))
-                for place in np.flatnonzero(allowed).tolist():
-                    write(kept[place].score, (ids[0][place], ids[1][place]), (texts[0][place], texts[1][place]))
-                counts["pairs"] += int(allowed.sum())
+                places = [[getattr(group, name) for group in kept] for name in _SIDES]
+                several = len(documents) > 1
+                ids, texts = zip(*(side[number].groups(own, several) for side, own in zip(sides, places)))
+                scores = np.array([group.score for group in kept])
+                counts["pairs"] += write_checked(scores, ids, texts, pair_filters, write, log)
     return DocumentReport(
         documents=len(documents),
-        rows={name: sum(len(document.rows) for document in side) for name, side in zip(_SIDES, sides)},
+        rows=rows,
         groups=counts["groups"],
         unpaired=unpaired,
         below=counts["below"],
@@ -296,8 +274,8 @@ def align_texts(
 
 def _read_document(path: str) -> _Document:
     text = MiningText(path)
-    summary, lines = text.validate(), [line.strip() for line in text]
-    return _Document(path, summary.sha256, lines, *paragraph_marks(lines))
+    sha256 = text.validate().sha256
+    return _Document(path, sha256, ["" if is_blank(line) else line.strip() for line in text])
 
 
 def _sample(documents: Sequence[_Document]) -> list[str]:
@@ -306,9 +284,9 @@ def _sample(documents: Sequence[_Document]) -> list[str]:
 
 def _split(document: _Document, language: str) -> _Document:
     """Return the document with a sentence a line."""
-    text = "\n".join("\n" * mark + line for mark, line in zip(document.marks, document.texts))
-    sentences = split_sentences(text, None if language == UNKNOWN else language)
-    return _Document(document.file, document.sha256, sentences, *paragraph_marks(sentences))
+    return document._replace(
+        lines=split_sentences("\n".join(document.lines), None if language == UNKNOWN else language)
+    )
 
 
 def _names(documents: Sequence[_Document]) -> str:
@@ -323,30 +301,25 @@ class _Overlaps:
         self, documents: Sequence[_Document], encoder: Encoder, folder: Path, max_size: int, *, progress: bool
     ) -> None:
         self._documents, self._max_size = documents, max_size
-        counts = [len(overlap_texts(document.texts, max_size)) for document in documents]
-        self._ends = [0, *accumulate(counts)]
-        self._store: Any = None
+        self._ends = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
+        self._vectors: Any = np.empty((0, 0))
         if self._ends[-1]:
-            self._store = encoder.encode_sentences(self, folder, place=self._place, progress=progress)
+            self._vectors = encoder.encode_sentences(self, folder, place=self._place, progress=progress)
 
     def __iter__(self) -> Iterator[str]:
-        return (text for document in self._documents for text in overlap_texts(document.texts, self._max_size))
+        return (text for document in self._documents for text in overlap_texts(document.lines, self._max_size))
 
     def side(self, number: int) -> DocumentSide:
         """Return the vectors of a document."""
-        document, (start, stop) = self._documents[number], self._ends[number : number + 2]
-        lengths = np.array([len(text) for text in document.texts], dtype=int)
-        vectors = split_overlaps(self._store[start:stop], len(lengths), self._max_size) if stop > start else []
-        return DocumentSide(vectors, lengths, np.array(document.marks, dtype=bool))
+        start, stop = self._ends[number : number + 2]
+        return DocumentSide.of(self._documents[number].lines, self._vectors[start:stop], self._max_size)
 
     def mean(self) -> np.ndarray | None:
         """Return the mean vector of all single sentences. *Shape:* ``(dim,)``"""
-        total, rows = 0.0, 0
-        for start, document in zip(self._ends, self._documents):
-            if count := len(document.texts):
-                total = total + np.asarray(self._store[start : start + count], dtype=np.float64).sum(axis=0)
-                rows += count
-        return np.asarray(total / rows, dtype=np.float32) if rows else None
+        counts = [len(document.texts) for document in self._documents]
+        parts = (self._vectors[start : start + count] for start, count in zip(self._ends, counts) if count)
+        total = sum(np.asarray(part, dtype=np.float64).sum(axis=0) for part in parts)
+        return np.asarray(total / sum(counts), dtype=np.float32) if any(counts) else None
 
     def _place(self, row: int) -> str:
         return self._documents[bisect_right(self._ends, row) - 1].file

@@ -1,4 +1,4 @@
-"""Mine scored translation pairs from two text files.
+"""Mine scored translation pairs from two text files, or estimate what that costs.
 
 ======  ==================================================================================================
 format  content
@@ -18,10 +18,13 @@ are written so that they are read back as the same number.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +47,21 @@ from st_xling.mining.pipeline.work import (
     search_task,
     sign_pairs,
 )
+from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import check_search, find_neighbors
+from st_xling.mining.store import DTYPES
 from st_xling.mining.text import MiningText, TextSummary
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
-from st_xling.mining.vectors import encoding_settings, vectors_from
-from st_xling.utils.console import progress_bar
+from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
+from st_xling.utils.console import duration, progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.options import Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat, check_choice
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
+
+#: Lines of each text that are measured: fewer where they must be embedded first.
+EMBEDDED, READY = 2048, 8192
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -220,9 +228,9 @@ def mine_texts(
         number = None if isinstance(threshold, str) else threshold
         origin, note = "none" if number is None else f"{number:g}", ""
         published = calibration = None
-        settings = encoding_settings(makers)
+        settings, choice = encoding_settings(makers), {"margin": margin, "k": k, "retrieval": retrieval}
         if isinstance(threshold, str) and calibrate_with is None:
-            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
+            run = {**choice, **settings}
             published, note = find_published_threshold(model, texts, spoken, run, required=threshold == PUBLISHED)
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
@@ -252,13 +260,10 @@ def mine_texts(
         # Choose among the candidates that pass the filters, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
 
-        def ids_of(source: int, target: int) -> tuple[list[str], list[str]]:
-            """Return the ids of all rows with these sentences."""
-            one, other = (
-                [read[name].id(row) for row in distinct[name].members(place)]
-                for name, place in (("source", source), ("target", target))
-            )
-            return one, other
+        def ids_of(*places: int) -> tuple[list[str], ...]:
+            """Return the ids of all rows with these two sentences."""
+            sides = zip(read.values(), texts, places)
+            return tuple([text.id(row) for row in unique.members(place)] for text, unique, place in sides)
 
         def on_reject(pair: RejectedPair) -> None:
             if log is not None:
@@ -312,3 +317,121 @@ def mine_texts(
             calibration=None if calibration is None else replace(calibration, signature=signature),
             signature=signature,
         )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MiningPlan:
+    """Estimates for all lines, from measurements on a sample.
+
+    Attributes:
+        rows: Lines of each text, by side; duplicates and blank lines count.
+        measured: Lines of each text that were measured.
+        encode_seconds: Time to embed all lines that have no embeddings; proportional to the lines.
+        search_seconds: Time of an exact search; proportional to the product of the lines of both texts.
+        memory_bytes: Memory beyond the encoder's: a block of the search, and the neighbors of each line.
+        disk_bytes: Disk space of the work: vectors of embedded lines, and the state of the search.
+        device: Device of the encoder and the search.
+    """
+
+    rows: dict[str, int]
+    measured: dict[str, int]
+    encode_seconds: float
+    search_seconds: float
+    memory_bytes: int
+    disk_bytes: int
+    device: str
+
+    def lines(self) -> list[str]:
+        """Describe the plan, one a line."""
+        return [
+            *(f"{side}: {rows:,} lines, {self.measured[side]:,} of them measured" for side, rows in self.rows.items()),
+            f"time: about {duration(self.encode_seconds)} to embed, {duration(self.search_seconds)} for an exact search"
+            f" on {self.device}",
+            f"memory: about {self.memory_bytes / 2**20:,.0f} MiB beyond the encoder's",
+            f"disk: about {self.disk_bytes / 2**20:,.0f} MiB",
+        ]
+
+
+def plan_mining(
+    source: str | Path,
+    target: str | Path,
+    *,
+    model: Any = None,
+    source_embeddings: str | Path | np.ndarray | None = None,
+    target_embeddings: str | Path | np.ndarray | None = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    text_format: TextFormat = "lines",
+    batch_size: int | None = None,
+    dtype: StoreDtype = "float32",
+    prompt: str | None = None,
+    k: int = 4,
+    device: str | None = None,
+    memory_mib: int = 256,
+) -> MiningPlan:
+    """Estimate time, memory and disk of :func:`mine_texts` with these options; writes nothing.
+
+    Lines at equal distances in each text are embedded, or their vectors are read if there are embeddings, and the two
+    samples are searched. Encoding grows with the lines, an exact search with their product. A small search takes longer
+    per product than a large one, so the search is estimated on the high side. Filters, calibration, re-scoring and
+    approximate search are not measured.
+
+    Args:
+        source: As for ``mine_texts``, as all that follow unless stated otherwise.
+        target: As for ``mine_texts``.
+        model: As for ``mine_texts``.
+        source_embeddings: As for ``mine_texts``.
+        target_embeddings: As for ``mine_texts``.
+        source_language: Language of the source text, for a model that is centered by language.
+        target_language: Language of the target text.
+        text_format: As for ``mine_texts``.
+        batch_size: As for ``mine_texts``.
+        dtype: As for ``mine_texts``.
+        prompt: As for ``mine_texts``.
+        k: As for ``mine_texts``.
+        device: As for ``mine_texts``.
+        memory_mib: As for ``mine_texts``.
+    Raises:
+        ValueError: For options out of range, faulty texts, or embeddings that do not match them.
+    """
+    device = device or default_device()
+    texts = {"source": MiningText(source, format=text_format), "target": MiningText(target, format=text_format)}
+    rows = {side: text.validate().rows for side, text in texts.items()}
+    check_k(k, rows["source"], rows["target"])
+    encoder = None
+    if model is not None:
+        from st_xling.mining.encoding import Encoder  # slow to import
+
+        encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device)
+    given = {"source": source_embeddings, "target": target_embeddings}
+    languages = {"source": source_language, "target": target_language}
+    makers, _ = vectors_from(encoder, given, rows, languages=languages)
+    vectors: dict[str, np.ndarray] = {}
+    encode_seconds, embedded = 0.0, 0
+    for side, maker in makers.items():
+        step = -(-rows[side] // (READY if isinstance(maker, PrecomputedEmbeddings) else EMBEDDED))
+        sample = dict(islice((line for line in enumerate(texts[side]) if line[1].strip()), 0, None, step))
+        if isinstance(maker, PrecomputedEmbeddings):
+            vectors[side] = np.asarray(maker.rows[np.array([*sample])])
+            continue
+        maker.vectors([*sample.values()][:8])  # the first call prepares the device
+        started = time.perf_counter()
+        vectors[side] = maker.vectors([*sample.values()])
+        encode_seconds += (time.perf_counter() - started) * rows[side] / len(sample)
+        embedded += rows[side]
+    measured = {side: len(sample) for side, sample in vectors.items()}
+    sample_k = min(k, *measured.values())
+    for _ in range(2):  # the first run prepares the device
+        started = time.perf_counter()
+        find_neighbors(vectors["source"], vectors["target"], k=sample_k, device=device, memory_mib=memory_mib)
+        searched_in = time.perf_counter() - started
+    vector_bytes = vectors["source"].shape[1] * DTYPES[dtype].itemsize + 4 * (dtype == "int8")  # with its scale
+    return MiningPlan(
+        rows=rows,
+        measured=measured,
+        encode_seconds=encode_seconds,
+        search_seconds=searched_in * math.prod(rows.values()) / math.prod(measured.values()),
+        memory_bytes=memory_mib * 2**20 + 12 * k * sum(rows.values()),
+        disk_bytes=embedded * vector_bytes + 16 * k * sum(rows.values()),
+        device=device,
+    )

@@ -20,15 +20,8 @@ from st_xling.data.check import Fault, FaultLog
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.read import find_source, parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import (
-    CandidateBatch,
-    FilterOptions,
-    PairFilters,
-    RejectedPair,
-    identify_languages,
-)
+from st_xling.mining.filters import FilterOptions, PairFilters, RejectedPair, identify_languages
 from st_xling.mining.margins import pair_scorer
-from st_xling.mining.mine import MinedPairs
 from st_xling.mining.pipeline.work import (
     REJECTS,
     Report,
@@ -41,6 +34,7 @@ from st_xling.mining.pipeline.work import (
     search_name,
     search_task,
     sign_pairs,
+    write_checked,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.text import summarize
@@ -213,22 +207,13 @@ def score_texts(
                 log.write(_rejected_line(fault))
             blocks = table.to_batches(_LINES_AT_ONCE)
             for batch in progress_bar(blocks, desc="writing", unit="blocks", show=progress):
-                lines, *columns = (column.to_pylist() for column in batch.columns)
-                block = [column[start : start + len(lines)] for column in places]
-                start += len(lines)
-                found = MinedPairs(scores(*block), *block)
-                best = max(best, float(found.scores.max()))
-                stays = np.ones(len(lines), dtype=bool) if threshold is None else found.scores >= threshold
-                # Filters cannot check a pair without a score.
-                candidates = np.flatnonzero(stays & np.isfinite(found.scores))
-                allowed, rejected = pair_filters.check(CandidateBatch(found, *columns).select(candidates))
-                for row, pair in zip(candidates[~allowed].tolist(), rejected, strict=True):
-                    log.write(pair.as_json([str(lines[row])], [str(lines[row])]))
-                stays[candidates] = allowed
-                for row in np.flatnonzero(stays).tolist():
-                    ids = [str(lines[row])], [str(lines[row])]
-                    write(float(found.scores[row]), ids, (columns[0][row], columns[1][row]))
-                kept += int(stays.sum())
+                found = scores(*(column[start : start + len(batch)] for column in places))
+                start += len(batch)
+                best = max(best, float(found.max()))
+                reaches = np.ones(len(found), dtype=bool) if threshold is None else found >= threshold
+                lines, sources, targets = (column.to_pylist() for column in batch.filter(pa.array(reaches)).columns)
+                ids = [[str(line)] for line in lines]
+                kept += write_checked(found[reaches], (ids, ids), (sources, targets), pair_filters, write, log)
         return ScoreReport(
             pairs=len(table),
             faulty=dict(faulty),

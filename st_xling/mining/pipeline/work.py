@@ -13,10 +13,13 @@ from pathlib import Path
 from typing import IO, Any
 from xml.sax.saxutils import escape, quoteattr
 
+import numpy as np
 import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
+from st_xling.mining.filters import CandidateBatch, PairFilters
+from st_xling.mining.mine import MinedPairs
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
@@ -234,3 +237,32 @@ def pair_writer(
     yield write
     if format == "tmx":
         line("</body>\n</tmx>")
+
+
+def write_checked(
+    scores: np.ndarray,
+    ids: Sequence[Sequence[list[str]]],
+    texts: Sequence[Sequence[str]],
+    filters: PairFilters,
+    write: Callable[..., None],
+    log: IO[bytes],
+) -> int:
+    """Write the pairs that pass the filters, and the rejected ones to a log; returns the number of written pairs.
+
+    Args:
+        scores: Scores of the pairs; one without a finite score is written without a check.
+        ids: Ids of both sides of each pair.
+        texts: Texts of both sides.
+        filters: The filters.
+        write: Function of :func:`pair_writer`.
+        log: Stream for the rejected pairs, as JSON lines.
+    """
+    rows, allowed = np.arange(len(scores)), np.ones(len(scores), dtype=bool)
+    scored = np.flatnonzero(np.isfinite(scores))
+    batch = CandidateBatch(MinedPairs(scores, rows, rows), list(texts[0]), list(texts[1]))
+    allowed[scored], rejected = filters.check(batch.select(scored))
+    for pair in rejected:
+        log.write(pair.as_json(ids[0][pair.source_index], ids[1][pair.target_index]))
+    for row in np.flatnonzero(allowed).tolist():
+        write(float(scores[row]), (ids[0][row], ids[1][row]), (texts[0][row], texts[1][row]))
+    return int(allowed.sum())

@@ -29,8 +29,8 @@ from st_xling.mining.search.corpus_matrix import (
     pair_cosines,
     product_error,
 )
-from st_xling.mining.search.exact import Neighbors, check_k, exact_rows
-from st_xling.utils.cosines import Embeddings, check_shapes
+from st_xling.mining.search.exact import Neighbors, corpus_matrices, exact_rows
+from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import atomic_path, is_intact, locked, record_hash
 
 #: Begins a ``method`` that names a FAISS index.
@@ -97,10 +97,7 @@ def approximate_neighbors(
         >>> forward.indices.ravel().tolist()
         [2, 0, 1]
     """
-    names = "source_embeddings", "target_embeddings"
-    both = check_shapes(source_embeddings, target_embeddings, *names)
-    check_k(k, both[0].shape[0], both[1].shape[0])
-    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+    source, target = corpus_matrices(source_embeddings, target_embeddings, k, device)
     folder = None if index_folder is None else Path(index_folder)
     keys = []
     for own, other in ((source, target), (target, source)):

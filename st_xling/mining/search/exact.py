@@ -78,6 +78,17 @@ def check_k(k: int, sources: int, targets: int, kind: str = "") -> None:
         )
 
 
+def corpus_matrices(
+    source_embeddings: Embeddings, target_embeddings: Embeddings, k: int, device: str | torch.device = "cpu"
+) -> tuple[CorpusMatrix, CorpusMatrix]:
+    """Check the embeddings of both corpora, and that both have ``k`` rows."""
+    names = "source_embeddings", "target_embeddings"
+    both = check_shapes(source_embeddings, target_embeddings, *names)
+    check_k(k, both[0].shape[0], both[1].shape[0])
+    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+    return source, target
+
+
 def exact_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
@@ -95,10 +106,7 @@ def exact_neighbors(
 
     Beyond the inputs, a search takes ``memory_mib``, and ``16 * k + 8`` bytes per row of either corpus.
     """
-    names = "source_embeddings", "target_embeddings"
-    both = check_shapes(source_embeddings, target_embeddings, *names)
-    check_k(k, both[0].shape[0], both[1].shape[0])
-    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
+    source, target = corpus_matrices(source_embeddings, target_embeddings, k, device)
     forward, backward = _search(source, target, k=k, memory_mib=memory_mib, progress=progress)
     return Neighbors.from_keys(forward), Neighbors.from_keys(backward)
 

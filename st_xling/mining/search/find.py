@@ -26,8 +26,8 @@ from torch import Tensor
 from st_xling.mining.deduplication import SelectedRows
 from st_xling.mining.ray import check_engine, run_on_ray
 from st_xling.mining.search.approximate import FAISS, approximate_neighbors, measure_recall
-from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, CorpusMatrix, distinct_best, pack_keys
-from st_xling.mining.search.exact import Neighbors, check_k, exact_neighbors
+from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pack_keys
+from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
 from st_xling.utils.options import Engine
@@ -51,7 +51,7 @@ APPROXIMATE_ROWS = 2**20
 #: however large the corpora.
 EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 
-_FILE = "search.safetensors"
+_FILE, _SIDES = "search.safetensors", ("source", "target")
 
 # Finished tasks are saved when they have taken so many times what saving takes.
 _SAVE_SHARE = 20
@@ -122,7 +122,8 @@ def find_neighbors(
     first among equals. An approximate search may miss some of the nearest; how many is measured on a sample, and logged
     with ``progress``.
 
-    Embeddings may be memory maps larger than the memory, which are read block by block.
+    Embeddings may be memory maps larger than the memory, which are read block by block. A search in tasks holds
+    ``16 * k + 40`` bytes for each row of either corpus, and a few results.
 
     Args:
         source_embeddings: numpy or torch, any float dtype, normalized or not. *Shape:* ``(sources, dim)``
@@ -162,17 +163,51 @@ def find_neighbors(
         options["factory"] = method.removeprefix(FAISS) if method.startswith(FAISS) else None
         options["index_folder"] = None if state_folder is None else Path(state_folder).absolute()
         search = partial(approximate_neighbors, **options)
-    both = sharded_neighbors(
-        source,
-        target,
-        search,
-        tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows),
-        run_on_ray if engine == "ray" else run_here,
-        k=k,
-        name=method,
-        state_folder=state_folder,
-        progress=progress,
-    )
+    tasks = tasks_of(sources, targets, k=k, method=method, shard_rows=shard_rows)
+    matrices = dict(zip(_SIDES, corpus_matrices(source, target, k)))
+    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in matrices.items()}
+    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
+    prints = {side: matrix.fingerprint for side, matrix in matrices.items()} if state_folder else {}
+    del matrices
+    with ExitStack() as stack:
+        folder = None
+        if state_folder is not None:
+            folder = ResumableFolder(state_folder, name="state_folder", instead="name another folder")
+            task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
+            stack.enter_context(folder).begin(task)
+            if _FILE in folder.steps:
+                state = _load(folder.path / _FILE)
+        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
+        saved_at, cost = time.monotonic(), 0.0
+
+        def save() -> None:
+            nonlocal saved_at, cost
+            if folder is not None:
+                started = time.monotonic()
+                with folder.writing(_FILE, _FILE) as temporary:
+                    save_file(state, temporary)
+                saved_at = time.monotonic()
+                cost = saved_at - started
+
+        done = len(tasks) - len(todo)
+        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
+        stack.enter_context(bar)
+        run = run_on_ray if engine == "ray" else run_here
+        try:
+            for number, keys in run(partial(run_task, search), source, target, todo):
+                for rows, side, found in zip(tasks[number], _SIDES, keys):
+                    known = state[side][slice(*rows)]
+                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
+                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
+                state["tasks"][number] = True
+                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
+                    save()
+                bar.update()
+        except BaseException:
+            with suppress(OSError):  # finished tasks are kept, unless the disk is full
+                save()
+            raise
+    both = Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
     if progress and method != "exact":
         recall = measure_recall(source, target, both, memory_mib=memory_mib)
         logger.info("%s: recall of exact neighbors: source side %.4f, target side %.4f", method, *recall)
@@ -207,87 +242,11 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
     return [Task(source, target) for source in shards[0] for target in shards[1]]
 
 
-def sharded_neighbors(
-    source_embeddings: Embeddings,
-    target_embeddings: Embeddings,
-    search: Search,
-    tasks: list[Task],
-    run: Callable[..., Iterator[tuple[int, Keys]]],
-    *,
-    k: int,
-    name: str = "",
-    state_folder: str | Path | None = None,
-    progress: bool = False,
-) -> tuple[Neighbors, Neighbors]:
-    """Run ``search`` in each task, and merge the neighbors.
-
-    Beyond the embeddings this process holds ``16 * k + 40`` bytes for each row of either corpus, and a few results.
-
-    Args:
-        source_embeddings: *Shape:* ``(sources, dim)``
-        target_embeddings: *Shape:* ``(targets, dim)``
-        search: Function that searches one task.
-        tasks: From :func:`tasks_of`.
-        run: :func:`run_here`, or a function that runs them elsewhere.
-        k: Number of neighbors of each row.
-        name: Name of ``search`` with all that its result depends on: a saved state of another is rejected.
-        state_folder: Folder to save the neighbors of finished tasks in, and to resume from.
-        progress: Show a progress bar on stderr.
-    Raises:
-        ValueError: As :func:`find_neighbors`.
-        OSError: As :func:`find_neighbors`.
-    """
-    names = "source_embeddings", "target_embeddings"
-    both = check_shapes(source_embeddings, target_embeddings, *names)
-    matrices = [CorpusMatrix(rows, name, torch.device("cpu")) for rows, name in zip(both, names)]
-    state = {side: torch.full((matrix.rows, k), NO_CANDIDATE) for side, matrix in zip(("source", "target"), matrices)}
-    state["tasks"] = torch.zeros(len(tasks), dtype=torch.bool)
-    with ExitStack() as stack:
-        folder = None
-        if state_folder is not None:
-            folder = stack.enter_context(
-                ResumableFolder(state_folder, name="state_folder", instead="name another folder")
-            )
-            prints = {"source": matrices[0].fingerprint, "target": matrices[1].fingerprint}
-            folder.begin({"command": "search", "k": k, "search": f"{name}, {tasks[-1]}", **prints})
-            if _FILE in folder.steps:
-                try:
-                    state = load_file(folder.path / _FILE)
-                except SafetensorError as error:
-                    raise ValueError(
-                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
-                    ) from error
-        del matrices
-        todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
-        saved_at, cost = time.monotonic(), 0.0
-
-        def save() -> None:
-            nonlocal saved_at, cost
-            if folder is not None:
-                started = time.monotonic()
-                with folder.writing(_FILE, _FILE) as temporary:
-                    save_file(state, temporary)
-                saved_at = time.monotonic()
-                cost = saved_at - started
-
-        done = len(tasks) - len(todo)
-        bar = progress_bar(total=len(tasks), initial=done, desc="search", unit="tasks", show=progress)
-        stack.enter_context(bar)
-        try:
-            for number, keys in run(partial(run_task, search), *both, todo):
-                for rows, side, found in zip(tasks[number], ("source", "target"), keys):
-                    known = state[side][slice(*rows)]
-                    # Different keys: what is interrupted here is saved, and merged again when the task runs again.
-                    known.copy_(distinct_best(torch.cat([known, torch.tensor(found)], dim=1), k))
-                state["tasks"][number] = True
-                if state["tasks"].all() or time.monotonic() - saved_at >= _SAVE_SHARE * cost:
-                    save()
-                bar.update()
-        except BaseException:
-            with suppress(OSError):  # finished tasks are kept, unless the disk is full
-                save()
-            raise
-    return Neighbors.from_keys(state["source"]), Neighbors.from_keys(state["target"])
+def _load(path: Path) -> dict[str, Tensor]:
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged: {error}; delete it, and the search starts again.") from error
 
 
 def run_here(

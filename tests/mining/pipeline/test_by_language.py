@@ -22,6 +22,7 @@ from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
 from st_xling.models.normalization import Centering, apply_centering
 from st_xling.reranking import search_texts
+from tests.mining.pipeline.test_mine_texts import write
 
 TEXTS = mining_phrases("de", "en", split="test", size=60, gold=20)
 LANGUAGES = {"source_language": "deu", "target_language": "en"}
@@ -50,11 +51,8 @@ def model(bare: Any, centering: Centering, tmp_path_factory: pytest.TempPathFact
 
 @pytest.fixture(scope="module")
 def texts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder, result = tmp_path_factory.mktemp("texts"), {}
-    for name, lines in (("source", TEXTS.source), ("target", TEXTS.target)):
-        result[name] = folder / name
-        result[name].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return result
+    folder = tmp_path_factory.mktemp("texts")
+    return {"source": write(folder / "source", TEXTS.source), "target": write(folder / "target", TEXTS.target)}
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +85,7 @@ def test_a_store_by_definition(
         np.testing.assert_allclose(row, shifted / np.linalg.norm(shifted), atol=1e-5)
     assert "|center:language|language:de|" in store.signature
     joint = encode(model, texts["source"], tmp_path / "joint")
-    assert store.manifest.header.model.fingerprint == joint.manifest.header.model.fingerprint
+    assert store.manifest.model.fingerprint == joint.manifest.model.fingerprint
     assert "|center:" not in joint.signature and np.abs(joint[:] - store[:]).max() > 0.001
     with pytest.raises(ValueError, match="language was de, is now en"):
         encode(model, texts["source"], tmp_path / "s", language="en", shard_rows=20)
@@ -108,27 +106,24 @@ def test_each_side_takes_the_mean_of_its_language(
 
 
 def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path: Path) -> None:
-    (tmp_path / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in zip(TEXTS.source, TEXTS.target)))
-    scored = {}
-    for name, pairs, options in (
-        ("file", f"de-en={tmp_path / 'pairs.tsv'}", {}),
-        ("options", str(tmp_path / "pairs.tsv"), {"filters": NAMED}),
-        ("joint", str(tmp_path / "pairs.tsv"), {}),
+    path, scored = write(tmp_path / "pairs.tsv", list(map("\t".join, zip(TEXTS.source, TEXTS.target)))), []
+    for pairs, filters, way in (
+        (f"de-en={path}", None, "|center:language|"),
+        (path, NAMED, "|center:language|"),
+        (path, OFF, ""),
     ):
         out = io.BytesIO()
-        report = score_texts(pairs, out, model=model, **options)
-        scored[name] = [line.split(b"\t")[0] for line in out.getvalue().splitlines()]
-        assert ("|center:language|" in report.signature) == (name != "joint")
-    assert scored["file"] == scored["options"] != scored["joint"]
+        assert way in score_texts(pairs, out, model=model, filters=filters).signature
+        scored.append([line.split(b"\t")[0] for line in out.getvalue().splitlines()])
+    assert scored[0] == scored[1] != scored[2]
 
 
 def test_thresholds_hold_for_the_way_to_center(
     model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path
 ) -> None:
     """One found by evaluation or calibration by language is taken by mining so, and not by the joint mean."""
-    known = tmp_path / "known.tsv"
     more = mining_phrases("de", "en", split="train", size=60, gold=20)
-    known.write_text("".join(f"{text}\t{text}\n" for text in more.target))
+    known = write(tmp_path / "known.tsv", [f"{text}\t{text}" for text in more.target])
     _, report = mined(texts, model=model, filters=NAMED, calibrate_with=known)
     assert report.calibration.options == {"center": "language"}
     again = mined(texts, **given(stores), model=model, filters=NAMED, calibrate_with=known)[1]
@@ -160,8 +155,7 @@ def test_what_does_not_go_together(
 
 
 def test_search_refuses_centered_passages(stores: dict[str, Path], model: str, tmp_path: Path) -> None:
-    passages = tmp_path / "p.jsonl"
-    rows = ({"id": str(number), "text": text} for number, text in enumerate(TEXTS.source))
-    passages.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    rows = [json.dumps({"id": str(number), "text": text}) for number, text in enumerate(TEXTS.source)]
+    passages = write(tmp_path / "p.jsonl", rows)
     with pytest.raises(ValueError, match="joint mean.*without --language"):
         search_texts(["Was?"], encoder=model, store=stores["source"], passages=passages)

@@ -129,17 +129,9 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     assert [[pair["source_ids"], pair["target_ids"], pair["source"], pair["target"]] for pair in found] == [
         list(pair[1:]) for pair in read(tmp_path / "o")
     ]
-
-
-def test_ids_with_commas_fit_json_lines_only(tmp_path: Path) -> None:
-    options = stored(tmp_path, {"eins": [1, 0], "zwei": [0, 1]}, {"one": [1, 0], "two": [0, 1]})
-    for name in ("source", "target"):
-        lines = options[name].read_text(encoding="utf-8").splitlines()
-        write(options[name], [json.dumps({"id": f"x,{row}", "text": text}) for row, text in enumerate(lines)])
-    options |= {"text_format": "jsonl", "k": 2, "filters": OFF, "out": tmp_path / "o"}
-    with pytest.raises(ValueError, match=r"no commas, .* got 'x,\d'; write JSON lines \(--format jsonl\)"):
-        mine_texts(**options)
-    assert mine_texts(**options, format="jsonl").pairs == 2
+    write(plain, [json.dumps({"id": f"{name},1", "text": text}) for name, text in lines])
+    with pytest.raises(ValueError, match=r"no commas, .* got 'a,1'; write JSON lines \(--format jsonl\)"):
+        mine_texts(plain, targets, tmp_path / "o", text_format="jsonl", **options)
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])
@@ -163,16 +155,6 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     assert "rejected: 1 copy" in report.lines()
 
 
-def stop_before_the_pairs(monkeypatch: pytest.MonkeyPatch, **options: Any) -> None:
-    """Leave the work of a call that ended when it came to choose pairs."""
-    from st_xling.mining.pipeline import mine_texts as pipeline
-
-    with monkeypatch.context() as patch:
-        patch.setattr(pipeline, "best_pairs", lambda *args, **named: (_ for _ in ()).throw(KeyboardInterrupt))
-        with pytest.raises(KeyboardInterrupt):
-            mine_texts(**options)
-
-
 def test_another_task_is_refused_and_another_choice_goes_on(
     model: Any,
     make_model: Callable[..., Any],
@@ -180,8 +162,13 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o.tsv", "model": model}
-    stop_before_the_pairs(monkeypatch, **options)
+    """In a folder of choice, which is kept; a stream gets the same bytes, and nothing else is left."""
+    work, out = tmp_path / "work", tmp_path / "o"
+    options = {"source": texts[0], "target": texts[1], "out": out, "model": model, "work": work}
+    mine_texts(**options)
+    stream, before = io.BytesIO(), sorted(tmp_path.rglob("*"))
+    mine_texts(*texts, stream, model=model)
+    assert stream.getvalue() == out.read_bytes() and sorted(tmp_path.rglob("*")) == before
     other = make_model()
     next(other.parameters()).data[0, 0] += 1
     changes: list[tuple[dict[str, Any], str]] = [
@@ -191,28 +178,16 @@ def test_another_task_is_refused_and_another_choice_goes_on(
         ({"prompt": "query: "}, "source prompt was None, is now query: "),
         ({"source": texts[1], "target": texts[0]}, "source text was .*; target text was"),
     ]
-    before = sorted((tmp_path / "o.tsv.work").rglob("*"))
     for change, message in changes:
-        with pytest.raises(ValueError, match=rf"o\.tsv\.work was begun for another task: {message}"):
+        with pytest.raises(ValueError, match=rf"work was begun for another task: {message}"):
             mine_texts(**{**options, **change})
-    assert sorted((tmp_path / "o.tsv.work").rglob("*")) == before
+    assert sorted(tmp_path.rglob("*")) == before
     choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "filters": OFF, "format": "jsonl"}
-    mine_texts(**{**options, **choice, "out": tmp_path / "fresh"})
+    mine_texts(**{**options, **choice, "out": tmp_path / "fresh", "work": None})
     monkeypatch.setattr(type(model), "encode", None)  # nothing is embedded again
-    mine_texts(**{**options, **choice})
-    assert (tmp_path / "o.tsv").read_bytes() == (tmp_path / "fresh").read_bytes()
-    assert not (tmp_path / "o.tsv.work").exists()
-
-
-def test_a_stream_and_a_folder_of_choice(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    mine_texts(*texts, tmp_path / "o.tsv", model=model)
-    before = sorted(tmp_path.iterdir())
-    stream = io.BytesIO()
-    mine_texts(*texts, stream, model=model)
-    assert stream.getvalue() == (tmp_path / "o.tsv").read_bytes()
-    assert sorted(tmp_path.iterdir()) == before
-    mine_texts(*texts, io.BytesIO(), model=model, work=tmp_path / "w")
-    assert (tmp_path / "w" / "search" / "search.safetensors").is_file()
+    near = mine_texts(**{**options, **choice, "method": "faiss:Flat?candidates=9"})
+    assert len(list(work.rglob("*.faiss"))) == 2 and "|method:faiss:Flat?candidates=9|" in near.signature
+    assert out.read_bytes() == (tmp_path / "fresh").read_bytes()
 
 
 @pytest.fixture
@@ -257,16 +232,6 @@ def test_a_threshold_from_known_translations(
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
         mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
-
-
-def test_an_index_by_name_is_kept_and_signed(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
-    near, exact = tmp_path / "near", tmp_path / "exact"
-    options: dict[str, Any] = {"model": model, "filters": OFF, "work": tmp_path / "work"}
-    report = mine_texts(*texts, near, method="faiss:Flat?candidates=9", **options)
-    assert len(list((tmp_path / "work").rglob("*.faiss"))) == 2
-    assert "|method:faiss:Flat?candidates=9|" in report.signature
-    mine_texts(*texts, exact, **options)  # another method goes on with the same vectors
-    assert near.read_bytes() == exact.read_bytes()
 
 
 def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:

@@ -32,38 +32,31 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return write(tmp_path / "a.de", TEXTS.source), write(tmp_path / "a.en", TEXTS.target)
 
 
-def test_pairs_stand_in_the_order_of_the_cross_encoder(model, reranker, files, tmp_path):
+def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
     plain = mine_texts(*files, tmp_path / "plain", model=model, filters=OFF)
     report = mine_texts(*files, tmp_path / "again", model=model, filters=OFF, rescore=reranker)
-    mined = {tuple(row[3:5]): row[0] for row in read_cells(tmp_path / "plain")}
     rows = read_cells(tmp_path / "again", "margin")
-    expected = reranker.predict([tuple(row[3:5]) for row in rows])
     scores = [float(row[0]) for row in rows]
-    assert np.allclose(scores, expected, atol=1e-6)
-    assert scores == sorted(scores, reverse=True)
-    assert len(set(scores)) > 10
-    assert {tuple(row[3:5]): row[5] for row in rows} == mined  # every pair, its margin beside
-    assert report.pairs == plain.pairs and report.rejected == {}
-    assert "|rescore:" in report.signature
+    assert np.allclose(scores, reranker.predict([tuple(row[3:5]) for row in rows]), atol=1e-6)
+    assert scores == sorted(scores, reverse=True) and len(set(scores)) > 10
+    # Every pair has its margin as well.
+    assert {tuple(row[3:5]): row[5] for row in rows} == {
+        tuple(row[3:5]): row[0] for row in read_cells(tmp_path / "plain")
+    }
+    assert report.pairs == plain.pairs and report.rejected == {} and "|rescore:" in report.signature
 
-
-def test_threshold_and_json_lines(model, reranker, files, tmp_path):
-    mine_texts(*files, tmp_path / "all", model=model, filters=OFF, rescore=reranker, format="jsonl")
-    everything = [json.loads(line) for line in (tmp_path / "all").read_text(encoding="utf-8").splitlines()]
-    threshold = everything[9]["score"]
-    options = {"rescore": reranker, "rescore_threshold": threshold, "format": "jsonl"}
-    rejects = tmp_path / "rejects"
-    report = mine_texts(*files, tmp_path / "some", model=model, filters=OFF, rejects=rejects, **options)
-    best = [json.loads(line) for line in (tmp_path / "some").read_text(encoding="utf-8").splitlines()]
-    assert best == [row for row in everything if row["score"] >= threshold]
+    options = {"rescore": reranker, "rescore_threshold": scores[9], "rejects": tmp_path / "rejects"}
+    report = mine_texts(*files, tmp_path / "some.jsonl", model=model, filters=OFF, **options)
+    best, removed = (
+        [json.loads(line) for line in (tmp_path / name).read_text(encoding="utf-8").splitlines()]
+        for name in ("some.jsonl", "rejects")
+    )
+    assert [(row["score"], row["margin"]) for row in best] == [(float(row[0]), float(row[5])) for row in rows[:10]]
     assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin"]
-    assert f"rescore_threshold:{threshold:g}" in report.signature
-    removed = [json.loads(line) for line in rejects.read_text(encoding="utf-8").splitlines()]
-    assert [one["reason"] for one in removed] == ["rescore"] * len(removed)
-    assert [(one["value"], one["score"], one["source"]) for one in removed] == [
-        (row["score"], row["margin"], row["source"]) for row in everything if row["score"] < threshold
+    assert [(one["reason"], one["value"], one["score"], one["source"]) for one in removed] == [
+        ("rescore", float(row[0]), float(row[5]), row[3]) for row in rows[10:]
     ]
-    assert report.rejected == {"rescore": len(removed)} == {"rescore": len(everything) - len(best)}
+    assert report.rejected == {"rescore": len(rows) - 10} and f"|rescore_threshold:{scores[9]:g}|" in report.signature
     assert f"rejected: {len(removed)} rescore" in report.lines()
 
 

@@ -10,20 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from st_xling.mining import Neighbors, find_neighbors, write_store
+from st_xling.mining import find_neighbors, write_store
 from st_xling.mining.search import find
-from st_xling.mining.search.find import EXACT_ROWS, choose_method, run_here, sharded_neighbors, tasks_of
+from st_xling.mining.search.find import EXACT_ROWS, choose_method, exact_neighbors, run_here, tasks_of
+from tests.mining.search.test_approximate import assert_equal
 from tests.mining.search.test_exact import embeddings
-
-
-def exact(source: Any, target: Any) -> tuple[Neighbors, Neighbors]:
-    return find_neighbors(source, target, k=4)
-
-
-def assert_same(found: tuple[Neighbors, Neighbors], expected: tuple[Neighbors, Neighbors]) -> None:
-    for one, other in zip(found, expected):
-        np.testing.assert_allclose(one.similarities, other.similarities, rtol=0, atol=1e-6)
-        np.testing.assert_array_equal(one.indices, other.indices)
 
 
 @pytest.mark.parametrize(
@@ -38,69 +29,61 @@ def test_tasks_hold_every_pair_once_and_never_too_few_rows(sources: int, targets
     )
 
 
-def test_auto_is_exact_until_it_is_large() -> None:
-    for method, rows, chosen in (
-        ("auto", 100_000, "exact"),
-        ("auto", 400_000, "approximate"),
-        ("exact", 400_000, "exact"),
-    ):
-        assert choose_method(method, rows, rows, 768) == chosen
-
-
-def test_shards_by_default_depend_on_sizes_alone() -> None:
-    for method, rows, tasks in (
-        ("approximate", 2**20, 1),
-        ("approximate", 2**20 + 1, 4),
-        ("exact", EXACT_ROWS, 1),
-        ("exact", 100_000, 16),
-        ("exact", 10**7, 64 * 64),
-    ):
-        assert len(tasks_of(rows, rows, k=4, method=method)) == tasks
+def test_methods_and_shards_by_default_depend_on_sizes_alone() -> None:
+    for rows, chosen in ((100_000, "exact"), (400_000, "approximate")):
+        assert choose_method("auto", rows, rows, 768) == chosen
+    sizes = {"approximate": {2**20: 1, 2**20 + 1: 4}, "exact": {EXACT_ROWS: 1, 100_000: 16, 10**7: 64 * 64}}
+    for method, tasks in sizes.items():
+        for rows, count in tasks.items():
+            assert len(tasks_of(rows, rows, k=4, method=method)) == count
     with pytest.raises(ValueError, match=r"shard_rows must be at least 2 \* k = 8: got 7"):
         tasks_of(100, 100, k=4, method="exact", shard_rows=7)
 
 
 @pytest.mark.parametrize("stored", [False, True])
-def test_parts_merge_to_the_whole_even_under_ties(stored: bool, tmp_path: Any, logged: Any) -> None:
+def test_parts_merge_to_the_whole_even_under_ties(
+    stored: bool, tmp_path: Any, logged: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Many duplicates, tasks in any order, rows of files that are not read whole."""
     random = np.random.default_rng(0)
     source, target = (random.integers(-1, 2, (rows, 3)).astype(np.float32) + 0.5 for rows in (90, 41))
     both = [write_store(tmp_path / str(len(one)), one) for one in (source, target)] if stored else [source, target]
-    tasks = tasks_of(90, 41, k=4, method="exact", shard_rows=13)
 
     def backwards(*arguments: Any) -> Any:
         return reversed(list(run_here(*arguments)))
 
     expected = find_neighbors(source, target)
-    assert_same(sharded_neighbors(*both, exact, tasks, backwards, k=4), expected)
-    assert_same(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
+    monkeypatch.setattr(find, "run_here", backwards)
+    assert_equal(find_neighbors(*both, shard_rows=13, state_folder=tmp_path / "state"), expected)
+    assert_equal(find_neighbors(*both, method="faiss:Flat", shard_rows=13, progress=True), expected)
     assert "faiss:Flat: recall of exact neighbors: source side 1.0000, target side 1.0000" in logged()
 
 
-def test_a_killed_search_loses_the_running_task_only(tmp_path: Any) -> None:
+def test_a_killed_search_loses_the_running_task_only(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Killed after each number of tasks, and before, while and after a state is saved."""
     source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
-    tasks = tasks_of(70, 50, k=4, method="exact", shard_rows=20)
     expected, ran = find_neighbors(source, target), []
 
-    def run(*arguments: Any, most: int) -> Any:
+    def killed(*arguments: Any) -> Any:
         yield from islice(run_here(*arguments), most)
         raise KeyboardInterrupt
 
-    def counted(*both: Any) -> Any:
+    def counted(*both: Any, **options: Any) -> Any:
         ran.append(both)
-        return exact(*both)
+        return exact_neighbors(*both, **options)
 
-    for most in range(len(tasks)):
-        folder = tmp_path / str(most)
-        options: dict[str, Any] = {"k": 4, "state_folder": folder}
-        with pytest.raises(KeyboardInterrupt):
-            sharded_neighbors(source, target, exact, tasks, partial(run, most=most), name="exact", **options)
+    for most in range(12):
+        options: dict[str, Any] = {"shard_rows": 20, "state_folder": tmp_path / str(most)}
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(find, "run_here", killed)
+            find_neighbors(source, target, **options)
         ran.clear()
-        assert_same(sharded_neighbors(source, target, counted, tasks, run_here, name="exact", **options), expected)
-        assert len(ran) == len(tasks) - most
+        with monkeypatch.context() as patch:
+            patch.setattr(find, "exact_neighbors", counted)
+            assert_equal(find_neighbors(source, target, **options), expected)
+        assert len(ran) == 12 - most
     with pytest.raises(ValueError, match="search was exact, .* is now approximate, "):
-        sharded_neighbors(source, target, exact, tasks, run_here, name="approximate", **options)
+        find_neighbors(source, target, method="approximate", **options)
 
 
 def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,5 +100,5 @@ def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monk
     search = partial(find_neighbors, source, target, method="approximate", shard_rows=20, state_folder=tmp_path)
     with pytest.raises(OSError, match="shard of sources 0 to 16 and targets 33 to 49: No space left.*index could"):
         search()
-    assert_same(search(), find_neighbors(source, target))
+    assert_equal(search(), find_neighbors(source, target))
     assert len(calls) == 1 + 12  # twelve tasks, one of them twice
