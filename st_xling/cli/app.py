@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -214,14 +215,9 @@ class Command(TyperCommand):
             check_device(values["device"])
 
 
-def with_options(*kinds: type) -> type[Command]:
+def with_options(*kinds: type) -> Any:
     """Return a kind of command that also has the options of these dataclasses, see :mod:`st_xling.cli.options`."""
-
-    class CommandWithOptions(Command):
-        def __init__(self, *args: Any, **settings: Any) -> None:
-            super().__init__(*args, shared=kinds, **settings)
-
-    return CommandWithOptions
+    return partial(Command, shared=kinds)
 
 
 def check_input(metavar: str, value: str) -> None:
