@@ -40,13 +40,10 @@ def test_the_file_and_the_figures(
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     pairs = read_cells(out)
-    assert (
-        lines[0] == "source: 122 lines, 121 distinct sentences, 0 blank lines"
-        and lines[-2] == f"{len(pairs)} pairs: {out}"
-    )
+    assert lines[0] == "source: 122 lines, 121 distinct sentences, 0 blank lines"
+    assert lines[-2] == f"{len(pairs)} pairs: {out}"
     assert "|filters:copy=0.85,length_ratio=3,language=0.1" in lines[-1]
-    assert "|threshold:0.9|" in lines[-1]
-    assert "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
+    assert "|threshold:0.9|" in lines[-1] and "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
     assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
@@ -87,29 +84,11 @@ def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_pa
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    path = tmp_path / "ids.txt"
-    path.write_text("".join(f"x-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8")
-    return path
-
-
-def encode_words(saved_encoder: Path, text: Path, out: Path) -> list[str]:
-    return ["encode", str(saved_encoder), str(text), "--out", str(out), "--text-format", "bucc", "--shard-rows", "2"]
-
-
-def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
-    figures, out = tmp_path / "deep" / "figures.json", tmp_path / "store"
-    given = [
-        *encode_words(saved_encoder, text, out),
-        "--store-dtype",
-        "float16",
-        "--batch-size",
-        "3",
-        "--json",
-        str(figures),
-    ]
-    ran = st_xling(given, tmp_path / "streams")
+def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, tmp_path: Path) -> None:
+    text, figures, out = tmp_path / "ids.txt", tmp_path / "deep" / "figures.json", tmp_path / "store"
+    text.write_text("".join(f"x-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8")
+    words = f"encode {saved_encoder} {text} --out {out} --text-format bucc --shard-rows 2 --store-dtype float16"
+    ran = st_xling([*words.split(), "--batch-size", "3", "--json", str(figures)], tmp_path / "streams")
     assert ran.status == 0, ran.stderr
     store = EmbeddingStore.open(out)
     assert store.shape == (7, 16) and store.dtype == np.float16
@@ -119,8 +98,5 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
     assert signature == store.signature
     assert signature.startswith("encode|model:") and signature.endswith(f"|st-xling:{__version__}")
     assert "|dtype:float16|normalized:yes|batch_size:3|shard_rows:2|data:ids.txt@" in signature
-    assert json.loads(figures.read_text()) == {
-        "encode": {"rows": 7, "dim": 16, "shards": 4},
-        "signature": signature,
-    }
+    assert json.loads(figures.read_text()) == {"encode": {"rows": 7, "dim": 16, "shards": 4}, "signature": signature}
     assert ran.stderr == ""

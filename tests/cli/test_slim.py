@@ -11,7 +11,6 @@ import torch
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
-from st_xling.data.phrasebook import parallel_phrases
 from tests.models.slim_encoders import encoder
 
 
@@ -51,17 +50,6 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     model = SentenceTransformer(str(out), device="cpu")
     assert len(model.tokenizer) == report["size"]["tokens"]["after"] < report["size"]["tokens"]["before"]
     assert not [path for path in out.parent.iterdir() if path != out]
-
-
-def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path) -> None:
-    words = f"slim {source} --languages deu --out {tmp_path}/small --overwrite --json {tmp_path}/f.json".split()
-    (tmp_path / "de.txt").write_text("\n".join(parallel_phrases("de", "en", size=100)["source"]), encoding="utf-8")
-    reports = []
-    for data in ("phrasebook:de?size=100", f"de={tmp_path / 'de.txt'}"):
-        assert main([*words, "--data", data]) == 0
-        reports.append(json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]["report"])
-    assert reports[0]["texts"] == {"deu": 100}
-    assert reports[0]["size"] == reports[1]["size"]
 
 
 def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
