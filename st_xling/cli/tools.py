@@ -320,12 +320,14 @@ def push(
         shown, size = [report.card], f"{report.rows:,} pairs"
     else:
         _check_folder(model)
+        from tqdm import tqdm
+
         from st_xling.hub.push import push_model
 
         report = push_model(model, repo, private=private, dry_run=dry_run)
         width = max(map(len, report.files))
-        shown = [f"{path:<{width}}  {_size(count):>9}" for path, count in report.files.items()]
-        size = f"{len(report.files)} files, {_size(sum(report.files.values()))}"
+        shown = [f"{path:<{width}}  {tqdm.format_sizeof(count, 'B'):>9}" for path, count in report.files.items()]
+        size = f"{len(report.files)} files, {tqdm.format_sizeof(sum(report.files.values()), 'B')}"
     if report.url is None:
         print(*shown, f"would go to {report.repo_id}: {size}", sep="\n")
     else:
@@ -338,18 +340,3 @@ def _check_folder(model: Path) -> None:
     """Raise ``ValueError`` if there is no such folder, before torch is imported."""
     if not model.is_dir():
         raise ValueError(f"expected the folder of a model: there is no folder {model}; give one, such as a copy.")
-
-
-def _size(count: int) -> str:
-    """Format a number of bytes.
-
-    Example:
-        >>> _size(2048)
-        '2.0 KiB'
-    """
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from st_xling import __version__
 from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore, write_store
+from st_xling.mining import EmbeddingStore
 from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
@@ -62,23 +60,6 @@ def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp
     assert piped.stdout == (tmp_path / "pairs.tsv").read_text(encoding="utf-8")
     assert "\nmine|model:" in piped.stderr and " pairs: -" in piped.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
-
-
-def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:
-    """No model is loaded, so neither are the libraries that load one: they take seconds."""
-    texts = [Path(side).read_text(encoding="utf-8").splitlines()[:120] for side in sides]
-    stores = []
-    for name, text, side in zip(("source", "target"), texts, sides):
-        Path(side).write_text("\n".join(text), encoding="utf-8")
-        vectors = np.random.default_rng(len(name)).standard_normal((len(text), 8))
-        stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
-    words = ["mine", *sides, *stores, "--source-language", "de", "--target-language", "en"]
-    words += ["--out", str(tmp_path / "out.tsv")]
-    script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
-    status, *modules = ran.stdout.splitlines()[-1].split()
-    assert status == "0", ran.stderr
-    assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
 
 
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]

@@ -52,6 +52,15 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
     assert not [path for path in out.parent.iterdir() if path != out]
 
 
+def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path) -> None:
+    words = (
+        f"slim {source} --languages deu --data phrasebook:de?size=100 --out {tmp_path}/small --json {tmp_path}/f.json"
+    )
+    assert main(words.split()) == 0
+    report = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]["report"]
+    assert report["texts"] == {"deu": 100}
+
+
 def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: Path) -> None:
     words = f"slim {source} --languages de,en --data phrasebook:de?size=80 --out {tmp_path}/small".split()
     assert main([*words, "--layer", "1", "--prompt", "query: ", "--dtype", "bfloat16"]) == 0

@@ -241,13 +241,6 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (runs / "en.BM25.trec").read_text(encoding="utf-8").startswith("q0 Q0 en:p0 1 ")
 
 
-def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={root / 'set'}", "--query-languages", "xx"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out.splitlines()[1].split() == ["xx", "100.0", "100.0"]
-    assert "xx: 8 passages; queries: xx 8" in captured.err
-
-
 # Leaks
 
 ROWS = ["Der Hund schläft.\tThe dog sleeps.", "Ich lese.\tI read.", "Es regnet.\tIt is raining.", "แมวดำ\tA black cat."]

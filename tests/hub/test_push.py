@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
+from tqdm import tqdm
 
 from st_xling import __version__
 from st_xling.data.phrasebook import parallel_phrases
@@ -102,7 +103,7 @@ def test_a_dry_run_asks_nobody_and_changes_nothing(my_encoder: Path, hub: Hub, c
     assert hub.requests == [] and contents(my_encoder) == before
     assert client("push", my_encoder, "tester/new").status == 0
     assert {row[0] for row in rows[:-1]} == hub.files("tester/new").keys() - {".gitattributes"}
-    assert rows[0][1] == f"{len(hub.files('tester/new')['README.md']) / 1024:.1f}"
+    assert rows[0][1] == tqdm.format_sizeof(len(hub.files("tester/new")["README.md"]), "B")
 
 
 @pytest.mark.slow
