@@ -9,6 +9,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 
@@ -17,32 +18,6 @@ from typer.core import TyperCommand
 
 from st_xling._version import __version__
 from st_xling.cli.options import JsonOption, command_of
-
-HELP = """Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, publish them.
-
-Every command names text by [NAME=]LOCATION[?OPTION=VALUE&...], where NAME is one language or two:
-de-en=pairs.tsv, zh_Hant-en=SOURCE,TARGET, pt_BR=texts.txt?size=8000&seed=0 (a sample), phrasebook:de,fr?size=500.
-Quote it if it contains ? or &.
-
-Every command also takes -q (results and errors only), -v (details and warnings as they occur) and --debug (the
-traceback of an error).
-
-\b
-everything once, in a few minutes:
-  st-xling demo
-
-\b
-the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
-  st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder
-  st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
-  st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
-  st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
-  st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
-      --out my-reranker
-  st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
-  st-xling card my-encoder --license apache-2.0
-  st-xling push my-encoder user/my-encoder --dry-run
-"""
 
 
 def fill(text: str) -> str:
@@ -78,7 +53,6 @@ TYPER: dict[str, Any] = {
     "no_args_is_help": True,
     "context_settings": {"help_option_names": ["-h", "--help"]},
 }
-app = typer.Typer(help=fill(HELP), pretty_exceptions_enable=False, **TYPER)
 
 
 @dataclass(frozen=True)
@@ -102,12 +76,41 @@ def print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
 def root(
     version: Annotated[
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-) -> None: ...
+) -> None:
+    """Cross-lingual sentence embeddings: train encoders, evaluate them, mine and rank with them, publish them.
+
+    Every command names text by [NAME=]LOCATION[?OPTION=VALUE&...], where NAME is one language or two:
+    de-en=pairs.tsv, zh_Hant-en=SOURCE,TARGET, pt_BR=texts.txt?size=8000&seed=0 (a sample), phrasebook:de,fr?size=500.
+    Quote it if it contains ? or &.
+
+    Every command also takes -q (results and errors only), -v (details and warnings as they occur) and --debug (the
+    traceback of an error).
+
+    \b
+    everything once, in a few minutes:
+      st-xling demo
+
+    \b
+    the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
+      st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder
+      st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
+      st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
+      st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
+      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
+          --out my-reranker
+      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
+      st-xling card my-encoder --license apache-2.0
+      st-xling push my-encoder user/my-encoder --dry-run
+    """
+
+
+HELP = fill(str(root.__doc__))
+app = typer.Typer(help=HELP, pretty_exceptions_enable=False, **TYPER)
+app.callback()(root)
 
 
 class Command(TyperCommand):
@@ -214,14 +217,9 @@ class Command(TyperCommand):
             check_device(values["device"])
 
 
-def with_options(*kinds: type) -> type[Command]:
+def with_options(*kinds: type) -> Any:
     """Return a kind of command that also has the options of these dataclasses, see :mod:`st_xling.cli.options`."""
-
-    class CommandWithOptions(Command):
-        def __init__(self, *args: Any, **settings: Any) -> None:
-            super().__init__(*args, shared=kinds, **settings)
-
-    return CommandWithOptions
+    return partial(Command, shared=kinds)
 
 
 def check_input(metavar: str, value: str) -> None:

@@ -14,24 +14,8 @@ import typer
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import TYPER, Command, app, with_options
-from st_xling.cli.model_options import (
-    EncoderOptions,
-    EvaluationOptions,
-    LoadOptions,
-    ScoringOptions,
-    centered,
-    load_cross_encoder,
-    load_evaluated,
-)
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
-from st_xling.cli.results import (
-    check_keep,
-    keep_results,
-    keep_thresholds,
-    print_results,
-    resumable,
-    write_results,
-)
+from st_xling.cli.results import check_keep, keep_results, keep_thresholds, print_results, resumable, write_results
 from st_xling.utils.options import Margin, Retrieval
 
 if TYPE_CHECKING:
@@ -40,7 +24,7 @@ if TYPE_CHECKING:
 
 
 BM25 = "bm25"
-ENCODER = with_options(EvaluationOptions, EncoderOptions)
+ENCODER = with_options(model_opts.EvaluationOptions, model_opts.EncoderOptions)
 """Kind of a command that evaluates an encoder."""
 
 tasks = typer.Typer(
@@ -54,8 +38,8 @@ app.add_typer(tasks, name="evaluate")
 ENGLISH_PAIRS = required("--data SPEC", "Folder of Tatoeba's files, tatoeba, xx-en=PATH, or phrasebook:… (repeatable).")
 LANGUAGES = listed("--languages", "Codes, or a group: xnli14, full28, xtreme36, laser112 (default: all).")
 paper_option = partial(option, panel="In place of the paper's values")
-QUERIES = "Queries"
-QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).", panel=QUERIES)
+query_option = partial(option, panel="Queries")
+QUERY_LANGUAGES = listed("--query-languages LIST...", "Such as de,zh (default: all).", panel="Queries")
 
 
 def _report(context: typer.Context, task: str, result: EvaluationResult, table: str) -> None:
@@ -91,10 +75,10 @@ def tatoeba(
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.tatoeba import load_english_pairs
 
-    encoder, options = load_evaluated(context, model)
+    encoder, options = model_opts.load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
     evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=options.batch_size, show_progress_bar=True)
-    encoder = centered(encoder, options, [*evaluator.pairs, "eng"])
+    encoder = model_opts.centered(encoder, options, [*evaluator.pairs, "eng"])
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
 
@@ -122,12 +106,12 @@ def precision(
     from st_xling.data.spec import phrasebook_name
     from st_xling.evaluation import PrecisionEvaluator
 
-    encoder, options = load_evaluated(context, model)
+    encoder, options = model_opts.load_evaluated(context, model)
     pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
     name = phrasebook_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, evaluator.columns()[1])
+    encoder = model_opts.centered(encoder, options, evaluator.columns()[1])
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))
 
@@ -139,9 +123,7 @@ def bucc(
     data: str = required("--data DIR", "Files xx-yy.SPLIT.{xx,yy,gold}, or phrasebook?size=600&gold=100."),
     pairs: list[str] | None = listed("--pairs LIST...", "Language pairs, such as de-en,fr-en (default: all)."),
     split: str | None = option("--split", "Split that is evaluated (default: test)."),
-    threshold: Any = option(
-        "--threshold X", "A number, or tune: the best one on the evaluated split itself.", parser=number_or("tune")
-    ),
+    threshold: Any = option("--threshold X", "A number, or tune: the best of that split.", parser=number_or("tune")),
     k: int | None = opts.NEIGHBORS,
     margin: Margin | None = opts.MARGIN,
     retrieval: Retrieval | None = opts.RETRIEVAL,
@@ -164,10 +146,12 @@ def bucc(
     from st_xling.evaluation.bucc import publishable_thresholds
     from st_xling.utils.languages import pair_languages
 
-    encoder, options = load_evaluated(context, model, publishes=True)
+    encoder, options = model_opts.load_evaluated(context, model, publishes=True)
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
-    encoder = centered(encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)])
+    encoder = model_opts.centered(
+        encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)]
+    )
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
@@ -226,34 +210,25 @@ def xsim(
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.tatoeba import load_english_pairs
 
-    encoder, options = load_evaluated(context, model)
+    encoder, options = model_opts.load_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
-    encoder = centered(encoder, options, [*pairs, "eng"])
+    encoder = model_opts.centered(encoder, options, [*pairs, "eng"])
     settings = given(k=k, margin=margin, seed=seed, batch_size=options.batch_size)
     result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **settings)
     _report(context, "xsim", result, result.table())
 
 
-@tasks.command("reranking", cls=with_options(ScoringOptions, LoadOptions))
+@tasks.command("reranking", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
 def reranking(
     context: typer.Context,
     model: str = model_opts.CROSS_ENCODER,
-    data: list[str] = required(
-        "--data XX=PATH",
-        "Questions with passages of a language, in one of the forms below, or xx=phrasebook (repeatable).",
-    ),
-    split: Literal["train", "dev", "test"] | None = option(
-        "--split", "Part of the articles (default: all), or of the phrasebook (default: test).", panel=QUERIES
-    ),
+    data: list[str] = required("--data XX=PATH", "Questions with passages of a language, see above (repeatable)."),
+    split: Literal["train", "dev", "test"] | None = query_option("--split", "Part of the articles (default: all)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
-    max_candidates: int | None = option(
-        "--max-candidates", "Maximum number of candidates of a query, drawn at random (default: all)."
-    ),
+    max_candidates: int | None = option("--max-candidates", "Candidates per query, drawn at random (default: all)."),
     seed: int | None = opts.SEED,
     samples: int | None = option("--samples", "Bootstrap samples (default: 1000)."),
-    examples: int | None = option(
-        "--examples", "Number of queries to list with their three best passages (default: 0)."
-    ),
+    examples: int | None = option("--examples", "Queries to list with their three best passages (default: 0)."),
     name: str | None = option("--name", "Name of the data, for the signature."),
     keep: bool = opts.KEEP,
 ) -> None:
@@ -279,11 +254,11 @@ def reranking(
 
     if keep:
         check_keep(Path(model))
-    cross_encoder = load_cross_encoder(context, model)
+    cross_encoder = model_opts.load_cross_encoder(context, model)
     pools = load_pool_specs(
         data, split=split, query_languages=query_languages, max_candidates=max_candidates, **given(seed=seed)
     )
-    scoring = options_of(context, ScoringOptions)
+    scoring = options_of(context, model_opts.ScoringOptions)
     settings = given(samples=samples, examples=examples, name=name or phrasebook_name(data, split=split or "test"))
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, **vars(scoring), **settings)
     report = evaluator.report(cross_encoder)
@@ -299,19 +274,11 @@ def reranking(
 def retrieval(
     context: typer.Context,
     model: str = argument("MODEL", "Hub id or folder, or bm25."),
-    data: list[str] = required(
-        "--data XX=DIR",
-        "Folder of passages of a language with queries and qrels, XX=FILE.json of XQuAD-R, a data set of the Hub in "
-        "the layout of BEIR, xx=miracl, xx=mlqa, or xx=phrasebook (repeatable).",
-    ),
+    data: list[str] = required("--data XX=DIR", "Passages of a language with queries, see above (repeatable)."),
     bm25: bool = flag("--bm25", "Also evaluate BM25."),
-    pool: Literal["separate", "mixed"] | None = option(
-        "--pool", "Passages of each set alone, or of all languages mixed (default: separate)."
-    ),
-    measures: list[str] | None = listed(
-        "--measures LIST...", "Measures of ir_measures, such as MAP,nDCG@10 (default: MRR@100,Recall@100)."
-    ),
-    split: str | None = option("--split", "Split of queries and qrels (default: test).", panel=QUERIES),
+    pool: Literal["separate", "mixed"] | None = option("--pool", "Each set alone, or all mixed (default: separate)."),
+    measures: list[str] | None = listed("--measures LIST...", "Of ir_measures (default: MRR@100,Recall@100)."),
+    split: str | None = query_option("--split", "Split of queries and qrels (default: test)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines and unknown passages, with a warning."),
@@ -331,8 +298,9 @@ def retrieval(
       st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
 
     Data are folders in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals
-    sign; or files of XQuAD-R, whose sentences are the passages: --pool mixed --measures MAP is LAReQA's measure, over
-    the best 100 sentences (MAP@1000: over 1,000). ?size=500&seed=0 is a sample of the queries. The phrasebook needs no
+    sign; a data set of the Hub in the layout of BEIR, xx=miracl or xx=mlqa; or files of XQuAD-R, whose sentences are
+    the passages: --pool mixed --measures MAP is LAReQA's measure, over the best 100 sentences (MAP@1000: over 1,000).
+    ?size=500&seed=0 is a sample of the queries. The phrasebook needs no
     files: xx=phrasebook?split=test&size=300&seed=0&queries=xx,yy; its test split is read unless --split or ?split=
     names another. Needs the extra: pip install "st-xling\\[retrieval]".
     """
@@ -341,9 +309,9 @@ def retrieval(
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
-    options, encoder = options_of(context, EvaluationOptions), None
+    options, encoder = options_of(context, model_opts.EvaluationOptions), None
     if model != BM25:
-        encoder, options = load_evaluated(context, model, passage_prompt=passage_prompt)
+        encoder, options = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
     elif options.keep:
         raise ValueError("--keep saves results in a model's folder: bm25 has none; remove --keep.")
     sets = load_retrieval_specs(
@@ -360,7 +328,7 @@ def retrieval(
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if encoder is not None:
-        encoder = centered(encoder, options, evaluator.languages)
+        encoder = model_opts.centered(encoder, options, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
     if bm25 or encoder is None:
         reports["BM25"] = evaluator.bm25_report()
@@ -386,11 +354,11 @@ def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, 
                 write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"), names=names)
 
 
-@app.command("compare", cls=with_options(EncoderOptions))
+@app.command("compare", cls=with_options(model_opts.EncoderOptions))
 def compare(
     context: typer.Context,
     models: list[str] = argument(
-        "MODEL", "Hub ids or folders. Options of one model follow it: 'e5?prompt=query: &name=E5&layer=7'."
+        "MODEL", "Hub ids or folders, with their options: 'e5?prompt=query: &name=E5&layer=7'."
     ),
     data: list[str] | None = option("--data SPEC", "In a form below (default: the phrasebook's text) (repeatable)."),
     languages: list[str] | None = LANGUAGES,
@@ -419,7 +387,7 @@ def compare(
     """
     from st_xling.evaluation.compare import compare_models, load_comparison_data, parse_models
 
-    specs = parse_models(models, **options_of(context, EncoderOptions).given())
+    specs = parse_models(models, **options_of(context, model_opts.EncoderOptions).given())
     items = load_comparison_data(data or [], languages, seed=seed or 0)
     settings = given(tasks=tasks, samples=samples, batch_size=batch_size)
     with resumable(out is not None):
@@ -438,22 +406,15 @@ def transfer(
     train: list[str] = required("--train XX=FILE...", "Files to fine-tune on (repeatable)."),
     test: list[str] = required("--test XX=FILE...", "Files to evaluate on, a column of the table each (repeatable)."),
     out: Path = required("--out DIR", "Folder for the model and its results."),
-    hold_out: float | None = option(
-        "--hold-out",
-        "For sets of one split, line-aligned in all languages: test on this share of the rows, train on the others.",
-    ),
+    hold_out: float | None = option("--hold-out", "Test on this share of the rows, train on the others; see above."),
     resume: bool = flag("--resume", "Resume an interrupted run in --out."),
     overwrite: bool = opts.OVERWRITE,
     epochs: float | None = paper_option("--epochs", "Passes over the training rows."),
     max_steps: int | None = paper_option("--max-steps", "Steps, instead of epochs."),
     batch_size: int | None = paper_option("--batch-size", "Rows per step."),
     learning_rate: float | None = paper_option("--learning-rate", "Peak learning rate."),
-    schedule: Literal["constant", "linear", "cosine"] | None = paper_option(
-        "--schedule", "How the learning rate falls."
-    ),
-    max_length: int | None = paper_option(
-        "--max-length", "Tokens of a pair or sentence (default: 128, if the encoder has them)."
-    ),
+    schedule: Literal["constant", "linear", "cosine"] | None = paper_option("--schedule", "Fall of the learning rate."),
+    max_length: int | None = paper_option("--max-length", "Tokens of a pair or sentence (default: 128 at most)."),
     seed: int | None = paper_option("--seed", "Seed of the head, dropout and the order of rows (default: 0)."),
     keep: bool = opts.KEEP,
     revision: str | None = model_opts.REVISION,
@@ -470,7 +431,8 @@ def transfer(
     Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
     2e-5 (AMBER). Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.
 
-    Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows.
+    Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows. --hold-out is for sets of one
+    split that are line-aligned in all languages.
     """
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.models import load_encoder
@@ -481,7 +443,8 @@ def transfer(
 
     if keep:
         check_keep(Path(model))
-    RunFolder(out, resume=resume, overwrite=overwrite, start=model, inputs=[train, test]).check()
+    again = {"resume": resume, "overwrite": overwrite}
+    RunFolder(out, start=model, inputs=[train, test], **again).check()
     loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
@@ -490,16 +453,7 @@ def transfer(
         **given(schedule=schedule, max_length=max_length, seed=seed),
     )
     content = fine_tune(
-        task,
-        encoder,
-        train,
-        test,
-        out,
-        hold_out=hold_out,
-        options=options,
-        resume=resume,
-        overwrite=overwrite,
-        command=context.obj.line,
+        task, encoder, train, test, out, hold_out=hold_out, options=options, command=context.obj.line, **again
     )
     result = EvaluationResult(content, *result_rows(content), content["signature"])
     print_results(context, "transfer", content, result.signature, result.table())

@@ -16,32 +16,18 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
-from st_xling.cli.results import (
-    output,
-    print_report,
-    resumable,
-    write_results,
-)
-from st_xling.utils.options import (
-    AlignmentFormat,
-    Engine,
-    Margin,
-    PairFormat,
-    Retrieval,
-    StoreDtype,
-    TextFormat,
-)
+from st_xling.cli.results import output, print_report, resumable, write_results
+from st_xling.utils.options import AlignmentFormat, Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 
 logger = logging.getLogger(__name__)
 
-FILTERS, TEXT, CROSS_ENCODER = "Filters", "Text and embeddings", "Cross-encoder"
-filter_option = partial(option, panel=FILTERS)
+FILTERS, TEXT = "Filters", "Text and embeddings"
+filter_option, text_option = partial(option, panel=FILTERS), partial(option, panel=TEXT)
 threshold_option = partial(option, panel="Threshold")
+rescore_option = partial(option, panel="Cross-encoder")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
-FORMAT = option(
-    "--format", "Format of the pairs; tmx names both languages (default: by the ending of --out, else tsv)."
-)
+FORMAT = option("--format", "Format of the pairs; tmx names both languages (default: by the name of --out, else tsv).")
 TEXT_FORMAT = option("--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines).", panel=TEXT)
 BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).", panel=TEXT)
 STORE_DTYPE = option("--store-dtype", "Type in which embeddings are stored (default: float32).", panel=TEXT)
@@ -60,16 +46,11 @@ def filter_limit(word: str) -> tuple[str, float]:
 class SearchOptions:
     """Options of ``mine`` and ``score`` for embeddings and search, by the names of the library's parameters."""
 
-    source_embeddings: str | None = search_option(
-        "--source-embeddings STORE", "Store of st-xling encode, or .npy file, of the source."
-    )
+    source_embeddings: str | None = search_option("--source-embeddings STORE", "Store, or .npy file, of the source.")
     target_embeddings: str | None = search_option("--target-embeddings STORE", "The same of the target.")
     k: int | None = opts.NEIGHBORS
     margin: Margin | None = opts.MARGIN
-    method: str | None = search_option(
-        "--method METHOD",
-        "exact, approximate, auto (by size), or faiss:FACTORY, such as faiss:IVF4096,Flat?nprobe=64 (default: exact).",
-    )
+    method: str | None = search_option("--method METHOD", "exact, approximate, auto or faiss:FACTORY (default: exact).")
     engine: Engine | None = ENGINE
     memory_mib: int | None = opts.MEMORY_MIB
 
@@ -82,9 +63,7 @@ class PairOptions:
     work: str | None = opts.WORK
     batch_size: int | None = BATCH_SIZE
     store_dtype: StoreDtype | None = STORE_DTYPE
-    source_language: str | None = filter_option(
-        "--source-language CODE", "Such as de, for a filter, a published threshold and models centered by language."
-    )
+    source_language: str | None = filter_option("--source-language CODE", "Such as de, for filters and centering.")
     target_language: str | None = filter_option("--target-language CODE", "Such as en.")
     filter_limit: list[Any] | None = filter_option(
         "--filter-limit NAME=X", "Limit of a filter, such as length_ratio=2.5 (repeatable).", parser=filter_limit
@@ -161,26 +140,17 @@ def mine(
     model: str | None = OPTIONAL_MODEL,
     threshold: Any = option(
         "--threshold X",
-        "Minimum score of a pair. auto: the one that the model was published with for these two languages (its "
-        "mining.json) if it fits, otherwise none; published: that one or an error; none: keep all (default: auto).",
+        "Minimum score of a pair: a number, auto, published or none, see above (default: auto).",
         parser=number_or("auto", "published", "none"),
         default="auto",
     ),
     format: PairFormat | None = FORMAT,
     dry_run: bool = flag("--dry-run", "Only estimate time, memory and disk."),
-    rescore: str | None = option(
-        "--rescore MODEL", "Cross-encoder that scores the mined pairs again.", panel=CROSS_ENCODER
-    ),
-    rescore_threshold: float | None = option(
-        "--rescore-threshold", "Minimum score of the cross-encoder (default: none).", panel=CROSS_ENCODER
-    ),
+    rescore: str | None = rescore_option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
+    rescore_threshold: float | None = rescore_option("--rescore-threshold", "Its minimum score (default: none)."),
     text_format: TextFormat | None = TEXT_FORMAT,
-    calibrate: str | None = threshold_option(
-        "--calibrate PARALLEL", "Known translations from elsewhere (TSV, JSONL, …), added to estimate the threshold."
-    ),
-    target_precision: float | None = threshold_option(
-        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1)."
-    ),
+    calibrate: str | None = threshold_option("--calibrate PARALLEL", "Known translations, to estimate the threshold."),
+    target_precision: float | None = threshold_option("--target-precision", "To reach (default: that of the best F1)."),
     retrieval: Retrieval | None = opts.RETRIEVAL,
 ) -> None:
     """Find translations between two text files.
@@ -197,6 +167,10 @@ def mine(
       st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
 
+    --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
+    fits, otherwise none; published is that one or an error; none keeps all. --method auto goes by size; a factory is
+    one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
+
     A TSV file has the columns score, source_id, target_id, source, target; with --rescore the score is the
     cross-encoder's, and a last column has the margin. Without ids of its own, a line's id is its number; equal lines
     are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
@@ -211,8 +185,8 @@ def mine(
         for name in ("margin", "method", "engine"):  # they are not measured
             options.pop(name, None)
         options |= given(batch_size=pairs.batch_size, dtype=pairs.store_dtype)
-        languages: dict[str, Any] = {"source_language": pairs.source_language, "target_language": pairs.target_language}
-        plan = plan_mining(source, target, **languages, **options)
+        options |= {"source_language": pairs.source_language, "target_language": pairs.target_language}
+        plan = plan_mining(source, target, **options)
         print("\n".join(plan.lines()))
         return write_results(context, {"plan": asdict(plan)})
     with output(out, pairs.work) as opened:
@@ -235,9 +209,7 @@ def mine(
 @app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions))
 def score(
     context: typer.Context,
-    pairs: str = argument(
-        "PAIRS", "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, PATH?columns=0,1, …."
-    ),
+    pairs: str = argument("PAIRS", "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, …."),
     out: str = required("--out FILE", "File of the scored pairs, or - for stdout."),
     model: str | None = OPTIONAL_MODEL,
     threshold: float | None = option("--threshold", "Minimum score of a pair (default: none)."),
@@ -274,25 +246,15 @@ def score(
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions))
 def align_documents(
     context: typer.Context,
-    source: str = argument(
-        "SOURCE", "Document: UTF-8 text, a sentence or paragraph a line, also compressed; or a folder of documents."
-    ),
+    source: str = argument("SOURCE", "Document, a sentence or paragraph a line; or a folder of documents."),
     target: str = argument("TARGET", "Its translation; or a folder with documents of the same names."),
     out: str = required("--out FILE", "File of the pairs, or - for stdout."),
     model: str = model_opts.ENCODER,
-    min_score: float | None = option(
-        "--min-score", "Minimum score of a pair: 1 is the same, 0 nothing in common (default: none)."
-    ),
+    min_score: float | None = option("--min-score", "Minimum score of a pair, from 0 to 1 (default: none)."),
     format: AlignmentFormat | None = option(
-        "--format",
-        "tsv, jsonl, tmx, or vecalign: all groups of one document by line numbers (default: by the ending of --out, "
-        "else tsv).",
+        "--format", "Format of the pairs (default: by the name of --out, else tsv)."
     ),
-    max_size: int | None = option(
-        "--max-size",
-        "Maximum number of sentences of both sides in a group; 5 encodes in a third of the time (default: 8).",
-        panel=TEXT,
-    ),
+    max_size: int | None = text_option("--max-size", "Sentences in a group; 5 takes a third of the time (default: 8)."),
     split: bool = flag("--split", "Split the lines into sentences; ids are then their numbers.", panel=TEXT),
 ) -> None:
     """Align documents with their translations, sentence by sentence.
@@ -307,8 +269,8 @@ def align_documents(
       st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
       st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
 
-    The file is that of st-xling mine, with line numbers as ids, and is read by train, score and other commands. Run the
-    same command again to resume from OUT.work.
+    The file is that of st-xling mine, or with --format vecalign all groups of one document, with line numbers as ids,
+    and is read by train, score and other commands. Run the same command again to resume from OUT.work.
     """
     from st_xling.mining import align_texts, pair_documents
 
@@ -332,23 +294,12 @@ def align_words(
     model: str = model_opts.ENCODER,
     out: str | None = option("--out FILE", "File of the links, a line a pair, or - for stdout."),
     method: Literal["itermax", "intersection", "corpus"] = option(
-        "--method",
-        "itermax: more links; intersection: fewer, more of them right; corpus: also counts in all pairs which words go "
-        "together, for some hundred pairs and more (default: itermax).",
-        default="itermax",
+        "--method", "How words are linked (default: itermax).", default="itermax"
     ),
-    layer: int | None = option(
-        "--layer", "Layer of the token states, from 1 (default: two thirds of the way up, 8 of 12)."
-    ),
+    layer: int | None = option("--layer", "Layer of the token states, from 1 (default: two thirds up, 8 of 12)."),
     every_layer: bool = flag("--every-layer", "With --gold: score every layer; --out then has the best."),
-    tokenized: bool = flag(
-        "--tokenized",
-        "Words are separated by spaces; otherwise punctuation is split off, and Chinese, Japanese and Thai into "
-        "characters.",
-    ),
-    gold: str | None = option(
-        "--gold FILE", "Right links, a line a pair, such as 0-0 1-2; 1?2 is a possible one.", panel="Gold"
-    ),
+    tokenized: bool = flag("--tokenized", "Words are separated by spaces (default: see above)."),
+    gold: str | None = option("--gold FILE", "Right links, such as 0-0 1-2; 1?2 is a possible one.", panel="Gold"),
     gold_from_1: bool = flag("--gold-from-1", "The gold file counts words from 1.", panel="Gold"),
     batch_size: int | None = option("--batch-size", "Maximum batch size (default: 32)."),
     overwrite: bool = opts.OVERWRITE,
@@ -356,8 +307,10 @@ def align_words(
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment
-    error rate.
+    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
+    --method itermax finds more links, intersection fewer, more of them right; corpus also counts in all pairs which
+    words go together, for some hundred pairs and more. Unless --tokenized, punctuation is split off, and Chinese,
+    Japanese and Thai into characters.
 
     \b
     examples:
@@ -380,34 +333,32 @@ def align_words(
     if len(read) != 1:
         raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
     ((name, data),) = read.items()
-    sides = [data[side][:] for side in ("source", "target")]
+    sources, targets = data["source"][:], data["target"][:]
     if tokenized:
         # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
-        sides = [[list(filter(None, text.split(" "))) for text in side] for side in sides]
+        sources, targets = ([list(filter(None, text.split(" "))) for text in side] for side in (sources, targets))
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
     encoder = load_encoder(model, **options_of(context, LoadOptions).given())
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
     layer = word_alignment.default_layer(encoder) if layer is None else layer
-    show = partial(print, file=sys.stderr if out == "-" else sys.stdout)
     results: dict[str, Any] = {"pairs": len(data), "layer": layer}
+    shown = []
     if right is None:
-        links = word_alignment.align_words(encoder, sides[0], sides[1], layer=layer, **options)
-        signature = sign_alignment(encoder, [layer], method, f"{name}@{sha8(sides)}")
+        links = word_alignment.align_words(encoder, sources, targets, layer=layer, **options)
+        signature = sign_alignment(encoder, [layer], method, f"{name}@{sha8([sources, targets])}")
     else:
         layers = None if every_layer else [layer]
-        report = evaluate_alignment(encoder, sides[0], sides[1], right, layers=layers, name=name, **options)
-        show(report.table())
-        if every_layer:
-            show(f"lowest error rate: layer {report.best_layer}")
+        report = evaluate_alignment(encoder, sources, targets, right, layers=layers, name=name, **options)
+        shown = [report.table(), *([f"lowest error rate: layer {report.best_layer}"] if every_layer else [])]
         links, signature = report.links[report.best_layer], report.signature
         results |= report.as_dict()
-    lines = "".join(f"{format_links(some)}\n" for some in links)
-    if out == "-":
-        print(lines, end="")
-    elif out is not None:
-        Path(out).parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(Path(out), lines.encode())
     if out is not None:
-        show(f"{len(links):,} pairs: {out}")
-    show(signature)
+        lines = "".join(f"{format_links(some)}\n" for some in links)
+        if out == "-":
+            print(lines, end="")
+        else:
+            Path(out).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(Path(out), lines.encode())
+        shown.append(f"{len(links):,} pairs: {out}")
+    print(*shown, signature, sep="\n", file=sys.stderr if out == "-" else sys.stdout)
     write_results(context, {**results, "signature": signature})

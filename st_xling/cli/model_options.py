@@ -26,17 +26,14 @@ CENTERS: dict[CenterBy, Center] = {"none": "none", "joint": "joint", "language":
 
 PANEL = "Model (what differs from the saved model is named in signatures)"
 model_option = partial(option, panel=PANEL)
+scoring_option = partial(option, panel="Scoring")
 
 MODEL = argument("MODEL", "Hub id or folder.")
 CROSS_ENCODER = argument("MODEL", "Cross-encoder: Hub id or folder.")
 ENCODER = required("--model MODEL", "Hub id or folder of an encoder.")
 PASSAGE_PROMPT = model_option("--passage-prompt", "Text before each passage.")
 REVISION = model_option("--revision", "Version on the Hub: a branch, a tag or a commit.")
-TRUST_REMOTE_CODE = flag(
-    "--trust-remote-code",
-    "Run code that comes with the model. It can do whatever you can, so read it before.",
-    panel=PANEL,
-)
+TRUST_REMOTE_CODE = flag("--trust-remote-code", "Run the model's own code, which can do whatever you can.", panel=PANEL)
 
 
 @dataclass(frozen=True)
@@ -58,9 +55,7 @@ class LoadOptions:
 class ViewOptions:
     """Options that use an encoder in another way than as saved."""
 
-    prompt: str | None = model_option(
-        "--prompt", "Text before each sentence, or each query in retrieval, such as 'query: '."
-    )
+    prompt: str | None = model_option("--prompt", "Text before each sentence, in retrieval query, such as 'query: '.")
     prompt_name: str | None = model_option("--prompt-name", "One of the model's own prompts.")
     layer: int | None = model_option("--layer", "End at this layer, counted from 1.")
     pooling: Pooling | None = model_option("--pooling", "How token states become the embedding of a sentence.")
@@ -76,12 +71,8 @@ class EncoderOptions(LoadOptions, ViewOptions):
 class ScoringOptions:
     """Options of the computation of a cross-encoder's scores."""
 
-    token_budget: int | None = option(
-        "--token-budget", "Number of tokens scored at a time (default: 2048, on a GPU 16384).", panel="Scoring"
-    )
-    autocast: Autocast | None = option(
-        "--autocast", "Type of matrix products, the rest as loaded (default: as loaded).", panel="Scoring"
-    )
+    token_budget: int | None = scoring_option("--token-budget", "Tokens at a time (default: 2048, on a GPU 16384).")
+    autocast: Autocast | None = scoring_option("--autocast", "Type of matrix products (default: as loaded).")
 
 
 @dataclass(frozen=True)
@@ -95,9 +86,7 @@ class EvaluationOptions:
         "Center embeddings: none, subtract one mean of all languages, or each language's own. The means are those "
         "of --center-text, or saved with the model (default: as the model was saved).",
     )
-    center_text: list[str] | None = model_option(
-        "--center-text SPEC", "Parallel text for the means, such as xx-yy=PATH or phrasebook (repeatable)."
-    )
+    center_text: list[str] | None = model_option("--center-text SPEC", "Parallel text for the means (repeatable).")
 
 
 def embedding_options(context: typer.Context, model: str | None) -> dict[str, Any]:

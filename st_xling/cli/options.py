@@ -98,9 +98,7 @@ def options_of(context: typer.Context, kind: Callable[..., Options]) -> Options:
 class JsonOption:
     """An option of every command."""
 
-    json: Path | None = option(
-        "--json", "Also write the results as JSON to this file; - for stdout, all else then goes to stderr."
-    )
+    json: Path | None = option("--json", "Also write results as JSON; with - to stdout, and all else to stderr.")
 
 
 SEED = option("--seed", "Random seed (default: 0).")
@@ -112,7 +110,4 @@ MEMORY_MIB = search_option("--memory-mib", "Memory for a block of the search (de
 NEIGHBORS = search_option("--k", "Number of neighbors that make up a sentence's neighborhood (default: 4).")
 MARGIN = search_option("--margin", "How a cosine is compared with those of the neighbors (default: ratio).")
 RETRIEVAL = search_option("--retrieval", "Which candidates are chosen (default: max).")
-WORK = option(
-    "--work DIR",
-    "Work folder, kept at the end, to try other thresholds or filters (default: OUT.work, which is removed).",
-)
+WORK = option("--work DIR", "Work folder, kept for other thresholds or filters (default: OUT.work, which is removed).")

@@ -7,30 +7,20 @@ import typer
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
-from st_xling.cli.model_options import (
-    EncoderOptions,
-    LoadOptions,
-    ScoringOptions,
-    embedding_options,
-    load_cross_encoder,
-)
 from st_xling.cli.options import argument, given, option, options_of, required
 from st_xling.cli.results import output, print_report, write_results
 
 MAX_SHOWN_CHARS = 90
 
 
-@app.command("rerank", cls=with_options(ScoringOptions, LoadOptions))
+@app.command("rerank", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
 def rerank(
     context: typer.Context,
     model: str = model_opts.CROSS_ENCODER,
     queries: str = required("--queries FILE", "Queries: JSON lines or TSV, also compressed."),
     passages: str = required("--passages FILE", "Passages: JSON lines or TSV."),
     out: str = required("--out FILE", "File of the ranked passages, or - for stdout."),
-    candidates: str | None = option(
-        "--candidates FILE",
-        "Result of a first stage in TREC's run format (default: every passage for every query).",
-    ),
+    candidates: str | None = option("--candidates FILE", "TREC run of a first stage (default: all passages for all)."),
     top_k: int | None = option("--top-k", "Passages written per query (default: all)."),
     overwrite: bool = opts.OVERWRITE,
     work: str | None = opts.WORK,
@@ -49,7 +39,7 @@ def rerank(
     """
     from st_xling.reranking import rerank_texts
 
-    cross_encoder = load_cross_encoder(context, model)
+    cross_encoder = model_opts.load_cross_encoder(context, model)
     with output(out, work) as opened:
         report = rerank_texts(
             cross_encoder,
@@ -58,15 +48,15 @@ def rerank(
             opened,
             candidates=candidates,
             top_k=top_k,
-            device=options_of(context, LoadOptions).device,
+            device=options_of(context, model_opts.LoadOptions).device,
             work=work,
             progress=True,
-            **vars(options_of(context, ScoringOptions)),
+            **vars(options_of(context, model_opts.ScoringOptions)),
         )
     print_report(context, report, f"{report.passages:,} passages for {report.queries:,} queries")
 
 
-@app.command("search", cls=with_options(ScoringOptions, EncoderOptions))
+@app.command("search", cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions))
 def search(
     context: typer.Context,
     query: list[str] = argument("QUERY", "Queries in any language of the models."),
@@ -92,7 +82,7 @@ def search(
     """
     from st_xling.reranking import search_texts
 
-    embedding = embedding_options(context, model)
+    embedding = model_opts.embedding_options(context, model)
     results = search_texts(
         query,
         embedding.pop("model"),
@@ -100,7 +90,7 @@ def search(
         passages,
         reranker=reranker,
         progress=True,
-        **vars(options_of(context, ScoringOptions)),
+        **vars(options_of(context, model_opts.ScoringOptions)),
         **embedding,
         **given(top_k=top_k, candidates=max_candidates, memory_mib=memory_mib),
     )

@@ -81,27 +81,22 @@ def check_keep(folder: Path, *, publishes: bool = False) -> None:
     from st_xling.evaluation.results import read_saved_results
     from st_xling.mining.thresholds import load_published_thresholds
 
-    check_folder(folder, "--keep")
-    read_saved_results(folder)
-    if publishes:
-        load_published_thresholds(folder)
-
-
-def check_folder(folder: Path, option: str) -> None:
-    """Raise ``ValueError`` unless ``folder`` is a writable local folder."""
     if not folder.is_dir():
         raise ValueError(
-            f"{option} writes into the model's folder: there is no folder {folder}; give a local one, such as a copy "
-            "of the Hub's (hf download), or leave the option out."
+            f"--keep writes into the model's folder: there is no folder {folder}; give a local one, such as a copy of "
+            "the Hub's (hf download), or leave the option out."
         )
     try:
         with tempfile.TemporaryFile(dir=folder):  # permissions alone do not tell
             pass
     except OSError as error:
         raise ValueError(
-            f"{option} writes into the model's folder: {folder} is not writable ({error.strerror}); use a copy of it, "
-            "or leave the option out."
+            f"--keep writes into the model's folder: {folder} is not writable ({error.strerror}); use a copy of it, or "
+            "leave the option out."
         ) from error
+    read_saved_results(folder)
+    if publishes:
+        load_published_thresholds(folder)
 
 
 def keep_results(context: typer.Context, task: str, result: EvaluationResult, folder: Path) -> None:

@@ -6,8 +6,9 @@ import dataclasses
 import os
 import sys
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
@@ -18,8 +19,13 @@ from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
 
+if TYPE_CHECKING:
+    from st_xling.hub import DatasetReport, PushReport
+
 ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not changed.")
 TEXTS, DATASET, STEPS = "Texts of the card", "For a file of pairs", "Steps"
+step_flag, step_option = partial(flag, panel=STEPS), partial(option, panel=STEPS)
+dataset_option = partial(option, panel=DATASET)
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,7 @@ def demo(
 def leak(
     context: typer.Context,
     train: list[str] = required("--train SPEC", "Training text, as train --data takes it (repeatable)."),
-    eval: list[str] = required(
-        "--eval EVAL",
-        "Parallel text, a Tatoeba folder, a BUCC folder or prefix, a .txt file of sentences, or phrasebook:… (its test "
-        "split) (repeatable).",
-    ),
+    eval: list[str] = required("--eval EVAL", "Evaluation text, in a form above (repeatable)."),
     skip_bad_lines: bool = opts.SKIP_BAD_LINES,
     stream: bool = flag("--stream", "Read --train as needed, for more than fits into memory."),
     fail_on_leak: bool = flag("--fail-on-leak", "Exit with status 2 if any text is shared."),
@@ -87,7 +89,8 @@ def leak(
     """Look for evaluation text in training data.
 
     Counts the evaluation sentences that training data contain on either side. Texts are compared by their letters,
-    marks and numbers, case folded; near duplicates are not found.
+    marks and numbers, case folded; near duplicates are not found. Evaluation text is parallel text, a Tatoeba folder, a
+    BUCC folder or prefix, a .txt file of sentences, or phrasebook:…, of which the test split is read.
 
     \b
     examples:
@@ -109,9 +112,7 @@ def slim(
     context: typer.Context,
     model: str = ENCODER,
     languages: list[str] = listed("--languages", "Languages that the model keeps, such as de,en.", default=...),
-    data: list[str] = required(
-        "--data SPEC", "Text of these languages: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."
-    ),
+    data: list[str] = required("--data SPEC", "Their text: xx=FILE, xx-yy=PAIRS or phrasebook:xx (repeatable)."),
     min_count: int | None = option("--min-count", "Drop tokens that occur less often (default: 1)."),
 ) -> None:
     """Cut an encoder's vocabulary to some languages: the same embeddings, a smaller model.
@@ -131,13 +132,7 @@ def slim(
     """
     from st_xling.models.slim import slim_model
 
-    report = slim_model(
-        model,
-        data,
-        languages=languages or (),
-        **given(min_count=min_count),
-        **_new_model(context),
-    )
+    report = slim_model(model, data, languages=languages or (), **given(min_count=min_count), **_new_model(context))
     print(report.table())
     write_results(context, {"slim": report.content})
 
@@ -147,26 +142,18 @@ def postprocess(
     context: typer.Context,
     model: str = ENCODER,
     data: list[str] = required("--data SPEC", "Parallel text; 2 % to a fifth of it is held out (repeatable)."),
-    center: model_opts.CenterBy | None = option(
-        "--center",
-        "Subtract one mean of all languages, or each language's own, which encode(texts, task='de') takes (default: as "
-        "the model has).",
-        panel=STEPS,
-    ),
-    remove_languages: bool = flag(
-        "--remove-languages", "Remove the directions in which the languages' means differ.", panel=STEPS
-    ),
+    center: model_opts.CenterBy | None = step_option("--center", "Subtract the mean (default: as the model has)."),
+    remove_languages: bool = step_flag("--remove-languages", "Remove the directions of the languages' means."),
     whiten: bool = flag("--whiten", "Scale all directions to equal variance.", panel=STEPS),
-    dim: int | None = option("--dim", "Number of dimensions to keep, those of most variance.", panel=STEPS),
-    int8: bool = flag(
-        "--int8", "Also write int8_ranges.json, for quantize_embeddings of sentence-transformers.", panel=STEPS
-    ),
+    dim: int | None = step_option("--dim", "Number of dimensions to keep, those of most variance."),
+    int8: bool = step_flag("--int8", "Also write int8_ranges.json, for quantize_embeddings."),
     eval: list[str] | None = option("--eval SPEC", "Evaluate on these pairs instead (repeatable)."),
 ) -> None:
     """Fit centering, removal of languages, whitening, fewer dimensions or int8 on text.
 
     Fits the steps on the sentence embeddings of parallel text, evaluates translation retrieval before and after each on
-    held-out pairs, and saves a stock model with them at its end. Nothing is trained.
+    held-out pairs, and saves a stock model with them at its end. Nothing is trained. --center joint subtracts one mean
+    of all languages, --center language each language's own, which encode(texts, task='de') takes.
 
     \b
     examples:
@@ -194,37 +181,19 @@ def postprocess(
 @app.command("reproduce", cls=Command)
 def reproduce(
     context: typer.Context,
-    paper: str = argument(
-        "PAPER",
-        "dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al. 2023), xpr (Chen et "
-        "al. 2020), or a YAML file of the same form.",
-    ),
-    table: list[str] | None = argument(
-        "TABLE", "Number in the paper, such as 1 or 'figure 4' (default: all).", default=None
-    ),
+    paper: str = argument("PAPER", "dap, sf, amber, ir, xpr, or a YAML file of the same form."),
+    table: list[str] | None = argument("TABLE", "Its number, such as 1 or 'figure 4' (default: all).", default=None),
     scale: Literal["tiny", "small", "paper"] = option(
-        "--scale",
-        "tiny: the phrasebook, to see that all runs; small: real text on two cores; paper: the paper's own setting, "
-        "for GPUs (default: tiny).",
-        default="tiny",
+        "--scale", "Size of data and models, see above (default: tiny).", default="tiny"
     ),
-    model: str | None = option(
-        "--model MODEL",
-        "Hub id or folder to start from; mlm: a small BERT that is pre-trained here by masked words alone (default "
-        "below paper scale); e5-small: the first four layers of multilingual-e5-small, its vocabulary cut; e5-12: all "
-        "twelve.",
-    ),
+    model: str | None = option("--model MODEL", "Hub id or folder to start from, or one of those above."),
     precision: Literal["bf16", "fp32"] | None = option(
         "--precision", "Type of numbers (default: bf16 where the scale and the processor have it)."
     ),
     seeds: list[str] | None = option("--seeds LIST", "A run each, such as 0,1,2 (default: 0).", callback=whole_numbers),
-    rows: list[str] | None = option(
-        "--rows LABEL...", "Only these rows, such as TR DAP; 'TR*' is all that begin with TR."
-    ),
+    rows: list[str] | None = option("--rows LABEL...", "Only these rows, such as TR DAP; 'TR*': all of TR."),
     data: str | None = option("--data DIR", "Folder of the data (default: $ST_XLING_DATA)."),
-    out: Path = option(
-        "--out DIR", "Folder of models, results and tables (default: xling-reproduce).", default=Path("xling-reproduce")
-    ),
+    out: Path = option("--out DIR", "Folder (default: xling-reproduce).", default=Path("xling-reproduce")),
     jobs: int = option("--jobs", "Number of steps at a time (default: 1).", default=1),
     overwrite: bool = opts.OVERWRITE,
 ) -> None:
@@ -238,6 +207,11 @@ def reproduce(
     examples:
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
       st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2
+
+    Papers: dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al. 2023) and xpr (Chen et
+    al. 2020). Scales: tiny is the phrasebook, to see that all runs; small real text on two cores; paper the paper's own
+    setting, for GPUs. Models: mlm is a small BERT that is pre-trained here by masked words alone (the default below
+    paper scale); e5-small the first four layers of multilingual-e5-small, its vocabulary cut; e5-12 all twelve.
 
     All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
@@ -313,20 +287,11 @@ def push(
     repo: str = argument("REPO", "user/name on the Hub, created if missing."),
     # Unset is not public: an organization may make its repositories private by default.
     private: bool | None = option("--private", "Make the repository private."),
-    dry_run: bool = flag(
-        "--dry-run",
-        "Only list the files that would be published, or print the card of a data set, without any request.",
-    ),
-    source_language: str | None = option(
-        "--source-language CODE", "Language of the sources, such as de.", panel=DATASET
-    ),
-    target_language: str | None = option(
-        "--target-language CODE", "Language of the targets, such as en.", panel=DATASET
-    ),
+    dry_run: bool = flag("--dry-run", "Only list the files, or print the card of a data set, without any request."),
+    source_language: str | None = dataset_option("--source-language CODE", "Language of the sources, such as de."),
+    target_language: str | None = dataset_option("--target-language CODE", "Language of the targets, such as en."),
     license: str | None = option("--license ID", "License of the pairs.", panel=DATASET),
-    results: Path | None = option(
-        "--results FILE", "What mine, score or align-documents wrote with --json.", panel=DATASET
-    ),
+    results: Path | None = dataset_option("--results FILE", "JSON of mine, score or align-documents (--json)."),
     overwrite: bool = flag("--overwrite", "Replace a data set that is there.", panel=DATASET),
 ) -> None:
     """Publish a model, or a data set of pairs, on the Hub.
@@ -343,42 +308,30 @@ def push(
     at random; --results adds the model, threshold, filters and command that made it. load_dataset and train --data read
     such a data set.
     """
+    report: DatasetReport | PushReport
     if model.is_file():
         if not (source_language and target_language and license):
             raise ValueError("a data set needs --source-language, --target-language and --license.")
         from st_xling.hub.dataset import push_dataset
 
-        dataset = push_dataset(
-            model,
-            repo,
-            source_language=source_language,
-            target_language=target_language,
-            license=license,
-            results=results,
-            private=private,
-            overwrite=overwrite,
-            dry_run=dry_run,
-        )
-        if dataset.url is None:
-            print(dataset.card)
-            print(f"would go to {dataset.repo_id}: {dataset.rows:,} pairs")
-        else:
-            print(f"{dataset.rows:,} pairs are in {dataset.repo_id}", file=sys.stderr)
-            print(dataset.url)
-        write_results(context, {"push": dataclasses.asdict(dataset)})
-        return
-    _check_folder(model)
-    from st_xling.hub.push import push_model
-
-    report = push_model(model, repo, private=private, dry_run=dry_run)
-    size = _size(sum(report.files.values()))
-    if report.url is None:
-        width = max(map(len, report.files))
-        for path, count in report.files.items():
-            print(f"{path:<{width}}  {_size(count):>9}")
-        print(f"would go to {report.repo_id}: {len(report.files)} files, {size}")
+        languages: Any = {"source_language": source_language, "target_language": target_language}
+        settings: Any = {"license": license, "results": results, "overwrite": overwrite}
+        report = push_dataset(model, repo, private=private, dry_run=dry_run, **languages, **settings)
+        shown, size = [report.card], f"{report.rows:,} pairs"
     else:
-        print(f"{len(report.files)} files, {size}, are in {report.repo_id}", file=sys.stderr)
+        _check_folder(model)
+        from tqdm import tqdm
+
+        from st_xling.hub.push import push_model
+
+        report = push_model(model, repo, private=private, dry_run=dry_run)
+        width = max(map(len, report.files))
+        shown = [f"{path:<{width}}  {tqdm.format_sizeof(count, 'B'):>9}" for path, count in report.files.items()]
+        size = f"{len(report.files)} files, {tqdm.format_sizeof(sum(report.files.values()), 'B')}"
+    if report.url is None:
+        print(*shown, f"would go to {report.repo_id}: {size}", sep="\n")
+    else:
+        print(f"published in {report.repo_id}: {size}", file=sys.stderr)
         print(report.url)
     write_results(context, {"push": dataclasses.asdict(report)})
 
@@ -387,18 +340,3 @@ def _check_folder(model: Path) -> None:
     """Raise ``ValueError`` if there is no such folder, before torch is imported."""
     if not model.is_dir():
         raise ValueError(f"expected the folder of a model: there is no folder {model}; give one, such as a copy.")
-
-
-def _size(count: int) -> str:
-    """Format a number of bytes.
-
-    Example:
-        >>> _size(2048)
-        '2.0 KiB'
-    """
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.0f} B" if unit == "B" else f"{size:.1f} {unit}"

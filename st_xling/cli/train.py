@@ -21,10 +21,7 @@ from st_xling.utils.io import read_json_object
 
 if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training.run import OnLeak
-
-MEASURES = {"encoder": "accuracy", "retriever": "MRR@100", "cross-encoder": "acc@1"}
-"""Kind of recipe → measure by which a checkpoint is chosen."""
+    from st_xling.training.run import TrainingResult
 
 TAKEN_BY: dict[str, tuple[str, ...]] = {
     "stream": ("encoder",),
@@ -41,7 +38,8 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
 DATA, RECIPE = "Data", "In place of the recipe's values"
 CROSS_ENCODER, ADAPTER, RETRIEVER = "Recipes of cross-encoders", "Recipes of adapters", "Recipes of retrievers"
 PANELS = {"adapter": ADAPTER, "retriever": RETRIEVER, "cross-encoder": CROSS_ENCODER}
-data_option, recipe_option = (partial(option, panel=panel) for panel in (DATA, RECIPE))
+data_flag, recipe_option = partial(flag, panel=DATA), partial(option, panel=RECIPE)
+ranking_option = partial(option, panel=CROSS_ENCODER)
 
 RECIPE_OPTIONS = {each.name: each for each in command_options()}
 RecipeOptions = make_dataclass(
@@ -59,70 +57,33 @@ RecipeOptions = make_dataclass(
 class TrainOptions:
     """Options of ``train``, passed whole to the function that trains the kind of model."""
 
-    model: str | None = option(
-        "--model MODEL",
-        "Hub id or folder of the model to start from; or tiny: a small one of random weights, built from the data "
-        "(required).",
-    )
-    data: list[str] = repeatable(
-        "--data SPEC",
-        "Parallel text: xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, Hub id or phrasebook:…; of "
-        "retrievers and cross-encoders see below (required, repeatable).",
-    )
+    model: str | None = option("--model MODEL", "Hub id or folder of the model to start from, or tiny (required).")
+    data: list[str] = repeatable("--data SPEC", "Training text, in a form above (required, repeatable).")
     out: Path | None = option("--out DIR", "Folder for the model and its training (required).")
-    dev: list[str] = repeatable(
-        "--dev SPEC", "Development text, or none (default: 2 % of --data, held out) (repeatable)."
-    )
+    dev: list[str] = repeatable("--dev SPEC", "Development text, or none (default: 2 % of --data) (repeatable).")
     check_leak: list[str] = repeatable("--check-leak EVAL", "Also search --data for this test text (repeatable).")
     resume: bool = flag("--resume", "Resume from the last checkpoint in --out.")
     overwrite: bool = flag("--overwrite", "Replace an earlier run in --out.")
     list_recipes: bool = flag("--list", "List the recipes with their kinds and summaries.")
     print_recipe: bool = flag("--print", "Print the recipe, to be edited.")
-    mono: list[str] = repeatable(
-        "--mono XX=PATH",
-        "Text of one language: to encoders running text for the loss mlm, two lines a pair; to retrievers lines, "
-        "passages (.jsonl) or phrasebook (repeatable).",
-        panel=DATA,
-    )
+    mono: list[str] = repeatable("--mono XX=PATH", "Text of one language, see above (repeatable).", panel=DATA)
     fail_on_leak: bool = flag("--fail-on-leak", "Stop if --data share text with dev or test text.", panel=DATA)
     drop_leaks: bool = flag("--drop-leaks", "Drop such rows, and report them.", panel=DATA)
     skip_bad_lines: bool = flag("--skip-bad-lines", "Skip faulty lines, and list them in a warning.", panel=DATA)
-    stream: bool = flag(
-        "--stream", "Read --data as needed, for more than fits into memory; needs --max-steps.", panel=DATA
-    )
-    tiny: list[str] = repeatable(
-        "--tiny KEY=VALUE",
-        "Shape of the model tiny: layers, hidden_size, vocabulary, … (repeatable).",
-        panel="Model",
-    )
+    stream: bool = data_flag("--stream", "Read --data as needed, for more than fits into memory; needs --max-steps.")
+    tiny: list[str] = repeatable("--tiny KEY=VALUE", "Shape of the model tiny (repeatable).", panel="Model")
     revision: str | None = model_opts.REVISION
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE
-    set: list[str] = repeatable(
-        "--set KEY=VALUE",
-        "Any key of the recipe, such as losses.tlm.weight=0.5, and any training argument of sentence-transformers, "
-        "such as training.report_to=wandb (repeatable).",
-        panel=RECIPE,
-    )
+    set: list[str] = repeatable("--set KEY=VALUE", "Any key of the recipe, see above (repeatable).", panel=RECIPE)
     lora: bool = flag("--lora", "Train LoRA adapters, merged at the end (--set training.lora.rank=8 …).", panel=RECIPE)
     lora_keep: bool = flag("--lora-keep", "Train LoRA adapters, and save them as adapters.", panel=RECIPE)
-    prompt: str | None = recipe_option(
-        "--prompt",
-        "Text before each sentence, such as 'query: ', saved with the model. One for each column: --set "
-        '\'training.prompts={source: "query: ", target: "passage: "}\'.',
-    )
+    prompt: str | None = recipe_option("--prompt", "Text before each sentence, saved with the model.")
     precision: Literal["fp32", "bf16", "fp16"] | None = recipe_option("--precision", "Type of numbers to train in.")
-    cache: Path | None = recipe_option(
-        "--cache DIR",
-        "Folder for sentence embeddings of an adapter's encoder, or of a teacher (default: in the Hub cache).",
-    )
-    dev_share: float | None = option(
-        "--dev-share", "Share of articles or queries held out (default: 0.1).", panel=CROSS_ENCODER
-    )
+    cache: Path | None = recipe_option("--cache DIR", "Folder for vectors of adapters and teachers (default: a cache).")
+    dev_share: float | None = ranking_option("--dev-share", "Share of articles or queries held out (default: 0.1).")
     test_share: float | None = option("--test-share", "Share excluded, for a later test.", panel=CROSS_ENCODER)
     sweep: bool = flag("--sweep", "Train on every layer, print a table, save the best.", panel=ADAPTER)
-    parallel: list[str] = repeatable(
-        "--parallel SPEC", "Parallel text, as --data of other recipes (repeatable).", panel=RETRIEVER
-    )
+    parallel: list[str] = repeatable("--parallel SPEC", "Parallel text (repeatable).", panel=RETRIEVER)
 
     def dev_specs(self) -> list[str] | None:
         """Return the specs of development text: ``[]`` for ``none``, ``None`` if the option is not given."""
@@ -196,6 +157,9 @@ def train(
           --data de-en=pairs.tsv --out my-encoder
       st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
 
+    Encoders and adapters: --data is parallel text, xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, a
+    Hub id or phrasebook:….
+
     Cross-encoders: --data xx=PATH is questions with passages of a language, in SQuAD's form or as labeled pairs, or
     xx=phrasebook; of xpi parallel text. --dev has the same form (default: --dev-share of --data).
 
@@ -208,6 +172,12 @@ def train(
     NAME is one language or two; after a hyphen a region is in capitals. phrasebook:de,fr?size=8000&split=train&seed=0
     pairs each language with English; --dev reads its development split and --check-leak its test split, unless ?split=
     names another. Quote specs that contain ? or &.
+
+    --model tiny is a small model of random weights, built from the data; --tiny sets its layers, hidden_size,
+    vocabulary and more. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers lines,
+    passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training
+    argument of sentence-transformers, such as training.report_to=wandb. --prompt has one text for all columns; others
+    are --set 'training.prompts={source: "query: ", target: "passage: "}'.
     """
     options = options_of(context, TrainOptions)
     if options.list_recipes or options.print_recipe:
@@ -228,13 +198,12 @@ def train(
     from st_xling.utils import distributed
 
     distributed.init_distributed()
-    if kind == "adapter":
-        summary = _train_adapter(recipe, options, context)
-    else:
-        runs = {"encoder": _train_encoder, "retriever": _train_retriever, "cross-encoder": _train_cross_encoder}
-        result = runs[kind](recipe, options, context)
-        best = "" if result.best is None else f", best development {MEASURES[kind]} {100 * result.best:.1f} %"
-        summary = f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
+    summary = {
+        "encoder": _train_encoder,
+        "adapter": _train_adapter,
+        "retriever": _train_retriever,
+        "cross-encoder": _train_cross_encoder,
+    }[kind](recipe, options, context)
     if distributed.is_main():
         update_model_card(options.out)
         print(summary)
@@ -258,96 +227,73 @@ def _show_recipes(context: typer.Context, name: str | None) -> None:
     write_results(context, {"recipes": entries})
 
 
-def _run_options(options: TrainOptions, context: typer.Context) -> dict[str, Any]:
+def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: typer.Context) -> dict[str, Any]:
     """Return what every kind of training takes, after checking model, output folder and ``--tiny``."""
+    from st_xling.data import load_evaluation_specs
     from st_xling.training.run import check_tiny
     from st_xling.training.run_folder import RunFolder
 
     assert options.model is not None and options.out is not None
-    loading = opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None)
-    RunFolder(
-        options.out,
-        resume=options.resume,
-        overwrite=options.overwrite,
-        start=options.model,
-        inputs=[options.data, options.dev, options.check_leak, options.parallel, options.mono],
-    ).check()
-    on_leak: OnLeak = "fail" if options.fail_on_leak else "drop" if options.drop_leaks else "report"
+    inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono]
+    again = {"resume": options.resume, "overwrite": options.overwrite}
+    RunFolder(options.out, start=options.model, inputs=inputs, **again).check()
     return {
+        **again,
+        "tiny": check_tiny(_pairs(options.tiny, "--tiny")),
+        "recipe": load_recipe(recipe, tiny=options.model == "tiny", overrides=_overrides(context, options)),
         "out": options.out,
         "model": options.model,
-        "load_options": loading,
-        "tiny": check_tiny(_pairs(options.tiny, "--tiny")),
-        "on_leak": on_leak,
-        "resume": options.resume,
-        "overwrite": options.overwrite,
+        "load_options": opts.given(revision=options.revision, trust_remote_code=options.trust_remote_code or None),
+        "evaluation": load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines),
+        "on_leak": "fail" if options.fail_on_leak else "drop" if options.drop_leaks else "report",
         "command": context.obj.line,
     }
 
 
-def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> Any:
-    """Train an encoder. Each process reads the data, and all stop if one cannot."""
-    from st_xling.training import train as train_encoder
-    from st_xling.utils import distributed
-
-    arguments, picture = distributed.run_on_all(lambda: _encoder_arguments(recipe, options, context))
-    result = train_encoder(**arguments, begin=picture.begin)
-    if distributed.is_main():
-        picture.end(result.model, result.folder)
-    return result
-
-
-def _encoder_arguments(
-    name: str, options: TrainOptions, context: typer.Context
-) -> tuple[dict[str, Any], TrainingPicture]:
-    """Read the data, and return the arguments of :func:`st_xling.training.train` and the picture to draw."""
-    from st_xling.data import load_evaluation_specs
+def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling.data.language_texts import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.training import load_recipe
+    from st_xling.training import train as train_encoder
+    from st_xling.utils import distributed
     from st_xling.utils.paths import check_outputs
 
-    arguments = _run_options(options, context)
-    recipe = load_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
-    if (teacher := recipe.teacher).model is not None:
-        check_outputs({"--json": context.params["json"]}, [teacher.model])
-    data, dev = _read_data(options)
-    mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
-    evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
-    arguments |= {
-        "recipe": recipe,
-        "data": data,
-        "cache": options.cache,
-        "mono": mono,
-        "evaluator": TatoebaEvaluator(dev, name="dev") if dev else None,
-        "evaluation": evaluation,
-        "provenance": _sources(options, {"data": data, "dev": dev, "mono": mono, "check_leak": evaluation}),
-    }
-    return arguments, TrainingPicture(dev or ({} if options.stream else data), recipe.name)
+    def prepare() -> tuple[dict[str, Any], TrainingPicture]:
+        arguments = _arguments(load_recipe, recipe, options, context)
+        loaded = arguments["recipe"]
+        if loaded.teacher.model is not None:
+            check_outputs({"--json": context.params["json"]}, [loaded.teacher.model])
+        data, dev = _read_data(options)
+        mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
+        names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments["evaluation"]}
+        arguments |= {"data": data, "mono": mono, "cache": options.cache, "provenance": _sources(options, names)}
+        arguments["evaluator"] = TatoebaEvaluator(dev, name="dev") if dev else None
+        return arguments, TrainingPicture(dev or ({} if options.stream else data), loaded.name)
+
+    # Each process reads the data, and all stop if one cannot.
+    arguments, picture = distributed.run_on_all(prepare)
+    result = train_encoder(**arguments, begin=picture.begin)
+    if distributed.is_main():
+        picture.end(result.model, result.folder)
+    return _summary(result, "accuracy")
 
 
-def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> str:
+def _summary(result: TrainingResult, measure: str) -> str:
+    best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
+    return f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
+
+
+def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     """Train an adapter, print a table of its layers, and return a one-line summary."""
-    from st_xling.data import load_evaluation_specs
     from st_xling.evaluation import PrecisionEvaluator
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
 
-    arguments = _run_options(options, context)
-    recipe = load_adapter_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    arguments = _arguments(load_adapter_recipe, recipe, options, context)
     data, dev = _read_data(options)
     evaluator = PrecisionEvaluator(dev, name="dev") if dev else None
-    evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
-    result = train_adapter(
-        recipe,
-        data,
-        sweep=options.sweep,
-        cache=options.cache,
-        evaluator=evaluator,
-        evaluation=evaluation,
-        provenance=_sources(options, {"data": data, "dev": dev, "check_leak": evaluation}),
-        **arguments,
-    )
+    arguments["provenance"] = _sources(options, {"data": data, "dev": dev, "check_leak": arguments["evaluation"]})
+    result = train_adapter(data=data, sweep=options.sweep, cache=options.cache, evaluator=evaluator, **arguments)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
         print(evaluator.signature)
@@ -358,16 +304,15 @@ def _train_adapter(name: str, options: TrainOptions, context: typer.Context) -> 
     )
 
 
-def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -> Any:
-    from st_xling.data import load_data_specs, load_evaluation_specs
+def _train_retriever(recipe: str, options: TrainOptions, context: typer.Context) -> str:
+    from st_xling.data import load_data_specs
     from st_xling.data.columns import negative_columns
     from st_xling.data.language_texts import read_all_others
     from st_xling.data.retrieval import load_query_passage_specs, load_retrieval_specs
     from st_xling.evaluation.retrieval import RetrievalEvaluator
     from st_xling.training.retriever import RetrievalSources, load_retrieval_recipe, train_retrieval
 
-    arguments = _run_options(options, context)
-    recipe = load_retrieval_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
+    arguments = _arguments(load_retrieval_recipe, recipe, options, context)
     skip: Any = {"skip_bad_lines": options.skip_bad_lines}
     sources = RetrievalSources(
         queries=load_query_passage_specs(options.data, **skip),
@@ -381,48 +326,36 @@ def _train_retriever(name: str, options: TrainOptions, context: typer.Context) -
             more = f", each with {negatives} hard negatives" if negatives else ""
             unit = "sentences" if role == "mono" else "pairs"
             print(f"{'queries' if role == 'data' else role} {label}: {len(part):,} {unit}{more}", file=sys.stderr)
-    evaluator = None  # without development sets the last checkpoint is saved
-    if dev := options.dev_specs():
-        evaluator = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev")
-    evaluation = load_evaluation_specs(options.check_leak, **skip)
-    arguments["provenance"] = _sources(options, {**text, "dev": (), "check_leak": evaluation})
-    return train_retrieval(recipe, sources, evaluator=evaluator, evaluation=evaluation, **arguments)
+    if dev := options.dev_specs():  # otherwise the last checkpoint is saved
+        arguments["evaluator"] = RetrievalEvaluator(load_retrieval_specs(dev, split="dev", **skip), name="dev")
+    arguments["provenance"] = _sources(options, {**text, "dev": (), "check_leak": arguments["evaluation"]})
+    return _summary(train_retrieval(sources=sources, **arguments), "MRR@100")
 
 
-def _train_cross_encoder(name: str, options: TrainOptions, context: typer.Context) -> Any:
-    from st_xling.data import load_evaluation_specs
+def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
     from st_xling.training.reranker import XPI, load_cross_encoder_recipe, train_cross_encoder
 
-    arguments = _run_options(options, context)
-    recipe = load_cross_encoder_recipe(name, tiny=options.model == "tiny", overrides=_overrides(context, options))
-    dev = options.dev_specs()
-    if recipe.strategy == XPI:
+    arguments = _arguments(load_cross_encoder_recipe, recipe, options, context)
+    loaded, dev = arguments["recipe"], options.dev_specs()
+    reading: dict[str, Any] = {"dev": dev or None, "negatives_per_positive": loaded.negatives.per_positive}
+    if loaded.strategy == XPI:
         pairs = load_xpi_specs(
-            options.data,
-            dev=dev or None,
-            size=recipe.sentences.size,
-            negatives_per_positive=recipe.negatives.per_positive,
-            skip_bad_lines=options.skip_bad_lines,
+            options.data, size=loaded.sentences.size, skip_bad_lines=options.skip_bad_lines, **reading
         )
         rows, stages, pools = len(pairs.train), [pairs.train], None if dev == [] else pairs.dev
     else:
         # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
-        data = load_pair_specs(
-            options.data,
-            dev=dev or None,
-            negatives_per_positive=recipe.negatives.per_positive,
-            **opts.given(dev_share=0.0 if dev == [] else options.dev_share, test_share=options.test_share),
-        )
-        stages = STRATEGIES[recipe.strategy](data.train, seed=recipe.training.seed)
+        shares = opts.given(dev_share=0.0 if dev == [] else options.dev_share, test_share=options.test_share)
+        data = load_pair_specs(options.data, **reading, **shares)
+        stages = STRATEGIES[loaded.strategy](data.train, seed=loaded.training.seed)
         rows, pools = len(data.train), data.dev
-    print(f"{recipe.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
-    evaluation = load_evaluation_specs(options.check_leak, skip_bad_lines=options.skip_bad_lines)
-    arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": evaluation})
-    evaluator = RerankingEvaluator(pools, name="dev") if pools else None
-    return train_cross_encoder(recipe, stages, evaluator=evaluator, evaluation=evaluation, **arguments)
+    print(f"{loaded.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
+    arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": arguments["evaluation"]})
+    arguments["evaluator"] = RerankingEvaluator(pools, name="dev") if pools else None
+    return _summary(train_cross_encoder(stages=stages, **arguments), "acc@1")
 
 
 def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -451,14 +384,17 @@ def _sources(options: TrainOptions, names: Mapping[str, Iterable[str]]) -> list[
         names: Option → names of all data sets that its specs gave, in order; none where a spec has no set of its own.
     """
     from st_xling.data.read import parse_data_spec
+    from st_xling.data.spec import paired_languages
 
     sources = []
     for name, sets in names.items():
         specs, left = [spec for spec in getattr(options, name) if spec != "none"], list(sets)
         # A phrasebook gives a set for each of its languages, other specs of several are one set.
-        counts = [len(parse_data_spec(spec).listed) if spec.startswith("phrasebook") else 1 for spec in specs]
-        if len(specs) == 1 or counts.count(0) == 1:
-            counts = [count if count and len(specs) > 1 else len(left) - sum(counts) + count for count in counts]
+        counts = [
+            len(paired_languages(parse_data_spec(spec))) if spec.startswith("phrasebook") else 1 for spec in specs
+        ]
+        if len(specs) == 1:
+            counts = [len(left)]
         known = sum(counts) == len(left)
         for spec, count in zip(specs, counts):
             sources.append({"option": name, "spec": spec, "names": left[:count] if known else []})

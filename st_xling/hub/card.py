@@ -27,7 +27,7 @@ from sentence_transformers.sentence_transformer.model_card import SentenceTransf
 from st_xling._version import __version__
 from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
-from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions, read_facts
+from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions
 from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
@@ -59,7 +59,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
         ValueError: If there is no model, its records are damaged, or a license is for an unknown data set.
         OSError: If it cannot be written; an earlier card is kept.
     """
-    facts = read_facts(folder, options=options)
+    facts = CardFacts(folder, options=options)
     names = [source["name"] for source in facts.sources]
     if wrong := [name for name in facts.said.data_licenses if name not in names]:
         raise ValueError(
@@ -76,7 +76,7 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
 
 def card_text(folder: str | Path) -> str:
     """Return the card of a folder, without writing anything."""
-    return _render(read_facts(folder))
+    return _render(CardFacts(folder))
 
 
 def shown_command(command: str, repo_id: str | None = None) -> str:
@@ -121,8 +121,7 @@ def plain(text: object) -> str:
         >>> plain("a|b <script>")
         'a&#124;b &#60;script&#62;'
     """
-    line = _MEANINGFUL.sub(lambda found: _entities(found[0]), one_line(text))
-    return _LEADING.sub(lambda found: _entities(found[0]), line)
+    return _LEADING.sub(_entities, _MEANINGFUL.sub(_entities, one_line(text)))
 
 
 def code(text: object) -> str:
@@ -150,8 +149,8 @@ def _fence(text: str, least: int) -> str:
     return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
-def _entities(text: str) -> str:
-    return "".join(f"&#{ord(sign)};" for sign in text)
+def _entities(found: re.Match[str]) -> str:
+    return "".join(f"&#{ord(sign)};" for sign in found[0])
 
 
 def card_metadata(facts: CardFacts) -> tuple[CardData, dict[str, str]]:
@@ -251,6 +250,7 @@ def _render(facts: CardFacts) -> str:
     template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
     model = CrossEncoder if facts.kind == "cross-encoder" else SentenceTransformer
+    functions = (code, data_title, duration, fenced, flat_recipe, plain, repr, shown_command, span)
     text = template.render(
         card_data=metadata.to_yaml(),
         facts=facts,
@@ -258,21 +258,13 @@ def _render(facts: CardFacts) -> str:
         examples=_examples(facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages),
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
         place=facts.said.repo_id or model._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
-        duration=duration,
         st_xling_version=__version__,
         citations=citations,
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
-        repr=repr,
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
-        flat_recipe=flat_recipe,
         tasks=TASKS,
-        data_title=data_title,
-        shown_command=shown_command,
-        plain=plain,
-        code=code,
-        span=span,
-        fenced=fenced,
+        **{function.__name__: function for function in functions},
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"
 

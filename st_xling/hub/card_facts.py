@@ -6,15 +6,14 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from huggingface_hub.utils import validate_repo_id
 
 from st_xling.data.spec import split_spec
-from st_xling.evaluation.results import RESULTS_FILE, SavedResults, read_saved_results
-from st_xling.mining.thresholds import PublishedThreshold, load_published_thresholds
+from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
+from st_xling.mining.thresholds import load_published_thresholds
 from st_xling.models.sidecar import card_metadata
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
@@ -84,157 +83,110 @@ class CardOptions:
         return dataclasses.replace(earlier, **given)
 
 
-@dataclass(frozen=True)
 class CardFacts:
     """The content of a model's folder.
 
+    Args:
+        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
+        options: The user's options, which override those of ``card.json``.
+    Raises:
+        ValueError: If there is no model, or its records are damaged.
+
     Attributes:
-        folder: The folder.
-        settings: ``config_sentence_transformers.json``.
         said: The user's options, for ``card.json``.
         found: Ids on the Hub, see :func:`_find_ids`.
-        run: ``training/run.json``, or empty.
-        results: ``results.json``, or empty.
+        run: ``training/run.json``, or empty, and its ``recipe``.
+        results: ``results.json``, or empty; in it the reports of ``slim`` and ``postprocess``, or empty.
         evaluations: Saved results, oldest first.
         thresholds: Thresholds for mining, by pair of languages.
+        settings: ``config_sentence_transformers.json``.
+        prompts: Name → text before each text; empty ones are omitted.
+        default_prompt: Name of the prompt that ``encode`` uses by itself, or ``None``.
+        kind: ``"encoder"``, ``"separate"`` (one encoder for queries and one for passages) or ``"cross-encoder"``.
+        adapters: True if the weights are adapters on a base model (``train --lora-keep``), so that PEFT is needed.
+        is_retriever: True if queries and passages are embedded differently.
+        compares_sentences: True if it is a cross-encoder of pairs of sentences, rather than of query and passage.
+        dimension: Dimension of the embeddings; ``None`` for a cross-encoder.
+        max_tokens: Length that texts are cut to; ``None`` without a limit.
+        tasks: Tasks of ``encode``, for languages that are centered by a mean of their own; without the default one.
+        license: The user's license, or that of the model that this one was cut from or post-processed.
+        base_model: Hub id of the model that training, the cut of the vocabulary or post-processing started from.
+        sources: Training data sets: name, rows, fingerprint, the specs that each was read from, id on the Hub and
+            license.
+        only_phrasebook: True if all training text is the phrasebook's.
+        languages: The user's codes, or those in names of the training data and before ``=`` in its specs.
+        hub_languages: The same as the Hub spells them, each once.
+        kind_words: Kind of the model, in lower case.
+        title: The user's title, the name of the repository, or the kind with languages and recipe.
     """
 
-    folder: Path
-    settings: Mapping[str, Any]
-    said: CardOptions
-    found: Mapping[str, Any]
-    run: Mapping[str, Any]
-    results: Mapping[str, Any]
-    evaluations: list[SavedResults]
-    thresholds: Mapping[str, PublishedThreshold]
+    def __init__(self, folder: str | Path, *, options: CardOptions | None = None) -> None:
+        self.folder = Path(folder)
+        if not (self.folder / "modules.json").is_file():
+            raise ValueError(
+                f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
+                "train one, or save it with model.save_pretrained."
+            )
+        card, run = read_json_object(self.folder / CARD_FILE), read_json_object(self.folder / RUN_FILE)
+        earlier = CardOptions(**card.get("said", {}))
+        self.said = earlier if options is None else options.over(earlier)
+        self.found: dict[str, Any] = card.get("found") or _find_ids(run)
+        self.run: dict[str, Any] = without_places(run)
+        self.recipe: dict[str, Any] = dict(self.run.get("recipe") or {})
+        self.results: dict[str, Any] = without_places(read_json_object(self.folder / RESULTS_FILE))
+        self.slim: dict[str, Any] = self.results.get("slim") or {}
+        self.postprocess: dict[str, Any] = self.results.get("postprocess") or {}
+        self.evaluations = read_saved_results(self.folder)
+        self.thresholds = load_published_thresholds(self.folder)
+        self.settings: dict[str, Any] = read_json_object(self.folder / "config_sentence_transformers.json")
+        self.prompts = {name: text for name, text in (self.settings.get("prompts") or {}).items() if text}
+        name = self.settings.get("default_prompt_name")
+        self.default_prompt = name if name in self.prompts else None
 
-    @property
-    def kind(self) -> Literal["encoder", "separate", "cross-encoder"]:
-        """``"separate"``: one encoder for queries and one for passages."""
+        self.kind = "separate" if (self.folder / "router_config.json").is_file() else "encoder"
         if self.settings.get("model_type") == "CrossEncoder":
-            return "cross-encoder"
-        return "separate" if (self.folder / "router_config.json").is_file() else "encoder"
-
-    @cached_property
-    def dimension(self) -> int | None:
-        """Dimension of the embeddings: that of the last module whose settings have one."""
-        dimension = None
-        # Modules in order; of a router, whose folders have longer names, its last route, by which documents go.
-        for path in sorted(self.folder.glob("*_*/config.json"), key=lambda path: (path.parent.name.count("_"), path)):
-            config = read_json_object(path)
-            for key in ("word_embedding_dimension", "embedding_dimension", "out_features"):
-                dimension = config.get(key) or dimension
-        return None if self.kind == "cross-encoder" else dimension
-
-    @cached_property
-    def max_tokens(self) -> int | None:
-        """Length that texts are cut to; ``None`` without a limit, for which transformers writes 10^30."""
+            self.kind = "cross-encoder"
+        self.adapters = (self.folder / "adapter_config.json").is_file()
+        self.is_retriever = self.kind == "separate" or "retrieval" in self.recipe
+        self.compares_sentences = self.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
+        self.dimension = None if self.kind == "cross-encoder" else _dimension(self.folder)
         places = [self.folder, *sorted(self.folder.glob("document_*")), *sorted(self.folder.glob("*_Transformer"))]
         sizes = [read_json_object(place / "tokenizer_config.json").get("model_max_length") for place in places]
-        return next((size for size in sizes if size and size < 10**6), None)
-
-    @cached_property
-    def tasks(self) -> list[str]:
-        """Tasks of ``encode``, for languages that are centered by a mean of their own; without the default one."""
+        # transformers writes 10^30 where there is no limit.
+        self.max_tokens: int | None = next((size for size in sizes if size and size < 10**6), None)
         configs = [read_json_object(path) for path in sorted(self.folder.glob("*_Router/router_config.json"))]
         default = [config["parameters"].get("default_route") for config in configs]
-        return [route for config in configs for route in config["structure"] if route not in default]
+        self.tasks = [route for config in configs for route in config["structure"] if route not in default]
 
-    @property
-    def recipe(self) -> dict[str, Any]:
-        return dict(self.run.get("recipe") or {})
-
-    @property
-    def prompts(self) -> dict[str, str]:
-        """Name → text before each text; empty ones are omitted."""
-        return {name: text for name, text in (self.settings.get("prompts") or {}).items() if text}
-
-    @property
-    def default_prompt(self) -> str | None:
-        """Name of the prompt that ``encode`` uses by itself."""
-        name = self.settings.get("default_prompt_name")
-        return name if name in self.prompts else None
-
-    @property
-    def adapters(self) -> bool:
-        """True if the weights are adapters on a base model (``train --lora-keep``), so that PEFT is needed."""
-        return (self.folder / "adapter_config.json").is_file()
-
-    @property
-    def slim(self) -> Mapping[str, Any]:
-        """Report of ``st-xling slim``, or empty."""
-        return self.results.get("slim") or {}
-
-    @property
-    def postprocess(self) -> Mapping[str, Any]:
-        """Report of ``st-xling postprocess``, or empty."""
-        return self.results.get("postprocess") or {}
-
-    @property
-    def license(self) -> str | None:
-        """The user's license, or that of the model that this one was cut from or post-processed."""
-        source = (self.slim or self.postprocess).get("source_card") or {}
-        return self.said.license or source.get("license")
-
-    @property
-    def base_model(self) -> str | None:
-        """Hub id of the model that training, the cut of the vocabulary or post-processing started from."""
-        if not (report := self.slim or self.postprocess):
-            return self.said.base_model or self.found["base_model"]
-        source = report["source"] if "/" in report["source"] else report["source_card"].get("base_model")
-        return self.said.base_model or (source if _MODEL_ID.fullmatch(source or "") else None)
-
-    @property
-    def is_retriever(self) -> bool:
-        """True if queries and passages are embedded differently."""
-        return self.kind == "separate" or "retrieval" in self.recipe
-
-    @property
-    def compares_sentences(self) -> bool:
-        """True if it is a cross-encoder of pairs of sentences, rather than of query and passage."""
-        return self.kind == "cross-encoder" and self.recipe.get("strategy") == "xpi"
-
-    @property
-    def kind_words(self) -> str:
-        """Kind of the model, in lower case."""
+        self.license, self.base_model = self.said.license, self.said.base_model
+        if report := self.slim or self.postprocess:
+            source_card = report.get("source_card") or {}
+            source = report["source"] if "/" in report["source"] else source_card.get("base_model") or ""
+            self.license = self.license or source_card.get("license")
+            self.base_model = self.base_model or (source if _MODEL_ID.fullmatch(source) else None)
+        else:
+            self.base_model = self.base_model or self.found["base_model"]
+        self.sources = [self._source(name, facts) for name, facts in (self.run.get("data") or {}).items()]
+        self.only_phrasebook = _is_phrasebook([spec for source in self.sources for spec in source["specs"]])
+        self.languages = self._languages()
+        self.hub_languages = list(dict.fromkeys(map(hub_language, self.languages)))
+        self.kind_words = _KINDS[self.kind]
         if self.compares_sentences:
-            return "cross-lingual paraphrase identifier (cross-encoder)"
-        if self.is_retriever and self.kind == "encoder":
-            return "cross-lingual retriever with one encoder for queries and passages"
-        return _KINDS[self.kind]
+            self.kind_words = "cross-lingual paraphrase identifier (cross-encoder)"
+        elif self.is_retriever and self.kind == "encoder":
+            self.kind_words = "cross-lingual retriever with one encoder for queries and passages"
+        self.title = self.said.title or str(self.said.repo_id or "").rpartition("/")[2] or self._own_title()
 
-    @property
-    def title(self) -> str:
-        """Title: the user's, the name of its repository, or its kind with languages and recipe."""
-        if self.said.title or self.said.repo_id:
-            return self.said.title or str(self.said.repo_id).rpartition("/")[2]
-        kind = self.kind_words.split(" with ")[0].split(" (")[0]
-        recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
-        codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
-        return f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
+    def _source(self, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+        specs = _specs_of(name, self.run)
+        known = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
+        is_of_hub = len(specs) == 1 and specs[0] in self.found["data"]
+        hub_id = split_spec(specs[0]).location if is_of_hub else None
+        license = self.said.data_licenses.get(name) or known
+        read = {"rows": facts.get("rows"), "sha8": facts.get("sha8"), "specs": specs}
+        return {"name": name, **read, "hub_id": hub_id, "license": license}
 
-    @cached_property
-    def sources(self) -> list[dict[str, Any]]:
-        """Training data sets: name, rows, fingerprint, the specs that each was read from, id on the Hub and license."""
-        sources = []
-        for name, facts in (self.run.get("data") or {}).items():
-            specs = _specs_of(name, self.run)
-            known = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
-            is_of_hub = len(specs) == 1 and specs[0] in self.found["data"]
-            hub_id = split_spec(specs[0]).location if is_of_hub else None
-            license = self.said.data_licenses.get(name) or known
-            read = {"rows": facts.get("rows"), "sha8": facts.get("sha8"), "specs": specs}
-            sources.append({"name": name, **read, "hub_id": hub_id, "license": license})
-        return sources
-
-    @property
-    def only_phrasebook(self) -> bool:
-        """True if all training text is the phrasebook's."""
-        return _is_phrasebook([spec for source in self.sources for spec in source["specs"]])
-
-    @cached_property
-    def languages(self) -> list[str]:
-        """The user's codes, or those in names of the training data and before ``=`` in its specs."""
+    def _languages(self) -> list[str]:
         if given := self.said.languages or self.slim.get("langs"):
             return list(given)
         codes = [code for source in self.sources for code in _named_languages(source["name"])]
@@ -242,45 +194,27 @@ class CardFacts:
         codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
         return sorted(codes, key=lambda code: (code == "en", codes.index(code)))
 
-    @property
-    def hub_languages(self) -> list[str]:
-        """The same as the Hub spells them, each once."""
-        return list(dict.fromkeys(map(hub_language, self.languages)))
+    def _own_title(self) -> str:
+        kind = self.kind_words.split(" with ")[0].split(" (")[0]
+        recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
+        codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
+        return f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
+
+
+def _dimension(folder: Path) -> int | None:
+    """Return the dimension of the embeddings: that of the last module whose settings have one."""
+    dimension = None
+    # Modules in order; of a router, whose folders have longer names, its last route, by which documents go.
+    for path in sorted(folder.glob("*_*/config.json"), key=lambda path: (path.parent.name.count("_"), path)):
+        config = read_json_object(path)
+        for key in ("word_embedding_dimension", "embedding_dimension", "out_features"):
+            dimension = config.get(key) or dimension
+    return dimension
 
 
 def has_card_of_others(folder: Path) -> bool:
     """Return whether the folder has a card that we did not write."""
     return (folder / CARD).exists() and not any((folder / trace).is_file() for trace in (CARD_FILE, RUN_FILE))
-
-
-def read_facts(folder: str | Path, *, options: CardOptions | None = None) -> CardFacts:
-    """Read a model's folder.
-
-    Args:
-        folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
-        options: The user's options, which override those of ``card.json``.
-    Raises:
-        ValueError: If there is no model, or its records are damaged.
-    """
-    folder = Path(folder)
-    if not (folder / "modules.json").is_file():
-        raise ValueError(
-            f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "
-            "train one, or save it with model.save_pretrained."
-        )
-    card = read_json_object(folder / CARD_FILE)
-    run, results = read_json_object(folder / RUN_FILE), read_json_object(folder / RESULTS_FILE)
-    earlier = CardOptions(**card.get("said", {}))
-    return CardFacts(
-        folder,
-        read_json_object(folder / "config_sentence_transformers.json"),
-        earlier if options is None else options.over(earlier),
-        card.get("found") or _find_ids(run),
-        without_places(run),
-        without_places(results),
-        read_saved_results(folder),
-        load_published_thresholds(folder),
-    )
 
 
 def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]]:

@@ -143,11 +143,10 @@ def _card(
         tags=["parallel-text", "sentence-transformers", "st-xling"],
     )
     drawn = sorted(random.Random(0).sample(range(len(dataset)), min(_SHOWN, len(dataset))))
-    rows = dataset.select(drawn)
     has_scores = "score" in dataset.column_names
     columns = [*(["score"] if has_scores else []), "source", "target"]
     table = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
-    table += [f"| {' | '.join(_cell(row[name]) for name in columns)} |" for row in rows]
+    table += [f"| {' | '.join(_cell(row[name]) for name in columns)} |" for row in dataset.select(drawn)]
     use = f'from datasets import load_dataset\n\npairs = load_dataset("{repo_id}", split="train")'
     train = f"st-xling train tr --model intfloat/multilingual-e5-small --data {repo_id} --out my-encoder"
     parts = [

@@ -23,22 +23,12 @@ from st_xling.utils.paths import shared_json
 logger = logging.getLogger(__name__)
 
 # Files of sentence-transformers and transformers, in the folder of a model or of a module.
-_STOCK = {
-    *("config.json", "config_sentence_transformers.json", "sentence_bert_config.json", "modules.json"),
-    *("router_config.json", "model.safetensors", "model.safetensors.index.json", "generation_config.json"),
-    *(
-        "adapter_model.safetensors",
-        "adapter_config.json",
-        "preprocessor_config.json",
-        "processor_config.json",
-        "tokenizer.json",
-        "tokenizer_config.json",
-    ),
-    *("special_tokens_map.json", "added_tokens.json", "chat_template.jinja", "vocab.txt", "vocab.json", "merges.txt"),
-    *("bpe.codes", "sentencepiece.bpe.model", "sentencepiece.model", "spiece.model", "spm.model", "tokenizer.model"),
-}
+_STOCK = re.compile(
+    r"(adapter_)?model(-\d{5}-of-\d{5})?\.safetensors|model\.safetensors\.index\.json|modules\.json"
+    r"|(\w+_)?config(_sentence_transformers)?\.json|(tokenizer|special_tokens_map|added_tokens|vocab)\.json"
+    r"|(vocab|merges)\.txt|chat_template\.jinja|bpe\.codes|(sentencepiece(\.bpe)?|spiece|spm|tokenizer)\.model"
+)
 _SIDECARS = {CARD, "LICENSE", *RECORDS, "int8_ranges.json", "card.json", "training/log.jsonl"}
-_SHARD = re.compile(r"model-\d{5}-of-\d{5}\.safetensors")
 # The model itself, a module such as 1_Pooling or query_1_Pooling, or a module of a router.
 _MODULE = re.compile(r"|(\d+_Router/)?([A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
 _PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
@@ -80,7 +70,7 @@ def is_published(path: str) -> bool:
     if path in _SIDECARS or _PICTURE.fullmatch(path):
         return True
     folder, _, name = path.rpartition("/")
-    return bool(_MODULE.fullmatch(folder)) and (name in _STOCK or bool(_SHARD.fullmatch(name)))
+    return bool(_MODULE.fullmatch(folder) and _STOCK.fullmatch(name))
 
 
 def published_files(folder: str | Path) -> dict[str, int]:

@@ -116,10 +116,7 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
     logging.getLogger().addHandler(handler)
     started = time.perf_counter()
     try:
-        with (
-            contextlib.redirect_stderr(_nobody() if quiet else sys.stderr),
-            warnings.catch_warnings(),
-        ):
+        with contextlib.redirect_stderr(_nobody() if quiet else sys.stderr), warnings.catch_warnings():
             if not verbose and not sys.warnoptions:
                 warnings.simplefilter("ignore")
             yield

@@ -262,12 +262,10 @@ def precision_at(
     Returns:
         Fractions in [0, 1] by N: source finds target, target finds source.
     Raises:
-        ValueError: As :func:`translation_ranks`; an N below 1.
+        ValueError: As :func:`translation_ranks`.
     Source:
         Huang et al. 2023 (mBERT-SF), equation 4, from Chinese to Vietnamese.
     """
-    if not at or min(at) < 1:
-        raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
     forward, backward = translation_ranks(source, target), translation_ranks(target, source)
     return {n: float(np.mean(forward < n)) for n in at}, {n: float(np.mean(backward < n)) for n in at}
 
@@ -296,8 +294,6 @@ def weighted_f1(found: ArrayLike) -> float:
         0.5556
     """
     indices = np.asarray(found, dtype=np.int64)
-    if indices.ndim != 1 or not len(indices):
-        raise ValueError(f"found must be a list of at least one index: got shape {indices.shape}.")
     # Indices beyond the rows, which a larger corpus would have, are no class of any row.
     counts = np.bincount(indices, minlength=len(indices))[: len(indices)]
     hits = indices == np.arange(len(indices))

@@ -43,13 +43,7 @@ PairFormat = Literal["tsv", "jsonl", "tmx"]
 #: Format of aligned documents.
 AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
 
-_WORDS = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    str: "text",
-    type(None): "null (None)",
-}
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "null (None)"}
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

@@ -85,12 +85,7 @@ def existing_paths(spec: Any) -> dict[str, str]:
     if existing:
         return existing
     # The common beginning of line-aligned files: corpus means corpus.de and corpus.en.
-    beginnings = (
-        path
-        for name in names
-        if "\0" not in name
-        for path in Path(name).parent.glob(f"{glob.escape(Path(name).name)}.*")
-    )
+    beginnings = (path for name in names for path in Path(name).parent.glob(f"{glob.escape(Path(name).name)}.*"))
     return {os.path.realpath(path): str(path) for path in beginnings}
 
 

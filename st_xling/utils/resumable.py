@@ -25,7 +25,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, TypeGuard, TypeVar
+from typing import IO, Any, TypeGuard
 
 from st_xling.utils.io import LOCK, TEMPORARY, atomic_path, atomic_writer, locked, read_json_object, write_json
 
@@ -33,8 +33,6 @@ RECORD = "done.json"
 
 #: A file, which is replaced in one step, or a stream.
 Output = str | Path | IO[bytes]
-
-Folder = TypeVar("Folder", bound="ResumableFolder")
 
 # A model is loaded by these: they are removed first and written last, so that a kill leaves no mixture of two models.
 _ENTRIES = ("modules.json", "config.json")
@@ -79,7 +77,7 @@ class ResumableFolder:
         self._created = False
         self._lock = contextlib.ExitStack()
 
-    def __enter__(self: Folder) -> Folder:
+    def __enter__(self) -> ResumableFolder:
         if self.path.exists() and not self.path.is_dir():
             raise ValueError(f"{self._name} must be a folder: {self.path} is a file; {self._instead}.")
         self._created = not self.path.exists()
@@ -126,11 +124,10 @@ class ResumableFolder:
     @property
     def steps(self) -> dict[str, dict[str, Any]]:
         """The finished steps: those of which all files are there."""
-        return {
-            name: step
-            for name, step in self.listed.items()
-            if all((self.path / file).is_file() for file in step["files"])
-        }
+        return {name: step for name, step in self.listed.items() if all(map(self._has, step["files"]))}
+
+    def _has(self, file: str) -> bool:
+        return (self.path / file).is_file()
 
     def load(self) -> bool:
         """Read the record, if there is one.
@@ -151,9 +148,9 @@ class ResumableFolder:
         if not self.record.is_file() and (other := next(self._contents(), None)) is not None:
             raise ValueError(f"{self.path} contains {other.name}, which this command did not write; {self._instead}.")
 
-    def start(self, task: Mapping[str, Any], steps: Mapping[str, dict[str, Any]] | None = None) -> None:
-        """Write a new record."""
-        self.task, self.listed = dict(task), dict(steps or {})
+    def start(self, task: Mapping[str, Any]) -> None:
+        """Write a new record, without steps."""
+        self.task, self.listed = dict(task), {}
         self.write_record()
 
     def write_record(self) -> None:
@@ -200,15 +197,12 @@ class ResumableFolder:
 
     def clear(self) -> None:
         """Remove the files that the record lists; of a folder that is ours as a whole, everything but the record."""
-        for step in self.listed.values():
-            for name in step["files"]:
-                remove_file(self.path, name)
+        for name in [name for step in self.listed.values() for name in step["files"]]:
+            remove_file(self.path, name)
         self.remove_temporary()
         for path in self._contents() if self._whole else ():
-            if path.is_dir() and not path.is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            elif path != self.record:
-                path.unlink(missing_ok=True)
+            if path != self.record:
+                _remove(path)
         self.listed = {}
 
     def remove(self) -> None:
@@ -238,7 +232,14 @@ class ResumableFolder:
         own = self.path if self._whole else self.record.parent
         for path in [*self.path.glob("*"), *own.rglob("*")]:
             if TEMPORARY.fullmatch(path.name):
-                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def remove_file(folder: Path, name: str) -> None:

@@ -93,13 +93,7 @@ def format_table(head: Sequence[str], rows: Iterable[Sequence[Any]], *, summary:
 
     table = [list(map(str, head)), *([cell(value) for value in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*table)]
-    lines = [
-        "  ".join(
-            text.ljust(width) if place == 0 else text.rjust(width)
-            for place, (text, width) in enumerate(zip(row, widths))
-        )
-        for row in table
-    ]
+    lines = ["  ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) for row in table]
     if summary:
         lines.insert(len(lines) - summary, "-" * (sum(widths) + 2 * (len(widths) - 1)))
     return "\n".join(line.rstrip() for line in lines)

@@ -10,6 +10,7 @@ A tab-separated file that st-xling writes begins with the names of :data:`SCORED
 from __future__ import annotations
 
 import bz2
+import contextlib
 import difflib
 import gzip
 import io
@@ -81,23 +82,7 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
         ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
             compression that is not there, a NumPy array, or UTF-16, unless of ``any_encoding``.
     """
-    path = Path(path)
-    if archive := _archive(path):
-        with zipfile.ZipFile(archive) as packed, packed.open(_member(packed, path)) as member:
-            yield io.BufferedReader(_Unpacked(path, member, member), 1 << 16)
-        return
-    if path.is_dir():
-        raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
-    if path.exists() and not path.is_file():
-        raise ValueError(
-            f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a file "
-            "first, and name that."
-        )
-    if not path.is_file():
-        raise FileNotFoundError(describe_missing(path))
-    with path.open("rb") as file:
-        packing = _packing(path, file)
-        stream: Any = io.BufferedReader(_Unpacked(path, _unpacker(packing, file), file), 1 << 16) if packing else file
+    with _opened(Path(path)) as (_, stream):
         if stream.peek(6).startswith(_NUMPY):
             raise ParallelTextError(
                 f"{path}: expected text, got a NumPy array; embeddings are passed as such, see --source-embeddings"
@@ -108,6 +93,37 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
                 "convert it: iconv -f utf-16 -t utf-8"
             )
         yield stream
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
+    """Yield a file as it is, or the member of an archive, and its unpacked bytes, whose faults name the file."""
+    with contextlib.ExitStack() as stack:
+        file: IO[bytes]
+        if archive := _archive(path):
+            packed = stack.enter_context(zipfile.ZipFile(archive))
+            file = unpacked = stack.enter_context(packed.open(_member(packed, path)))
+        elif path.is_dir():
+            raise ValueError(f"expected a file of text: {path} is a folder; name a file in it.")
+        elif path.exists() and not path.is_file():
+            raise ValueError(
+                f"expected a file, which is read more than once: {path} is a pipe or a device; write its content to a "
+                "file first, and name that."
+            )
+        elif not path.is_file():
+            raise FileNotFoundError(describe_missing(path))
+        else:
+            file = plain = stack.enter_context(path.open("rb"))
+            unpacked = _unpacked(path, plain)
+        stream: Any = unpacked if isinstance(unpacked, io.BufferedReader) else io.BufferedReader(unpacked, 1 << 16)
+        try:
+            yield file, stream
+        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+            if getattr(error, "errno", None) is not None:  # the disk's fault, not that of the bytes
+                raise
+            raise ParallelTextError(
+                f"{path}: expected a whole packed file, got after {file.tell():,} bytes: {error}; fetch it again"
+            ) from error
 
 
 def read_bytes(path: str | Path) -> bytes:
@@ -221,15 +237,15 @@ def unescape_cell(cell: str) -> str:
 
 def estimate_lines(path: str | Path) -> int:
     """Estimate the lines of a file by its first megabyte; exact if it is no longer than that."""
-    with open_bytes(path, any_encoding=True) as stream:
+    with _opened(Path(path)) as (file, stream):
         head = stream.read(_HEAD_BYTES)
-        read = stream.raw.consumed if isinstance(stream.raw, _Unpacked) else len(head)
+        read = file.tell()
     lines = head.count(b"\n") + (not head.endswith(b"\n"))
     if len(head) < _HEAD_BYTES:
         return lines
     if archive := _archive(Path(path)):
         with zipfile.ZipFile(archive) as packed:
-            size, read = _member(packed, Path(path)).file_size, len(head)
+            size = _member(packed, Path(path)).file_size
     else:
         size = Path(path).stat().st_size
     return max(1, lines * size // max(1, read))
@@ -275,33 +291,6 @@ def describe_missing(path: str | Path) -> str:
     return f"expected a file {path}, but {folder} has none of that name; {hint}"
 
 
-class _Unpacked(io.RawIOBase):
-    """The unpacked bytes of an open file, whose faults come as errors that name it."""
-
-    def __init__(self, path: Path, stream: Any, file: IO[bytes]) -> None:
-        self.path, self.stream, self.file = path, stream, file
-
-    @property
-    def consumed(self) -> int:
-        """Bytes of the packed file that have been read."""
-        return self.file.tell()
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self.stream.read(len(buffer))
-        except (OSError, EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
-            if getattr(error, "errno", None) is not None:  # the disk's fault, not that of the bytes
-                raise
-            raise ParallelTextError(
-                f"{self.path}: expected a whole packed file, got after {self.consumed:,} bytes: {error}; fetch it again"
-            ) from error
-        buffer[: len(data)] = data
-        return len(data)
-
-
 def _member(packed: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
     """The archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
     inner = path.relative_to(str(packed.filename))
@@ -316,22 +305,17 @@ def _archive(path: Path) -> Path | None:
     return next((folder for folder in path.parents if folder.suffix.lower() == ".zip" and folder.is_file()), None)
 
 
-def _packing(path: Path, file: io.BufferedReader) -> str | None:
-    """Return the entry of :data:`PACKED` that a file's first bytes show, if any."""
+def _unpacked(path: Path, file: io.BufferedReader) -> Any:
+    """Return a stream that unpacks a file by what its first bytes show; the file itself if it is not packed."""
     head = file.peek(10)[:10]
     found = next((ending for ending, magic in _MAGIC.items() if magic.match(head)), None)
     if found is None and path.suffix in PACKED and head:
         raise ParallelTextError(
             f"{path}: expected {path.suffix[1:]}, got a file that begins with {head[:2]!r}; drop the {path.suffix}"
         )
-    return found
-
-
-def _unpacker(packing: str, file: IO[bytes]) -> Any:
-    if packing == ".zst":
+    if found == ".zst":
         import pyarrow  # Python has Zstandard of its own from 3.14 on
 
         return pyarrow.CompressedInputStream(file, "zstd")
-    if packing == ".gz":
-        return gzip.GzipFile(fileobj=file)
-    return lzma.LZMAFile(file) if packing == ".xz" else bz2.BZ2File(file)
+    unpackers: dict[str, Any] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
+    return unpackers[found](file) if found else file

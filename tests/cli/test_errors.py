@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import subprocess
 import sys
@@ -15,10 +14,8 @@ from tests.conftest import PAIRS
 from tests.retrieval_files import json_lines, lines, translated
 
 DATA = "--data phrasebook:vi?size=8"
-TINY = "--tiny hidden_size=16 --tiny layers=2 --tiny vocabulary=300"
 RECIPES = {
     "TR": f"train tr --model tiny {DATA}",
-    "SF": f"train sf --model tiny --data zh-vi=phrasebook?size=80 {TINY} --cache cache",
     "IR": "train ir --model tiny --data queries=queries.jsonl",
     "BUCC": "evaluate bucc encoder --data bucc --pairs",
     "MINE": "mine a.de a.en --model encoder --out out",
@@ -30,9 +27,7 @@ ERRORS = {
     "TR --set losses.translation_ranking.margn=1": "did you mean 'margin'",
     "TR --set name=[a": "--set name= takes a YAML value: got '[a'",
     "train tr --model tiny --data de-en=absent.tsv": "absent.tsv",
-    "train tr --model tiny --data phrasebook:x1": "got 'x1'",
     "TR --batch-size 0": "--batch-size must be above 0: got 0",
-    "TR --tiny hiden_size=32": "tiny has no key 'hiden_size'; did you mean 'hidden_size'",
     "TR --model encoder --tiny layers=1": "the model 'tiny' only",
     "TR --model absent/model": "no encoder could be loaded from the Hub id or folder 'absent/model'",
     "TR --model https://me:secret@host/model": "'https://***@host/model'",
@@ -41,11 +36,8 @@ ERRORS = {
     "TR --parallel x": "--parallel is for retrievers",
     "TR --layer 3": "--layer is for adapters: got the recipe of an encoder tr",
     "IR --stream": "--stream is for encoders: got the recipe of a retriever ir",
-    "IR --mono yy=absent": "absent",
-    "SF --layer 9": "layer must be from 1 to 2: got 9; BertModel has 2 layers",
     # Evaluation
     "evaluate tatoeba encoder --data tatoeba --languages deu,xx": "xx",
-    "evaluate tatoeba encoder --data absent": "absent",
     "BUCC fr-en": "bucc/fr-en.",
     "evaluate bucc encoder --data tatoeba": "files xx-yy.test.xx, .yy and .gold: tatoeba has none.",
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
@@ -53,11 +45,9 @@ ERRORS = {
     "evaluate retrieval bm25 --data xx=beir": "not in the corpus, such as p98",
     "evaluate retrieval bm25 --data xx=absent --keep": "bm25 has none; remove --keep",
     # Mining
-    "MINE --filter-limit lenght_ratio=2": "got lenght_ratio",
     "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
-    "encode encoder absent.txt --out out": "expected a file absent.txt",
     # Slim models
     "SLIM de,fr": "got none of fr (there is text of: de, en)",
 }
@@ -111,22 +101,14 @@ def test_an_error_is_one_line(
         ("train dpa --model tiny --data phrasebook:de --out x", "did you mean 'dap'"),
         ("train dap --model tiny --data de-en=absent.tsv --out x", "expected a file absent.tsv"),
         ("train dap --model no/model --data phrasebook:de --out x", "Hub id or folder 'no/model'"),
-        ("mine absent.de absent.en --model tiny --out x", "expected a file absent.de"),
         ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
-        ("train dap --model tiny --data de-en=absent.de,absent.en --out x", "expected a file absent.de"),
-        ("transfer pos --model ./none --train en=a --test de=b --out x", "Hub id or folder './none'"),
         ("transfer pos tiny --train en=absent --test de=b --out x", "expected a file absent"),
-        ("align-words phrasebook:de --model tiny --gold absent", "expected a file absent"),
         ("reproduce dpa 1 --out x", "'dpa'"),
         ("card absent", "there is no folder absent"),
-        ("train tr --model tiny --data phrasebook:de?sise=3 --out x", "sise"),
     ],
 )
 def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path: Path) -> None:
-    code = (
-        "import sys; from st_xling.cli import main; status = main(sys.argv[1:]); print(status, 'torch' in sys.modules)"
-    )
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    code = "import sys; from st_xling.cli import main; print(main(sys.argv[1:]), 'torch' in sys.modules)"
     child = [sys.executable, "-c", code, *words.split()]
-    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=environment)
+    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path)
     assert fact in done.stderr and done.stdout.split() == ["2", "False"]

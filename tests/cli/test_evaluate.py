@@ -11,10 +11,7 @@ from st_xling.cli import main
 from tests.training.transfer.sets import write_encoder, write_set
 
 TASKS = {
-    "tatoeba": (
-        "--data phrasebook:de,fr?size=9 --languages deu",
-        "tatoeba|languages:deu|direction:both|",
-    ),
+    "tatoeba": ("--data phrasebook:de,fr?size=9 --languages deu", "tatoeba|languages:deu|direction:both|"),
     "precision": ("--data zh-vi=phrasebook?size=12 --at 1,3", "precision|at:1,3|pairs:zh-vi|"),
     "bucc": ("--data phrasebook?size=30&gold=10 --pairs de-en vi-en", "bucc|pairs:de-en,vi-en|margin:ratio|k:4|"),
     "xsim": ("--data phrasebook:de?size=9 --k 3 --plus-plus", "xsim|languages:deu|direction:both|margin:ratio|k:3|"),
@@ -24,11 +21,7 @@ TASKS = {
 
 @pytest.mark.parametrize("task", TASKS)
 def test_a_table_a_signature_and_json(
-    task: str,
-    saved_encoder: Path,
-    saved_cross_encoder: Path,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    task: str, saved_encoder: Path, saved_cross_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     options, start = TASKS[task]
     model, figures = saved_cross_encoder if task == "reranking" else saved_encoder, tmp_path / "deep" / "figures.json"
@@ -70,46 +63,33 @@ def test_a_comparison(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 # Transfer
 
 
-@pytest.fixture(scope="module")
-def bert(tmp_path_factory: pytest.TempPathFactory) -> str:
-    return write_encoder(tmp_path_factory.mktemp("encoder"))
-
-
-def transfer_words(task: str, bert: str, paths: dict[str, Path], out: Path) -> list[str]:
+def test_transfer_from_files_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths, figures = write_set(tmp_path / "data", "xnli"), tmp_path / "deep" / "figures.json"
     tests = [f"{language}={path}" for language, path in paths.items()]
-    return ["transfer", task, bert, "--train", f"en={paths['en']}", "--test", *tests, "--out", str(out)]
-
-
-def test_transfer_from_files_to_a_table(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    task = "xnli"
-    paths, figures = write_set(tmp_path / "data", task), tmp_path / "deep" / "figures.json"
-    command = transfer_words(task, bert, paths, tmp_path / "run")
-    command[4] += "?size=30&seed=0"
+    command = [
+        "transfer",
+        "xnli",
+        write_encoder(tmp_path / "encoder"),
+        "--train",
+        f"en={paths['en']}?size=30&seed=0",
+        "--test",
+        *tests,
+    ]
+    command += ["--out", str(tmp_path / "run")]
     small = ["--hold-out", "0.4", "--max-steps", "2", "--batch-size", "8", "--seed", "3", "--json", str(figures)]
     assert main([*command, *small]) == 0
     captured = capsys.readouterr()
     head, *rows, signature = captured.out.splitlines()
     assert head.split() == ["language", "accuracy"]
     assert [row.split()[0] for row in rows if "---" not in row] == ["en", "ar", "th", "mean", "mean"]
-    assert signature.startswith(f"transfer|task:{task}|train:en@") and "|seed:3|" in signature
+    assert signature.startswith("transfer|task:xnli|train:en@") and "|seed:3|" in signature
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == written["transfer"]["signature"] == signature
     assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
         float(rows[2].split()[1]) / 100, abs=1e-3
     )
-    assert f"{task}: step 2 of 2, " in captured.err and "test: en " in captured.err
+    assert "xnli: step 2 of 2, " in captured.err and "test: en " in captured.err
     assert main([*command, *small]) == 2
     assert "holds an earlier run (it is complete)" in capsys.readouterr().err
     assert main([*command, *small, "--resume"]) == 0
     assert capsys.readouterr().out == captured.out
-
-
-def test_bad_input_of_a_transfer(bert: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    paths = write_set(tmp_path / "data", "pawsx")
-    assert main(transfer_words("xnli", bert, paths, tmp_path / "run")) == 2
-    assert "expected XNLI without faults" in capsys.readouterr().err
-    command = transfer_words("pawsx", bert, paths, tmp_path / "run")
-    command[2] = str(tmp_path / "no-encoder")
-    assert main(command) == 2
-    assert "no encoder could be loaded" in capsys.readouterr().err
-    assert not (tmp_path / "run").exists()

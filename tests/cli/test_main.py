@@ -30,16 +30,6 @@ def test_results_come_before_the_error(capsys: pytest.CaptureFixture[str]) -> No
     assert json.loads(out)["signature"] in err and "st-xling: error: " in err
 
 
-def test_a_card_and_a_push(encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["card", str(encoder), "--json", "-"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"card": {"path": str(encoder / "README.md")}}
-    assert main(["push", str(encoder), "user/my-encoder", "--dry-run", "--json", "-"]) == 0
-    out, err = capsys.readouterr()
-    push = json.loads(out)["push"]
-    assert (push["repo_id"], push["url"]) == ("user/my-encoder", None) and "would go to user/my-encoder" in err
-    assert push["files"].keys() >= {"README.md", "modules.json"}
-
-
 def test_stdout_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["mine", "a", "b", "--out", "-", "--json", "-"]) == 2
     assert "--out - and --json -" in capsys.readouterr().err

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +11,7 @@ import pytest
 from st_xling import __version__
 from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore, write_store
+from st_xling.mining import EmbeddingStore
 from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
@@ -40,13 +38,10 @@ def test_the_file_and_the_figures(
     captured = capsys.readouterr()
     lines = captured.out.splitlines()
     pairs = read_cells(out)
-    assert (
-        lines[0] == "source: 122 lines, 121 distinct sentences, 0 blank lines"
-        and lines[-2] == f"{len(pairs)} pairs: {out}"
-    )
+    assert lines[0] == "source: 122 lines, 121 distinct sentences, 0 blank lines"
+    assert lines[-2] == f"{len(pairs)} pairs: {out}"
     assert "|filters:copy=0.85,length_ratio=3,language=0.1" in lines[-1]
-    assert "|threshold:0.9|" in lines[-1]
-    assert "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
+    assert "|threshold:0.9|" in lines[-1] and "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
     assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
@@ -67,49 +62,14 @@ def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
 
 
-def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:
-    """No model is loaded, so neither are the libraries that load one: they take seconds."""
-    texts = [Path(side).read_text(encoding="utf-8").splitlines()[:120] for side in sides]
-    stores = []
-    for name, text, side in zip(("source", "target"), texts, sides):
-        Path(side).write_text("\n".join(text), encoding="utf-8")
-        vectors = np.random.default_rng(len(name)).standard_normal((len(text), 8))
-        stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
-    words = ["mine", *sides, *stores, "--source-language", "de", "--target-language", "en"]
-    words += ["--out", str(tmp_path / "out.tsv")]
-    script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
-    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
-    status, *modules = ran.stdout.splitlines()[-1].split()
-    assert status == "0", ran.stderr
-    assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
-
-
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
 
 
-@pytest.fixture
-def text(tmp_path: Path) -> Path:
-    path = tmp_path / "ids.txt"
-    path.write_text("".join(f"x-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8")
-    return path
-
-
-def encode_words(saved_encoder: Path, text: Path, out: Path) -> list[str]:
-    return ["encode", str(saved_encoder), str(text), "--out", str(out), "--text-format", "bucc", "--shard-rows", "2"]
-
-
-def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp_path: Path) -> None:
-    figures, out = tmp_path / "deep" / "figures.json", tmp_path / "store"
-    given = [
-        *encode_words(saved_encoder, text, out),
-        "--store-dtype",
-        "float16",
-        "--batch-size",
-        "3",
-        "--json",
-        str(figures),
-    ]
-    ran = st_xling(given, tmp_path / "streams")
+def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, tmp_path: Path) -> None:
+    text, figures, out = tmp_path / "ids.txt", tmp_path / "deep" / "figures.json", tmp_path / "store"
+    text.write_text("".join(f"x-{row}\t{text}\n" for row, text in enumerate(SENTENCES)), encoding="utf-8")
+    words = f"encode {saved_encoder} {text} --out {out} --text-format bucc --shard-rows 2 --store-dtype float16"
+    ran = st_xling([*words.split(), "--batch-size", "3", "--json", str(figures)], tmp_path / "streams")
     assert ran.status == 0, ran.stderr
     store = EmbeddingStore.open(out)
     assert store.shape == (7, 16) and store.dtype == np.float16
@@ -119,8 +79,5 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, text: Path, tmp
     assert signature == store.signature
     assert signature.startswith("encode|model:") and signature.endswith(f"|st-xling:{__version__}")
     assert "|dtype:float16|normalized:yes|batch_size:3|shard_rows:2|data:ids.txt@" in signature
-    assert json.loads(figures.read_text()) == {
-        "encode": {"rows": 7, "dim": 16, "shards": 4},
-        "signature": signature,
-    }
+    assert json.loads(figures.read_text()) == {"encode": {"rows": 7, "dim": 16, "shards": 4}, "signature": signature}
     assert ran.stderr == ""

@@ -104,18 +104,6 @@ def test_two_prompts_of_one_model(
     assert "queries must be encoded by the model of the store" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "command",
-    ["encode MODEL absent --out out", "evaluate tatoeba MODEL --data absent", "evaluate reranking MODEL --data en=a"],
-)
-def test_a_model_that_is_not_there_comes_before_the_data(
-    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert main(command.replace("MODEL", "nobody/no-model").split()) == 2
-    assert "no encoder could be loaded from the Hub id or folder 'nobody/no-model'" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_any_evaluation_can_be_centered(task: str, saved_encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", task, str(saved_encoder), *TASKS[task], "--center"]

@@ -15,7 +15,6 @@ import pytest
 from st_xling._version import __version__
 from st_xling.cli import main
 from st_xling.cli.app import fill
-from st_xling.cli.options import given
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
@@ -39,10 +38,6 @@ def test_lists_take_commas_spaces_and_repeats() -> None:
 def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     assert capsys.readouterr().out == f"st-xling {__version__}\n"
-
-
-def test_given_keeps_what_was_set() -> None:
-    assert given(k=0, margin=None, overwrite=False) == {"k": 0, "overwrite": False}
 
 
 def test_paragraphs_are_filled_and_examples_are_not() -> None:
@@ -69,11 +64,8 @@ def test_ten_options_come_before_the_others(name: str) -> None:
         ("train dap --data a.tsv --oot b", "--out"),
         ("train dap --lr=1e-5", "did you mean --learning-rate?"),
         ("train dap --output_dir x", "did you mean --out?"),
-        ("mine a b --format bucc", "jsonl"),
         ("mine a b --threshold high --out c", "published"),
         ("reproduce dap 1 --out t --seeds 1,1", "1,1"),
-        ("evaluate bucc m --data d --threshold best", "best"),
-        ("mine a b --out c --k many", "--k"),
         ("encode m t --out x --dtype flot16", "float16"),
         ("train dap", "--model, --data, --out"),
         ("card a b", "b"),

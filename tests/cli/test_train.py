@@ -241,13 +241,6 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (runs / "en.BM25.trec").read_text(encoding="utf-8").startswith("q0 Q0 en:p0 1 ")
 
 
-def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["evaluate", "retrieval", "bm25", "--data", f"xx={root / 'set'}", "--query-languages", "xx"]) == 0
-    captured = capsys.readouterr()
-    assert captured.out.splitlines()[1].split() == ["xx", "100.0", "100.0"]
-    assert "xx: 8 passages; queries: xx 8" in captured.err
-
-
 # Leaks
 
 ROWS = ["Der Hund schläft.\tThe dog sleeps.", "Ich lese.\tI read.", "Es regnet.\tIt is raining.", "แมวดำ\tA black cat."]
@@ -286,22 +279,6 @@ def test_leak(repeated: Path, test_set: Path, tmp_path: Path, capsys: pytest.Cap
     assert err.startswith("st-xling: error: training data must not hold evaluation text") and err.count("\n") == 1
 
 
-def test_train_says_that_it_saw_the_head_of_a_stream(
-    repeated: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    out = tmp_path / "run"
-    words = [
-        *f"train tr --model tiny --data {repeated} --stream --dev none --out {out}".split(),
-        *TINY,
-        "--batch-size",
-        "4",
-    ]
-    assert main([*words, "--max-steps", "1", "--check-leak", str(test_set)]) == 0
-    assert "pairs (first rows): 2 of 12 training rows in question" in capsys.readouterr().err
-    leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
-    assert "|train:pairs (first rows)@" in leak["signature"]
-
-
 def test_train_looks_for_later_tests(
     repeated: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -319,12 +296,3 @@ def test_train_looks_for_later_tests(
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
     assert leak["dropped"] is True and leak["train"] == {"pairs": {"rows": 12, "leaked": 2}}
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["data"]["pairs"]["rows"] == 10
-
-
-def test_train_looks_for_development_pairs(repeated: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "dev.tsv").write_text("Ich lese!\tI'm reading.\nGuten Tag.\tGood day.\n", encoding="utf-8")
-    words = f"train tr --model tiny --data {repeated} --dev {tmp_path}/dev.tsv --out {tmp_path}/run".split()
-    assert main([*words, *TINY, "--batch-size", "4", "--max-steps", "1"]) == 0
-    err = capsys.readouterr().err
-    assert "text in both training and evaluation data: 1 of 1 evaluation sets" in err
-    assert "1 (50.0 %) 0 (0.0 %) 0 (0.0 %)" in " ".join(err.split())

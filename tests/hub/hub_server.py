@@ -123,8 +123,6 @@ class Hub:
 
     def _create(self, request: Any) -> Any:
         asked = json.loads(request.content)
-        if asked.get("organization") == "others":
-            raise Refused(403, "You don't have the rights to create a repository under the namespace 'others'")
         name, kind = f"{asked['organization']}/{asked['name']}", f"{asked.get('type') or 'model'}s"
         url = f"https://huggingface.co/{'' if kind == 'models' else f'{kind}/'}{name}"
         if f"{kind}/{name}" in self.repos:

@@ -57,30 +57,16 @@ def test_commands_read_test_sets_by_name(my_encoder: Path, hub: Hub, client: Run
     assert missing.status == 2 and HUB_TEST_SETS["flores"].dataset in missing.stderr
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "target", "columns"),
-    [
-        ("tatoeba", "de", "en", ("de", "en")),
-        ("ntrex", "fr", "deu_Latn", ("fr", "de")),
+def test_languages_of_a_set(texts: dict[str, list[str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    tables = {"tatoeba": Dataset.from_dict(tatoeba(texts)), "ntrex": Dataset.from_dict(ntrex(texts))}
+    monkeypatch.setattr(test_sets, "_table", tables.__getitem__)
+    assert hub_pairs("tatoeba", "de", "en").to_dict() == {"de": texts["de"], "en": texts["en"]}
+    assert hub_pairs("ntrex", "fr", "deu_Latn").to_dict() == {"fr": texts["fr"], "deu_Latn": texts["de"]}
+    for name, source, target, message in (
         ("tatoeba", "de", "fr", "one language with English out of deu, fra"),
         ("tatoeba", "nl", "en", "out of deu, fra"),
         ("ntrex", "zh", "en", "zho_Hans, zho_Hant"),
         ("ntrex", "de", None, "de-en=ntrex"),
-    ],
-)
-def test_languages_of_a_set(
-    name: str,
-    source: str,
-    target: str | None,
-    columns: tuple[str, str] | str,
-    texts: dict[str, list[str]],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    table = Dataset.from_dict({"tatoeba": tatoeba, "ntrex": ntrex}[name](texts))
-    monkeypatch.setattr(test_sets, "_table", lambda name: table)
-    if isinstance(columns, str):
-        with pytest.raises(ValueError, match=columns):
+    ):
+        with pytest.raises(ValueError, match=message):
             hub_pairs(name, source, target)
-        return
-    found = hub_pairs(name, source, target)
-    assert found.to_dict() == {source: texts[columns[0]], target: texts[columns[1]]}

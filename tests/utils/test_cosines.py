@@ -59,26 +59,15 @@ def test_retrieval_accuracy_by_hand():
     assert retrieval_accuracy(source[:1], target[:1]) == (1.0, 1.0)
 
 
-@pytest.mark.parametrize(
-    "queries, corpus, message",
-    [
-        (np.array([[1.0, 0], [0, 0]]), np.eye(2), "queries.*only zeros in row 1;"),
-        (np.eye(2), np.array([[np.nan, 0], [0, 1]]), "corpus.*NaN or infinity in row 0;"),
-        (np.eye(2), np.eye(3), "same dim: got 2 and 3"),
-        (np.ones(2), np.eye(2), r"queries must have 2 dimensions.*got shape \(2,\)"),
-    ],
-)
-def test_errors(queries, corpus, message):
-    with pytest.raises(ValueError, match=message):
-        nearest(queries, corpus)
-
-
-def test_errors_of_aligned_rows():
-    for measure in (retrieval_accuracy, precision_at, translation_ranks):
-        with pytest.raises(ValueError, match="row-aligned: got 2 and 3 rows"):
-            measure(np.eye(2), np.eye(3, 2) + 1)
-    with pytest.raises(ValueError, match=r"at must hold numbers of candidates, 1 or more: got \(0, 5\)"):
-        precision_at(np.eye(3), np.eye(3), at=(0, 5))
+def test_errors():
+    with pytest.raises(ValueError, match="queries.*only zeros in row 1;"):
+        nearest(np.array([[1.0, 0], [0, 0]]), np.eye(2))
+    with pytest.raises(ValueError, match="corpus.*NaN or infinity in row 0;"):
+        nearest(np.eye(2), np.array([[np.nan, 0], [0, 1]]))
+    with pytest.raises(ValueError, match="same dim: got 2 and 3"):
+        nearest(np.eye(2), np.eye(3))
+    with pytest.raises(ValueError, match="row-aligned: got 2 and 3 rows"):
+        retrieval_accuracy(np.eye(2), np.eye(3, 2) + 1)
 
 
 @pytest.mark.parametrize("dim", [1, 3, 384, 1024])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.utils.io import finite, read_json_object, update_json_object, write_json
+from st_xling.utils.io import finite, read_json_object, update_json_object
 from tests.processes import run_together
 
 
@@ -46,14 +46,6 @@ from st_xling.utils.io import update_json_object
 for number in range(25):
     update_json_object(Path(sys.argv[1]), lambda content: {**content, f"{sys.argv[2]}{number}": number})
 """
-
-
-def test_the_users_own_temporary_file_stays(tmp_path: Path) -> None:
-    (tmp_path / "f.json.tmp").write_text("precious")
-    write_json(tmp_path / "f.json", {})
-    with pytest.raises(TypeError):
-        write_json(tmp_path / "f.json", object())
-    assert (tmp_path / "f.json.tmp").read_text() == "precious" and len(list(tmp_path.iterdir())) == 2
 
 
 def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
