@@ -170,18 +170,10 @@ def _pool(session: Session) -> Cells:
         for query in queries:
             # A query without a hit, or with relevant passages of one language only, does not count for the bias.
             bias = language_bias([query], rankings, pool.languages)
-            counts = bias is not None and not bias.n_not_found
-            rows.append((bias.own_share - bias.expected, bias.own_share, 1.0) if bias and counts else (0.0, 0.0, 0.0))
-        excess, own, counted = zip(*rows)
-        cells[canonical_language(language)] = Cell(
-            sha8([query.id.partition(":")[2] for query in queries]),
-            {
-                "precision": [precisions[query.id] for query in queries],
-                "excess": excess,
-                "own": own,
-                "counted": counted,
-            },
-        )
+            own, expected, counted = (bias.own_share, bias.expected, 1 - bias.n_not_found) if bias else (0.0, 0.0, 0)
+            rows.append((precisions[query.id], own - expected, own, counted))
+        columns = dict(zip(("precision", "excess", "own", "counted"), zip(*rows)))
+        cells[canonical_language(language)] = Cell(sha8([query.id.partition(":")[2] for query in queries]), columns)
     return cells
 
 
