@@ -18,6 +18,9 @@ AT_ONCE = 2**22
 #: Ranks that count in nDCG.
 NDCG_AT = 10
 
+#: Measures of mined pairs.
+MINING_MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
+
 
 @dataclass(frozen=True)
 class RankingScores:
@@ -251,31 +254,6 @@ def bootstrap_interval(values: ArrayLike, *, samples: int = 1000, seed: int = 0)
     return resample([rows], lambda times: (times[0] @ table / rows).T, samples=samples, seed=seed)
 
 
-@dataclass(frozen=True)
-class MiningScores:
-    """Precision, recall and F1 of the pairs that score at least a threshold.
-
-    Attributes:
-        precision: Correct share of the mined pairs, in [0, 1].
-        recall: Found share of the gold pairs, in [0, 1].
-        f1: Their harmonic mean, in [0, 1].
-        threshold: In the scores' unit; minus infinity keeps all pairs, infinity none.
-        threshold_source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every pair counts as mined.
-        n_mined: Pairs that score at least ``threshold``.
-        n_gold: Gold pairs.
-        n_correct: Mined pairs that are gold.
-    """
-
-    precision: float
-    recall: float
-    f1: float
-    threshold: float
-    threshold_source: str
-    n_mined: int
-    n_gold: int
-    n_correct: int
-
-
 @dataclass(frozen=True, eq=False)
 class EvaluatedPairs:
     """Candidate pairs of one corpus with its gold.
@@ -294,14 +272,18 @@ class EvaluatedPairs:
         """The threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""
         return best_threshold(self.scores, self.is_correct, self.n_gold)
 
-    def at(self, threshold: float, source: str) -> MiningScores:
-        """Scores of the pairs that score at least ``threshold``, which comes from ``source``."""
+    def at(self, threshold: float) -> dict[str, float]:
+        """Return the measures of the pairs that score at least ``threshold``, by the names of :data:`MINING_MEASURES`.
+
+        ``precision`` is the correct share of the mined pairs, ``recall`` the found share of the gold pairs, and ``f1``
+        their harmonic mean, all in [0, 1]. Minus infinity keeps all pairs, infinity none.
+        """
         if np.isnan(threshold):
             raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
         selected = self.scores >= threshold
         correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
         rates = precision_recall_f1(correct, mined, self.n_gold)
-        return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
+        return dict(zip(MINING_MEASURES, (*rates, float(threshold), mined, correct, self.n_gold)))
 
 
 def judge_pairs(
@@ -342,7 +324,8 @@ def row_thresholds(
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
     Returns:
-        One number a corpus, and the source as of :class:`MiningScores`.
+        One number a corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every
+        pair counts as mined.
     Raises:
         ValueError: When both are given, or their number does not match.
     """
