@@ -91,9 +91,7 @@ def language_bias(
     Returns:
         ``None`` where no query has equally relevant passages in its own language and another.
     """
-    shares: list[float] = []
-    firsts: list[float] = []
-    expected: list[float] = []
+    counted: list[tuple[float, float, float]] = []
     not_found = 0
     for query in queries:
         # Only passages of one grade are equally relevant.
@@ -106,15 +104,14 @@ def language_bias(
         if not hits:
             not_found += 1
             continue
-        expected.append(len(own) / len(equal))
         # Only so many hits could all be in the query's language: among more of them 1 could not be reached.
         shown = hits[: len(own)]
-        shares.append(sum(name in own for name in shown) / len(shown))
-        firsts.append(float(hits[0] in own))
-    count = len(shares)
-    if not count:
-        return None if not not_found else LanguageBias(0.0, 0.0, 0.0, not_found, not_found)
-    return LanguageBias(sum(shares) / count, sum(firsts) / count, sum(expected) / count, count + not_found, not_found)
+        share = sum(name in own for name in shown) / len(shown)
+        counted.append((share, float(hits[0] in own), len(own) / len(equal)))
+    if not counted and not not_found:
+        return None
+    means = [sum(column) / len(counted) for column in zip(*counted)] or [0.0] * 3
+    return LanguageBias(*means, len(counted) + not_found, not_found)
 
 
 @dataclass(frozen=True)
@@ -304,20 +301,19 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
     return "\n".join(lines)
 
 
-def write_run(path: str | Path, rankings: Rankings, *, tag: str, names: Mapping[str, str] | None = None) -> None:
+def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:
     """Write a TREC run: ``query Q0 passage rank score tag`` lines.
 
     Args:
         path: File to write, in a folder that is created if it is missing.
-        rankings: Query id → hits, best first.
+        rankings: Query id → hits, best first. Ids are written as in the data, without the language before them.
         tag: Name of the system.
-        names: Other ids for the queries.
     """
-    lines = []
-    for query, hits in rankings.items():
-        shown = query if names is None else names[query]
-        for rank, (name, score) in enumerate(hits, 1):
-            lines.append(f"{shown} Q0 {name} {rank} {score:.9g} {tag}\n")
+    lines = [
+        f"{query.partition(':')[2]} Q0 {name} {rank} {score:.9g} {tag}\n"
+        for query, hits in rankings.items()
+        for rank, (name, score) in enumerate(hits, 1)
+    ]
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(lines).encode("utf-8"))

@@ -177,7 +177,7 @@ def test_chunks_smaller_than_the_corpus_give_the_same_ranking(make_model: Any, t
 
 
 def test_runs(tmp_path: Path) -> None:
-    write_run(tmp_path / "runs" / "en.trec", {"en:q": [("p2", 0.5), ("p1", 0.25)]}, tag="ours", names={"en:q": "q"})
+    write_run(tmp_path / "runs" / "en.trec", {"en:q": [("p2", 0.5), ("p1", 0.25)]}, tag="ours")
     lines = (tmp_path / "runs" / "en.trec").read_text(encoding="utf-8").splitlines()
     assert lines == ["q Q0 p2 1 0.5 ours", "q Q0 p1 2 0.25 ours"]
 
