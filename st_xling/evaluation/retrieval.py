@@ -110,8 +110,8 @@ def language_bias(
         counted.append((share, float(hits[0] in own), len(own) / len(equal)))
     if not counted and not not_found:
         return None
-    means = [sum(column) / len(counted) for column in zip(*counted)] or [0.0] * 3
-    return LanguageBias(*means, len(counted) + not_found, not_found)
+    own_share, own_first, expected = [sum(column) / len(counted) for column in zip(*counted)] or [0.0] * 3
+    return LanguageBias(own_share, own_first, expected, len(counted) + not_found, not_found)
 
 
 @dataclass(frozen=True)
