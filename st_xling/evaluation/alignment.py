@@ -60,10 +60,8 @@ def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) 
         >>> alignment_scores([[(0, 0), (1, 2)]], [[(0, 0), (1, 1)]])["error_rate"]
         0.5
     """
-    if len(found) != len(gold):
-        raise ValueError(f"found links and gold must be of the same pairs: got {len(found)} and {len(gold)} pairs.")
     links = in_possible = in_sure = sure = 0
-    for own, other in zip(map(set, found), map(_gold_links, gold)):
+    for own, other in zip(map(set, found), map(_gold_links, gold), strict=True):
         links, sure = links + len(own), sure + len(other.sure)
         in_sure, in_possible = in_sure + len(own & other.sure), in_possible + len(own & other.possible)
     if not sure:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
 from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc, where_to_get
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.measures import MINING_MEASURES, EvaluatedPairs, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
@@ -173,7 +173,7 @@ class BuccEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{sha8(content)}",
         )
 
-    def measure(self, model: SentenceTransformer) -> Measured:
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Encode, mine, choose thresholds and compare with the gold."""
         mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
@@ -183,7 +183,8 @@ class BuccEvaluator(SignedEvaluator):
         values = {pair: pairs.at(limit) for (pair, pairs), limit in zip(mined.items(), thresholds)}
         metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
         means = {key: sum(own[key] for own in values.values()) / len(values) for key in MINING_MEASURES[:3]}
-        return Measured({**metrics, **means}, *mining_rows(values, means, self.threshold_source))
+        rows = mining_rows(values, means, self.threshold_source)
+        return EvaluationResult({**metrics, **means}, *rows, self.signature)
 
     def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
         """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""

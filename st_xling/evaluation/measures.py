@@ -115,12 +115,10 @@ def ranking_scores(
     Returns:
         Means over queries. Where none is left to average over, 0.
     Raises:
-        ValueError: Without queries, on ``ks`` below 1, or as :func:`relevant_ranks`, naming the query.
+        ValueError: Without queries, or as :func:`relevant_ranks`, naming the query.
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    if not ks or min(ks) < 1:
-        raise ValueError(f"ks must be ranks from 1: got {list(ks)}.")
     if not len(scores) or len(scores) != len(labels):
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
@@ -168,19 +166,15 @@ def ranking_matrix(
     Returns:
         Query language → passage language → scores, both in alphabetical order; a cell without candidates is absent.
     Raises:
-        ValueError: When languages and queries or candidates do not match in number, or as
+        ValueError: When languages and queries do not match in number, or as
             :func:`~st_xling.evaluation.ranking_scores`.
     """
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
     lists = zip(query_languages, passage_languages, scores, labels, strict=True)
-    for query, (language, passages, row_scores, row_labels) in enumerate(lists):
+    for language, passages, row_scores, row_labels in lists:
         row_scores, row_labels = np.asarray(row_scores, dtype=np.float64), np.asarray(row_labels)
         # One language for all candidates, or one for each.
         each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
-        if not len(each) == len(row_scores) == len(row_labels):
-            raise ValueError(
-                f"query {query}: expected a language and a label for each of {len(row_scores)} candidates."
-            )
         for passage_language in set(each.tolist()):
             there = each == passage_language
             cell = cells.setdefault((language, passage_language), ([], []))
@@ -278,8 +272,6 @@ class EvaluatedPairs:
         ``precision`` is the correct share of the mined pairs, ``recall`` the found share of the gold pairs, and ``f1``
         their harmonic mean, all in [0, 1]. Minus infinity keeps all pairs, infinity none.
         """
-        if np.isnan(threshold):
-            raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
         selected = self.scores >= threshold
         correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
         rates = precision_recall_f1(correct, mined, self.n_gold)
@@ -327,13 +319,11 @@ def row_thresholds(
         One number a corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every
         pair counts as mined.
     Raises:
-        ValueError: When both are given, or their number does not match.
+        ValueError: When both are given, or the number of thresholds does not match.
     """
     if train is not None:
         if threshold is not None:
             raise ValueError(f"expected a threshold or training pairs to find one: got both, threshold={threshold!r}.")
-        if len(train) != len(evaluated):
-            raise ValueError(f"expected training pairs for each of {len(evaluated)} corpora: got {len(train)}.")
         return [pairs.best().threshold for pairs in train], "train"
     if threshold is None:
         return [float("-inf")] * len(evaluated), "none"

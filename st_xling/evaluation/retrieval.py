@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.retrieval_search import (
     PoolQuery,
     Rankings,
@@ -39,16 +40,13 @@ def parse_measures(names: Sequence[str]) -> dict[str, Any]:
     Args:
         names: As ir_measures types them (``nDCG@10``, ``R@20``), or as papers do (``MRR@100``, ``Recall@100``).
     Raises:
-        ValueError: If ir_measures is not installed or knows no such measure, or one is named twice.
+        ValueError: If ir_measures is not installed or knows no such measure.
     """
     library: Any = require("ir_measures", "evaluating retrieval")
     try:
-        measures = {_printed(measure): measure for measure in map(library.parse_measure, names)}
+        return {_printed(measure): measure for measure in map(library.parse_measure, names)}
     except (NameError, ValueError, SyntaxError) as error:
         raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
-    if not measures or len(measures) < len(names):
-        raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
-    return measures
 
 
 def _printed(measure: Any) -> str:
@@ -211,14 +209,14 @@ class RetrievalEvaluator(SignedEvaluator):
         """Measures of BM25 over the same queries and passages."""
         return self._report(lambda pool: bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar))
 
-    def measure(self, model: SentenceTransformer) -> Measured:
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Embed, search and average."""
         report = self.report(model)
         values = {**report.figures, "mean": report.means}
         metrics = {f"{label}_{measure}": value for label, row in values.items() for measure, value in row.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
-        return Measured(metrics, *retrieval_rows({self.name: report}))
+        return EvaluationResult(metrics, *retrieval_rows({self.name: report}), self.signature)
 
     def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
         """Compute measure → query id → value in [0, 1]; a query without hits has 0.

@@ -18,7 +18,8 @@ from st_xling.data import load_data_specs, load_pairs, read_tatoeba
 from st_xling.data.read import labeled_pairs
 from st_xling.data.spec import phrasebook_name, split_spec
 from st_xling.data.test_sets import hub_languages
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
 from st_xling.utils.signature import sha8
@@ -152,12 +153,12 @@ class _PairsEvaluator(SignedEvaluator):
         texts = [side for sides in self.pairs.values() for side in sides]
         return texts, [language for pair in self.pairs for language in self.languages[pair]]
 
-    def measure(self, model: SentenceTransformer) -> Measured:
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Encode, match both ways and average."""
         columns = self.encode_columns(model, *self.columns())
         return self.measure_vectors(dict(zip(self.pairs, zip(columns[::2], columns[1::2]))))
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         """Match the vectors of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``"""
         raise NotImplementedError
 
@@ -222,7 +223,7 @@ class TatoebaEvaluator(_PairsEvaluator):
         group = next((name for name, members in TATOEBA_GROUPS.items() if members == (*self.pairs,)), None)
         return self.sign_pairs(languages=group or self.pairs)
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         found, metrics = self.matched(vectors, ("to_en", "from_en"))
         accuracies, rows = {}, []
         for language, nearest in found.items():
@@ -235,7 +236,7 @@ class TatoebaEvaluator(_PairsEvaluator):
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
             rows.append(Row(group or "all", [*averages.values()], average=True))
         columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
-        return Measured(metrics, [*columns, Column("mean")], rows)
+        return EvaluationResult(metrics, [*columns, Column("mean")], rows, self.signature)
 
 
 class PrecisionEvaluator(_PairsEvaluator):
@@ -277,7 +278,7 @@ class PrecisionEvaluator(_PairsEvaluator):
         """All that a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
         return self.sign_pairs(at=self.at, pairs=self.pairs)
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         _, metrics = self.matched(vectors, DIRECTIONS[:2])
         ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
         values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}
@@ -292,7 +293,7 @@ class PrecisionEvaluator(_PairsEvaluator):
         rows = [self.row(pair, own) for pair, own in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
-        return Measured(metrics, columns, rows)
+        return EvaluationResult(metrics, columns, rows, self.signature)
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:

@@ -78,7 +78,7 @@ def xsim_plus_plus(
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
     Raises:
-        ValueError: Unequal numbers of rows, an index that is no target, or as :func:`~st_xling.mining.xsim`.
+        ValueError: Unequal numbers of rows, or as :func:`~st_xling.mining.xsim`.
     Source:
         Chen et al. 2023, "xsim++", section 2; LASER, ``xsim.py``.
     Example:
@@ -88,11 +88,6 @@ def xsim_plus_plus(
     """
     source, target = check_aligned(source_embeddings, target_embeddings)
     hard, total = _array(hard_embeddings), len(source)
-    if not len(hard) == len(hard_index) == len(categories):
-        raise ValueError(
-            f"each hard near-translation needs its index and category: got {len(hard)} vectors, {len(hard_index)} "
-            f"indices and {len(categories)} categories."
-        )
     targets = np.concatenate([_array(target), hard]) if len(hard) else target
     winners = [MISALIGNED] * total
     for row, best in enumerate(best_targets(source, targets, k=k, margin=margin).tolist()):
@@ -146,10 +141,8 @@ def xsim_by_language(
         ``to_en_error``, ``from_en_error``; ``to_en_plus_plus`` with ``error`` and ``categories``; ``repeats``, the
         sentences that repeat an earlier one of their side, which no search can find.
     Raises:
-        ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
+        ValueError: As :func:`~st_xling.mining.xsim`, naming the language.
     """
-    if not pairs:
-        raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
     values: dict[str, list[float | None]] = {}
     hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
     repeats = count_repeats(pairs, name)

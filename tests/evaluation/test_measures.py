@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.evaluation import bootstrap_interval, ranking_matrix, ranking_scores, relevant_ranks
+from st_xling.evaluation import bootstrap_interval, ranking_matrix, ranking_scores
+from st_xling.evaluation.measures import relevant_ranks
 
 queries = st.lists(
     st.lists(st.tuples(st.sampled_from([-1.0, 0.0, 0.25, 0.5, 2.0]), st.integers(0, 1)), max_size=14),
