@@ -132,7 +132,6 @@ class Table:
         entry: The file's own entry, with the paper's values, ``factor``, ``decimals`` and ``examples``.
     """
 
-    name: str
     title: str
     note: str
     cells: dict[str, dict[str, Cell]]
@@ -235,8 +234,8 @@ def load_paper(
     float32 = (precision or _fastest()) == "fp32"
     settings |= _FLOAT32 if float32 else {}
     reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
-    read = [reader.table(key, entry) for key, entry in content["tables"].items()]
-    whole = {table.name: table for table in read if table.cells}
+    read = {key: reader.table(entry) for key, entry in content["tables"].items()}
+    whole = {key: table for key, table in read.items() if table.cells}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
     found = {key: table for key, table in whole.items() if key in tables or not tables}
@@ -282,7 +281,7 @@ class _Reader:
     evaluations: Mapping[str, str]
     seeds: tuple[int, ...]
 
-    def table(self, name: str, entry: Mapping[str, Any]) -> Table:
+    def table(self, entry: Mapping[str, Any]) -> Table:
         cells: dict[str, dict[str, Cell]] = {}
         for row, row_values, row_entry in self._expanded(entry["rows"]):
             if isinstance(row_entry, str):
@@ -301,7 +300,7 @@ class _Reader:
         pairs = [(self._fill(first, {}), self._fill(second, {})) for first, second in entry.get("compare", ())]
         note = " ".join(self._fill(entry.get("note", ""), {}).split())
         compare = [pair for pair in pairs if {*pair} <= cells.keys()]
-        return Table(name, self._fill(entry["title"], {}), note, cells, compare, entry)
+        return Table(self._fill(entry["title"], {}), note, cells, compare, entry)
 
     def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
         name = row.get("evaluation", column["evaluation"])
