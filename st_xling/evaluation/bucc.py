@@ -99,12 +99,15 @@ class BuccEvaluator(SignedEvaluator):
         self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
         self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold
+        #: ``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``.
+        self.threshold_source = "tuned on this gold" if isinstance(threshold, str) else "given"
         if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
             raise ValueError(
                 f"expected either train corpora of the same language pairs, or a threshold: got corpora of "
                 f"{', '.join(corpora) or 'none'}, train of {', '.join(train or ()) or 'none'}, threshold={threshold!r}."
             )
-        self.train_split = train_split
+        if train is not None:
+            self.threshold_source = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
         self.split = split
         #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
@@ -151,13 +154,6 @@ class BuccEvaluator(SignedEvaluator):
         return cls({pair: read(pair, split) for pair in wanted}, split=split, **options)
 
     @property
-    def threshold_source(self) -> str:
-        """``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``."""
-        if self.train is not None:
-            return self.train_split
-        return "tuned on this gold" if isinstance(self.threshold, str) else "given"
-
-    @property
     def signature(self) -> str:
         """All that a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
@@ -177,9 +173,9 @@ class BuccEvaluator(SignedEvaluator):
         """Encode, mine, choose thresholds and compare with the gold."""
         mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
-        scored = {} if self.train is None else self.mined(model, self.train)
-        train = [scored[pair] for pair in mined] if scored else None
-        thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
+        train = None if self.train is None else self.mined(model, self.train)
+        ordered = None if train is None else [train[pair] for pair in mined]
+        thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=ordered)
         values = {pair: pairs.at(limit) for (pair, pairs), limit in zip(mined.items(), thresholds)}
         metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
         means = {key: sum(own[key] for own in values.values()) / len(values) for key in MINING_MEASURES[:3]}

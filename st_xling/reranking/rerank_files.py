@@ -138,8 +138,8 @@ class RerankReport:
     Attributes:
         queries: In the file.
         passages: Lines written.
-        without_candidates: Queries that had none, and have no lines.
-        long_queries: Queries that leave the model no room for a passage, and have no lines.
+        without_candidates: Queries without candidates, which have no lines.
+        long_queries: Queries that leave the model no room for a passage, which have no lines.
         cut_passages: Pairs whose passage was cut to the model's length.
         signature: Everything that the result depends on.
     """
