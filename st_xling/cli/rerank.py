@@ -63,7 +63,7 @@ def rerank(
             progress=True,
             **vars(options_of(context, ScoringOptions)),
         )
-    print_report(context, report, f"{report.passages:,} passages for {report.queries:,} queries")
+    print_report(context, report, "{passages:,} passages for {queries:,} queries".format(**report.counts))
 
 
 @app.command("search", cls=with_options(ScoringOptions, EncoderOptions))

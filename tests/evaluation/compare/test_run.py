@@ -155,14 +155,6 @@ def test_comparisons_that_are_refused(models, data):
         compare_models(models, data, tasks=[])
     with pytest.raises(ValueError, match="different names: got a, a"):
         compare_models([ModelSpec("a", "x"), ModelSpec("a", "y")], data)
-
-
-def test_models_with_options_of_their_own():
-    specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine"]
-    first, second = parse_models(specs, prompt="passage: ", dtype="bfloat16")
-    options = {"prompt": "query: ", "layer": 7, "dtype": "bfloat16"}
-    assert (first.name, first.model, first.options) == ("e5", "a/e5", options)
-    assert (second.name, second.options) == ("mine", {"prompt": "passage: ", "dtype": "bfloat16"})
     with pytest.raises(ValueError, match="layer=7"):
         parse_models(["a/e5?layer=zero"])
 
