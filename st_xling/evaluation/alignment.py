@@ -260,11 +260,10 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
         raise ValueError(f"expected a gold file for each file: got {len(found)} files and {len(gold)} gold files.")
     groups = [[read_groups(path) for path in files] for files in (found, gold)]
     for own, right, path in zip(*groups, gold):
-        for side in (0, 1):
+        for side, kind in enumerate(("source", "target")):
             lines = max((line for group in own for line in group[side]), default=-1) + 1
             beyond = [group for group in right if any(line >= lines for line in group[side])]
             if beyond:
-                kind = ("source", "target")[side]
                 raise ParallelTextError(
                     f"{path}: {list(beyond[0][0])}:{list(beyond[0][1])} names a {kind} line beyond the document, which "
                     f"has {lines:,}; lines are counted from 0."
