@@ -178,8 +178,12 @@ def dense_search(
     total, places = len(pool.passage_ids), _places(pool)
 
     def embed(texts: list[str], languages: list[str], role: Role) -> torch.Tensor:
-        # Each text is a column, which may have a language of its own.
-        vectors = np.concatenate(encoder.encode_columns(model, [[text] for text in texts], languages, role=role))
+        rows: dict[str, list[int]] = {}
+        for row, language in enumerate(languages):
+            rows.setdefault(language, []).append(row)
+        columns = [[texts[row] for row in own] for own in rows.values()]
+        vectors = np.concatenate(encoder.encode_columns(model, columns, list(rows), role=role))
+        vectors = vectors[np.argsort(np.concatenate(list(rows.values())))]
         bad = ~np.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if bad.any():
             raise ValueError(
