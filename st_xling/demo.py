@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
 
-    from st_xling.evaluation.measures import MiningScores
     from st_xling.evaluation.results import EvaluationResult
 
 LANGUAGES = ("de", "fr", "es", "vi", "zh")
@@ -150,15 +149,13 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
 
     test = evaluator.mined(model, evaluator.corpora)
     threshold = joined(evaluator.mined(model, evaluator.train or {}).values()).best().threshold
-    every = joined(test.values()).at(threshold, "dev")
-    measured = {pair.partition("-")[0]: pairs.at(threshold, "dev") for pair, pairs in test.items()}
+    every = joined(test.values()).at(threshold)
+    languages = {pair.partition("-")[0]: _rates(pairs.at(threshold)) for pair, pairs in test.items()}
     return {
         **_rates(every),
         "threshold": threshold,
-        "languages": {language: _rates(own) for language, own in measured.items()},
-        "correct": every.n_correct,
-        "mined": every.n_mined,
-        "gold": every.n_gold,
+        "languages": languages,
+        **{name: every[f"n_{name}"] for name in ("correct", "mined", "gold")},
         "signature": sign(
             "mining",
             margin="ratio",
@@ -171,8 +168,8 @@ def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> di
     }
 
 
-def _rates(scores: MiningScores) -> dict[str, float]:
-    return {"precision": scores.precision, "recall": scores.recall, "f1": scores.f1}
+def _rates(scores: dict[str, float]) -> dict[str, float]:
+    return {key: scores[key] for key in ("precision", "recall", "f1")}
 
 
 def _by_language(**results: EvaluationResult) -> dict[str, Any]:

@@ -343,15 +343,15 @@ def retrieval(
 
 
 def _write_runs(folder: Path, evaluator: RetrievalEvaluator, reports: dict[str, RetrievalReport]) -> None:
-    """Write a run for each system and label, with the queries' own ids."""
+    """Write a run for each system and label."""
     from st_xling.evaluation.retrieval import write_run
 
     for system, report in reports.items():
         for pool in evaluator.pools:
             for label in dict.fromkeys(query.label for query in pool.queries):
-                names = {query.id: query.id.split(":", 1)[1] for query in pool.queries if query.label == label}
-                ranked = {query: report.rankings[pool.name][query] for query in names}
-                write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"), names=names)
+                queries = [query.id for query in pool.queries if query.label == label]
+                ranked = {query: report.rankings[pool.name][query] for query in queries}
+                write_run(folder / f"{label}.{system}.trec", ranked, tag=system.replace(" ", "_"))
 
 
 @app.command("compare", cls=with_options(model_opts.EncoderOptions))

@@ -53,7 +53,7 @@ def rerank(
             progress=True,
             **vars(options_of(context, model_opts.ScoringOptions)),
         )
-    print_report(context, report, f"{report.passages:,} passages for {report.queries:,} queries")
+    print_report(context, report, "{passages:,} passages for {queries:,} queries".format(**report.counts))
 
 
 @app.command("search", cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions))

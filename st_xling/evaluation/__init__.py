@@ -33,12 +33,10 @@ if TYPE_CHECKING:
     from st_xling.evaluation.alignment import read_groups as read_groups
     from st_xling.evaluation.alignment import read_links as read_links
     from st_xling.evaluation.bucc import BuccEvaluator as BuccEvaluator
-    from st_xling.evaluation.measures import average_precision as average_precision
     from st_xling.evaluation.measures import bootstrap_interval as bootstrap_interval
     from st_xling.evaluation.measures import judge_pairs as judge_pairs
     from st_xling.evaluation.measures import ranking_matrix as ranking_matrix
     from st_xling.evaluation.measures import ranking_scores as ranking_scores
-    from st_xling.evaluation.measures import relevant_ranks as relevant_ranks
     from st_xling.evaluation.postprocessing import postprocess as postprocess
     from st_xling.evaluation.postprocessing import postprocess_table as postprocess_table
     from st_xling.evaluation.reranking import RerankingEvaluator as RerankingEvaluator
@@ -55,7 +53,6 @@ if TYPE_CHECKING:
     from st_xling.evaluation.tatoeba import resolve_languages as resolve_languages
     from st_xling.evaluation.xsim import xsim_by_language as xsim_by_language
     from st_xling.evaluation.xsim import xsim_plus_plus as xsim_plus_plus
-    from st_xling.utils.cosines import nearest as nearest
     from st_xling.utils.cosines import precision_at as precision_at
     from st_xling.utils.cosines import retrieval_accuracy as retrieval_accuracy
     from st_xling.utils.cosines import translation_ranks as translation_ranks

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -36,22 +37,8 @@ class GoldLinks(NamedTuple):
     possible: set[tuple[int, int]]
 
 
-@dataclass(frozen=True)
-class AlignmentScores:
-    """Fractions in [0, 1]; of the error rate lower is better."""
-
-    precision: float
-    recall: float
-    f1: float
-    error_rate: float
-
-    def as_dict(self) -> dict[str, float]:
-        """For JSON."""
-        return asdict(self)
-
-
-def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) -> AlignmentScores:
-    r"""Links of all pairs together against gold.
+def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) -> dict[str, float]:
+    r"""Compare the links of all pairs together with gold.
 
     .. math:: precision = \frac{|A \cap P|}{|A|}, \; recall = \frac{|A \cap S|}{|S|},
         \; AER = 1 - \frac{|A \cap S| + |A \cap P|}{|A| + |S|}
@@ -60,6 +47,9 @@ def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) 
         found: ``A``, the links of each pair.
         gold: Of each pair its :class:`GoldLinks` (``S`` and ``P``), or links that are all sure.
 
+    Returns:
+        ``precision``, ``recall``, ``f1`` and ``error_rate``, of which lower is better; fractions in [0, 1].
+
     Raises:
         ValueError: Unequal numbers of pairs, or gold without a sure link.
 
@@ -67,21 +57,21 @@ def alignment_scores(found: Sequence[Links], gold: Sequence[GoldLinks | Links]) 
         Och and Ney 2003, A systematic comparison of various statistical alignment models, section 6.1.
 
     Example:
-        >>> alignment_scores([[(0, 0), (1, 2)]], [[(0, 0), (1, 1)]]).error_rate
+        >>> alignment_scores([[(0, 0), (1, 2)]], [[(0, 0), (1, 1)]])["error_rate"]
         0.5
     """
-    if len(found) != len(gold):
-        raise ValueError(f"found links and gold must be of the same pairs: got {len(found)} and {len(gold)} pairs.")
     links = in_possible = in_sure = sure = 0
-    for own, other in zip(found, gold):
-        own = set(own)
-        known = other if isinstance(other, GoldLinks) else GoldLinks(set(other), set(other))
-        links, sure = links + len(own), sure + len(known.sure)
-        in_sure, in_possible = in_sure + len(own & known.sure), in_possible + len(own & known.possible)
+    for own, other in zip(map(set, found), map(_gold_links, gold), strict=True):
+        links, sure = links + len(own), sure + len(other.sure)
+        in_sure, in_possible = in_sure + len(own & other.sure), in_possible + len(own & other.possible)
     if not sure:
         raise ValueError("gold holds no sure link: nothing can be measured by it.")
-    precision, recall = in_possible / max(links, 1), in_sure / sure
-    return AlignmentScores(precision, recall, _f1(precision, recall), 1 - (in_sure + in_possible) / (links + sure))
+    scores = _rates(in_possible / max(links, 1), in_sure / sure)
+    return {**scores, "error_rate": 1 - (in_sure + in_possible) / (links + sure)}
+
+
+def _gold_links(links: GoldLinks | Links) -> GoldLinks:
+    return links if isinstance(links, GoldLinks) else GoldLinks({*links}, {*links})
 
 
 @dataclass(frozen=True)
@@ -89,29 +79,29 @@ class AlignmentReport:
     """Scores of an encoder's alignments, by the layer whose token states were compared.
 
     Attributes:
-        layers: Layer, counted from 1 → its scores.
+        layers: Layer, counted from 1 → its :func:`alignment_scores`.
         links: Layer → the links of each pair.
         signature: What they depend on besides the model.
     """
 
-    layers: dict[int, AlignmentScores]
+    layers: dict[int, dict[str, float]]
     links: dict[int, list[list[tuple[int, int]]]]
     signature: str
 
     @property
     def best_layer(self) -> int:
         """The layer of the lowest error rate; of equal ones the first."""
-        return min(self.layers, key=lambda layer: self.layers[layer].error_rate)
+        return min(self.layers, key=lambda layer: self.layers[layer]["error_rate"])
 
     def table(self) -> str:
         """One row a layer, percent."""
-        rows = [[str(layer), *(100 * value for value in s.as_dict().values())] for layer, s in self.layers.items()]
+        rows = [[str(layer), *(100 * value for value in own.values())] for layer, own in self.layers.items()]
         return format_table(["layer", "precision", "recall", "F1", "error rate"], rows)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "alignment": {str(layer): scores.as_dict() for layer, scores in self.layers.items()},
+            "alignment": {str(layer): scores for layer, scores in self.layers.items()},
             "best_layer": self.best_layer,
             "signature": self.signature,
         }
@@ -149,7 +139,7 @@ def evaluate_alignment(
     if len(gold) != len(sources):
         raise ValueError(f"gold must be of the same pairs: got {len(sources)} and {len(gold)} pairs.")
     layers = range(1, len(backbone(model).layers) + 1) if layers is None else list(layers)
-    known = [links if isinstance(links, GoldLinks) else GoldLinks(set(links), set(links)) for links in gold]
+    known = list(map(_gold_links, gold))
     for number, (links, *pair) in enumerate(zip(known, sources, targets), 1):
         words = [len(split_words(text)) if isinstance(text, str) else len(text) for text in pair]
         if beyond := sorted(link for link in links.possible if link[0] >= words[0] or link[1] >= words[1]):
@@ -187,22 +177,19 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
     """
     gold = []
     for number, raw in enumerate(raw_lines(path), 1):
-        line, fault = decode_line(raw)
-        sure: set[tuple[int, int]] = set()
-        possible: set[tuple[int, int]] = set()
+        line, _ = decode_line(raw, errors="replace")
+        links = GoldLinks(set(), set())
         for part in (line or "").split():
             match = re.fullmatch(r"(\d+)([-?p])(\d+)", part)
-            if line is None or match is None or min(int(match[1]), int(match[3])) < first:
+            if match is None or min(int(match[1]), int(match[3])) < first:
                 raise ValueError(
                     f"{path}, line {number}: expected links such as 0-0 1-2 1?3, counted from {first}: got {part!r}."
                 )
             link = (int(match[1]) - first, int(match[3]) - first)
-            possible.add(link)
+            links.possible.add(link)
             if match[2] == "-":
-                sure.add(link)
-        if line is None:
-            raise ValueError(f"{path}, line {number}: {fault}")
-        gold.append(GoldLinks(sure, possible))
+                links.sure.add(link)
+        gold.append(links)
     return gold
 
 
@@ -245,22 +232,21 @@ def document_scores(found: Sequence[Iterable[Group]], gold: Sequence[Iterable[Gr
         >>> document_scores([[((0,), (0,)), ((1,), (1,))]], [[((0,), (0,)), ((1,), (1, 2))]])["strict"]
         {'precision': 0.5, 'recall': 0.5, 'f1': 0.5}
     """
-    hits, totals = [[0, 0], [0, 0]], [0, 0]
+    hits, totals = Counter[tuple[str, str]](), Counter[str]()
     for own, right in zip(found, gold, strict=True):
-        groups = [{group for group in side if group[0] or group[1]} for side in (own, right)]
-        paired = [{group for group in side if group[0] and group[1]} for side in groups]
-        for number, (tested, truth) in enumerate(((groups[0], groups[1]), (paired[1], paired[0]))):
+        own, right = ({group for group in side if any(group)} for side in (own, right))
+        paired = {group for group in right if all(group)}
+        for measure, tested, truth in (("precision", own, right), ("recall", paired, own)):
             links = {(i, j) for source, target in truth for i in source for j in target}
-            totals[number] += len(tested)
-            hits[0][number] += len(tested & truth)
-            hits[1][number] += sum(
-                group in truth or any((i, j) in links for i in group[0] for j in group[1]) for group in tested
-            )
-    scores = {}
-    for kind, found_in in zip(("strict", "lax"), hits):
-        precision, recall = (part / max(total, 1) for part, total in zip(found_in, totals))
-        scores[kind] = {"precision": precision, "recall": recall, "f1": _f1(precision, recall)}
-    return scores
+            totals[measure] += len(tested)
+            for group in tested:
+                hits["strict", measure] += group in truth
+                hits["lax", measure] += group in truth or any((i, j) in links for i in group[0] for j in group[1])
+    shares = {key: count / max(totals[key[1]], 1) for key, count in hits.items()}
+    return {
+        kind: _rates(*(shares.get((kind, measure), 0.0) for measure in ("precision", "recall")))
+        for kind in ("strict", "lax")
+    }
 
 
 def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> EvaluationResult:
@@ -274,11 +260,10 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
         raise ValueError(f"expected a gold file for each file: got {len(found)} files and {len(gold)} gold files.")
     groups = [[read_groups(path) for path in files] for files in (found, gold)]
     for own, right, path in zip(*groups, gold):
-        for side in (0, 1):
+        for side, kind in enumerate(("source", "target")):
             lines = max((line for group in own for line in group[side]), default=-1) + 1
             beyond = [group for group in right if any(line >= lines for line in group[side])]
             if beyond:
-                kind = ("source", "target")[side]
                 raise ParallelTextError(
                     f"{path}: {list(beyond[0][0])}:{list(beyond[0][1])} names a {kind} line beyond the document, which "
                     f"has {lines:,}; lines are counted from 0."
@@ -291,5 +276,5 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
     return EvaluationResult(scores, columns, rows, signature)
 
 
-def _f1(precision: float, recall: float) -> float:
-    return 2 * precision * recall / max(precision + recall, 1e-300)
+def _rates(precision: float, recall: float) -> dict[str, float]:
+    return {"precision": precision, "recall": recall, "f1": 2 * precision * recall / max(precision + recall, 1e-300)}

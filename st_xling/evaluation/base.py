@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
@@ -14,26 +14,9 @@ from st_xling.models.encode import Role
 from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sign
-from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
-
-logger = logging.getLogger(__name__)
-
-
-class Measured(NamedTuple):
-    """Values of an evaluator.
-
-    Attributes:
-        metrics: Key, without the evaluator's name before it → value.
-        columns: Measures of the table.
-        rows: Their values, a row for each label, so that the head fits any set of languages.
-    """
-
-    metrics: dict[str, float]
-    columns: list[Column]
-    rows: list[Row]
 
 
 class SignedEvaluator(BaseEvaluator):
@@ -84,18 +67,20 @@ class SignedEvaluator(BaseEvaluator):
             steps: Steps within the epoch; -1 at its end.
         """
         result = self.evaluate(model)
-        logger.debug("%s %.4f (%s)", self.primary_metric, result.metrics[str(self.primary_metric)], result.signature)
         self.store_metrics_in_model_card_data(model, result.metrics, epoch, steps)
         return result.metrics
 
     def evaluate(self, model: Any) -> EvaluationResult:
         """Evaluate a model and return metrics, rows and signature, without storing them anywhere."""
         self.joint_mean = self.by_language = False
-        metrics, columns, rows = self.measure(model)
-        return EvaluationResult(self.prefix_name_to_metrics(metrics, self.name), columns, rows, self.signature)
+        result = self.measure(model)
+        return replace(result, metrics=self.prefix_name_to_metrics(result.metrics, self.name))
 
-    def measure(self, model: Any) -> Measured:
-        """Compute the values of ``model``."""
+    def measure(self, model: Any) -> EvaluationResult:
+        """Evaluate ``model``; metrics are without the evaluator's name before them.
+
+        There is a row for each label, so that the head of the table fits any set of languages.
+        """
         raise NotImplementedError
 
     @property

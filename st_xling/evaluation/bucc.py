@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
 from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc, where_to_get
-from st_xling.evaluation.base import Measured, SignedEvaluator
-from st_xling.evaluation.measures import EvaluatedPairs, MiningScores, row_thresholds
+from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.measures import MINING_MEASURES, EvaluatedPairs, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
-
-#: Measures of each language pair.
-MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
 
 #: Sentences of each corpus and how many of them have their translation in the other, unless the spec overrides it.
 PHRASEBOOK = {"size": 600, "gold": 100, "seed": 0}
@@ -102,12 +99,15 @@ class BuccEvaluator(SignedEvaluator):
         self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
         self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold
+        #: ``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``.
+        self.threshold_source = "tuned on this gold" if isinstance(threshold, str) else "given"
         if not corpora or (threshold is None) != ((self.train or {}).keys() == self.corpora.keys()):
             raise ValueError(
                 f"expected either train corpora of the same language pairs, or a threshold: got corpora of "
                 f"{', '.join(corpora) or 'none'}, train of {', '.join(train or ()) or 'none'}, threshold={threshold!r}."
             )
-        self.train_split = train_split
+        if train is not None:
+            self.threshold_source = train_split
         self.k, self.margin, self.retrieval = k, margin, retrieval
         self.split = split
         #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
@@ -154,13 +154,6 @@ class BuccEvaluator(SignedEvaluator):
         return cls({pair: read(pair, split) for pair in wanted}, split=split, **options)
 
     @property
-    def threshold_source(self) -> str:
-        """``"train"``, or what else the training part is called, ``"given"`` or ``"tuned on this gold"``."""
-        if self.train is not None:
-            return self.train_split
-        return "tuned on this gold" if isinstance(self.threshold, str) else "given"
-
-    @property
     def signature(self) -> str:
         """All that a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
@@ -176,23 +169,18 @@ class BuccEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{sha8(content)}",
         )
 
-    def measure(self, model: SentenceTransformer) -> Measured:
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Encode, mine, choose thresholds and compare with the gold."""
-        values = {pair: {key: getattr(own, key) for key in MEASURES} for pair, own in self.scores(model).items()}
-        metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
-        means = {key: sum(own[key] for own in values.values()) / len(values) for key in MEASURES[:3]}
-        return Measured({**metrics, **means}, *mining_rows(values, means, self.threshold_source))
-
-    def scores(self, model: SentenceTransformer) -> dict[str, MiningScores]:
-        """The scores of each language pair, without storing them anywhere."""
         mined = self.mined(model, self.corpora)
         self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
-        train = None
-        if self.train is not None:
-            scored = self.mined(model, self.train)
-            train = [scored[pair] for pair in mined]
-        thresholds, source = row_thresholds(list(mined.values()), threshold=self.threshold, train=train)
-        return {pair: pairs.at(limit, source) for (pair, pairs), limit in zip(mined.items(), thresholds)}
+        train = None if self.train is None else self.mined(model, self.train)
+        ordered = None if train is None else [train[pair] for pair in mined]
+        thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=ordered)
+        values = {pair: pairs.at(limit) for (pair, pairs), limit in zip(mined.items(), thresholds)}
+        metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
+        means = {key: sum(own[key] for own in values.values()) / len(values) for key in MINING_MEASURES[:3]}
+        rows = mining_rows(values, means, self.threshold_source)
+        return EvaluationResult({**metrics, **means}, *rows, self.signature)
 
     def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
         """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""
@@ -223,13 +211,13 @@ def mining_rows(
     rows = [
         Row(
             pair,
-            [own.get(key) for key in MEASURES],
+            [own.get(key) for key in MINING_MEASURES],
             arguments={"threshold": own["threshold"], "threshold_source": threshold_source},
         )
         for pair, own in values.items()
     ]
     if len(rows) > 1:
-        rows.append(Row("all", [means.get(key) for key in MEASURES], average=True))
+        rows.append(Row("all", [means.get(key) for key in MINING_MEASURES], average=True))
     return columns, rows
 
 
@@ -273,7 +261,7 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
     center = {"center": "language"} if evaluator.by_language else {}
     rows = {row.label: row.values for row in result.rows}
     for pair, corpus in evaluator.corpora.items():
-        values: dict[str, Any] = dict(zip(MEASURES[:4], rows[pair]))
+        values: dict[str, Any] = dict(zip(MINING_MEASURES[:4], rows[pair]))
         try:
             if evaluator.threshold == "tune" or (evaluator.train or {}).get(pair) == corpus:
                 raise ValueError("it was tuned on the gold that it was evaluated by")

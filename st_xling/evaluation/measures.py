@@ -18,6 +18,9 @@ AT_ONCE = 2**22
 #: Ranks that count in nDCG.
 NDCG_AT = 10
 
+#: Measures of mined pairs.
+MINING_MEASURES = ("precision", "recall", "f1", "threshold", "n_mined", "n_correct", "n_gold")
+
 
 @dataclass(frozen=True)
 class RankingScores:
@@ -112,12 +115,10 @@ def ranking_scores(
     Returns:
         Means over queries. Where none is left to average over, 0.
     Raises:
-        ValueError: Without queries, on ``ks`` below 1, or as :func:`relevant_ranks`, naming the query.
+        ValueError: Without queries, or as :func:`relevant_ranks`, naming the query.
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
-    if not ks or min(ks) < 1:
-        raise ValueError(f"ks must be ranks from 1: got {list(ks)}.")
     if not len(scores) or len(scores) != len(labels):
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
@@ -165,19 +166,15 @@ def ranking_matrix(
     Returns:
         Query language → passage language → scores, both in alphabetical order; a cell without candidates is absent.
     Raises:
-        ValueError: When languages and queries or candidates do not match in number, or as
+        ValueError: When languages and queries do not match in number, or as
             :func:`~st_xling.evaluation.ranking_scores`.
     """
     cells: dict[tuple[str, str], tuple[list[np.ndarray], list[np.ndarray]]] = {}
     lists = zip(query_languages, passage_languages, scores, labels, strict=True)
-    for query, (language, passages, row_scores, row_labels) in enumerate(lists):
+    for language, passages, row_scores, row_labels in lists:
         row_scores, row_labels = np.asarray(row_scores, dtype=np.float64), np.asarray(row_labels)
         # One language for all candidates, or one for each.
         each = np.array([passages] * len(row_scores) if isinstance(passages, str) else list(passages), dtype=object)
-        if not len(each) == len(row_scores) == len(row_labels):
-            raise ValueError(
-                f"query {query}: expected a language and a label for each of {len(row_scores)} candidates."
-            )
         for passage_language in set(each.tolist()):
             there = each == passage_language
             cell = cells.setdefault((language, passage_language), ([], []))
@@ -251,31 +248,6 @@ def bootstrap_interval(values: ArrayLike, *, samples: int = 1000, seed: int = 0)
     return resample([rows], lambda times: (times[0] @ table / rows).T, samples=samples, seed=seed)
 
 
-@dataclass(frozen=True)
-class MiningScores:
-    """Precision, recall and F1 of the pairs that score at least a threshold.
-
-    Attributes:
-        precision: Correct share of the mined pairs, in [0, 1].
-        recall: Found share of the gold pairs, in [0, 1].
-        f1: Their harmonic mean, in [0, 1].
-        threshold: In the scores' unit; minus infinity keeps all pairs, infinity none.
-        threshold_source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every pair counts as mined.
-        n_mined: Pairs that score at least ``threshold``.
-        n_gold: Gold pairs.
-        n_correct: Mined pairs that are gold.
-    """
-
-    precision: float
-    recall: float
-    f1: float
-    threshold: float
-    threshold_source: str
-    n_mined: int
-    n_gold: int
-    n_correct: int
-
-
 @dataclass(frozen=True, eq=False)
 class EvaluatedPairs:
     """Candidate pairs of one corpus with its gold.
@@ -294,14 +266,16 @@ class EvaluatedPairs:
         """The threshold of highest F1 on this gold, see :func:`~st_xling.mining.best_threshold`."""
         return best_threshold(self.scores, self.is_correct, self.n_gold)
 
-    def at(self, threshold: float, source: str) -> MiningScores:
-        """Scores of the pairs that score at least ``threshold``, which comes from ``source``."""
-        if np.isnan(threshold):
-            raise ValueError("threshold must be a number: got NaN; leave it out to keep every pair.")
+    def at(self, threshold: float) -> dict[str, float]:
+        """Return the measures of the pairs that score at least ``threshold``, by the names of :data:`MINING_MEASURES`.
+
+        ``precision`` is the correct share of the mined pairs, ``recall`` the found share of the gold pairs, and ``f1``
+        their harmonic mean, all in [0, 1]. Minus infinity keeps all pairs, infinity none.
+        """
         selected = self.scores >= threshold
         correct, mined = int((selected & self.is_correct).sum()), int(selected.sum())
         rates = precision_recall_f1(correct, mined, self.n_gold)
-        return MiningScores(*rates, float(threshold), source, mined, self.n_gold, correct)
+        return dict(zip(MINING_MEASURES, (*rates, float(threshold), mined, correct, self.n_gold)))
 
 
 def judge_pairs(
@@ -342,15 +316,14 @@ def row_thresholds(
             infinity, which keeps every pair.
         train: Other pairs, corpus by corpus, whose best thresholds are taken instead.
     Returns:
-        One number a corpus, and the source as of :class:`MiningScores`.
+        One number a corpus, and the source: ``"given"``, ``"train"``, ``"tuned on this gold"``, or ``"none"``: every
+        pair counts as mined.
     Raises:
-        ValueError: When both are given, or their number does not match.
+        ValueError: When both are given, or the number of thresholds does not match.
     """
     if train is not None:
         if threshold is not None:
             raise ValueError(f"expected a threshold or training pairs to find one: got both, threshold={threshold!r}.")
-        if len(train) != len(evaluated):
-            raise ValueError(f"expected training pairs for each of {len(evaluated)} corpora: got {len(train)}.")
         return [pairs.best().threshold for pairs in train], "train"
     if threshold is None:
         return [float("-inf")] * len(evaluated), "none"

@@ -67,13 +67,13 @@ class TrainingPicture:
         if not start.is_file():
             return
         panels = {"before": np.load(start), f"after {self.recipe}"[:40]: self._cosines(model)}
-        sources, targets = ([_label(text) for text in texts] for texts in self.texts)
-        figure = Figure(figsize=(3.4 + 3.6 * len(panels), 6.0), layout="constrained")
-        for place, (title, cosines) in enumerate(panels.items()):
-            axes = figure.add_subplot(1, len(panels), place + 1, title=title)
+        sources, targets = ([_drawable(text, most=24) for text in texts] for texts in self.texts)
+        figure = Figure(figsize=(10.6, 6.0), layout="constrained")
+        for axes, (title, cosines) in zip(figure.subplots(1, 2), panels.items()):
+            axes.set_title(title)
             image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
             axes.set_xticks(range(len(targets)), targets, rotation=90, fontsize=7)
-            axes.set_yticks(range(len(sources)), sources if place == 0 else [], fontsize=7)
+            axes.set_yticks(range(len(sources)), sources if title == "before" else [], fontsize=7)
             axes.tick_params(length=0)
         figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
         save_figure(figure, folder / PICTURES / "cosines.png")
@@ -86,14 +86,6 @@ class TrainingPicture:
         vectors = [model.encode(texts, convert_to_tensor=True).float().cpu() for texts in self.texts]
         model.train(was_training)
         return cos_sim(*vectors).numpy()
-
-
-def _label(text: str) -> str:
-    """A sentence as a picture can show it, whose font has Latin, Greek and Cyrillic letters and common signs."""
-    text = " ".join(text.split())
-    shown = text if len(text) <= 24 else f"{text[:22]}…"
-    can = all(ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x20D0 for sign in text)
-    return shown.replace("$", r"\$") if can else "…"
 
 
 def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
@@ -208,7 +200,10 @@ def _save_panels(panels: Panels, path: Path) -> None:
     save_figure(figure, path, dpi=_RESULTS_DPI)
 
 
-def _drawable(text: str) -> str:
-    """Return a text as a picture can show it: the font has no Chinese, and a dollar sign would open a formula."""
-    shown = "".join(sign if sign.isprintable() and ord(sign) < 0x2E80 else "?" for sign in " ".join(text.split()))
-    return shown.replace("$", r"\$")[:40]
+def _drawable(text: str, *, most: int = 40) -> str:
+    """Return a text as a picture can show it: the font has Latin, Greek and Cyrillic letters and common signs."""
+    text = " ".join(text.split())
+    if not all(sign.isprintable() and (ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x2E80) for sign in text):
+        return "…"
+    shown = text if len(text) <= most else f"{text[: most - 2]}…"
+    return shown.replace("$", r"\$")  # a dollar sign would open a formula

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.measures import RankingScores, bootstrap_interval, ranking_matrix, ranking_scores
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
 from st_xling.utils.options import Autocast
@@ -194,10 +195,10 @@ class RerankingEvaluator(SignedEvaluator):
             data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
         )
 
-    def measure(self, model: CrossEncoder) -> Measured:
+    def measure(self, model: CrossEncoder) -> EvaluationResult:
         """Score, rank and average."""
         report = self.report(model)
-        return Measured(report.metrics(), *report.rows())
+        return EvaluationResult(report.metrics(), *report.rows(), self.signature)
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """Compute the measures with all their intervals, without storing them anywhere."""

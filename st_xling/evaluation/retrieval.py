@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.retrieval_search import (
     PoolQuery,
     Rankings,
@@ -39,16 +40,13 @@ def parse_measures(names: Sequence[str]) -> dict[str, Any]:
     Args:
         names: As ir_measures types them (``nDCG@10``, ``R@20``), or as papers do (``MRR@100``, ``Recall@100``).
     Raises:
-        ValueError: If ir_measures is not installed or knows no such measure, or one is named twice.
+        ValueError: If ir_measures is not installed or knows no such measure.
     """
     library: Any = require("ir_measures", "evaluating retrieval")
     try:
-        measures = {_printed(measure): measure for measure in map(library.parse_measure, names)}
+        return {_printed(measure): measure for measure in map(library.parse_measure, names)}
     except (NameError, ValueError, SyntaxError) as error:
         raise ValueError(f"measures are those of ir_measures, such as MRR@100, R@20, nDCG@10: {error}.") from error
-    if not measures or len(measures) < len(names):
-        raise ValueError(f"measures must be one or more different ones: got {', '.join(names) or 'none'}.")
-    return measures
 
 
 def _printed(measure: Any) -> str:
@@ -91,9 +89,7 @@ def language_bias(
     Returns:
         ``None`` where no query has equally relevant passages in its own language and another.
     """
-    shares: list[float] = []
-    firsts: list[float] = []
-    expected: list[float] = []
+    counted: list[tuple[float, float, float]] = []
     not_found = 0
     for query in queries:
         # Only passages of one grade are equally relevant.
@@ -106,15 +102,14 @@ def language_bias(
         if not hits:
             not_found += 1
             continue
-        expected.append(len(own) / len(equal))
         # Only so many hits could all be in the query's language: among more of them 1 could not be reached.
         shown = hits[: len(own)]
-        shares.append(sum(name in own for name in shown) / len(shown))
-        firsts.append(float(hits[0] in own))
-    count = len(shares)
-    if not count:
-        return None if not not_found else LanguageBias(0.0, 0.0, 0.0, not_found, not_found)
-    return LanguageBias(sum(shares) / count, sum(firsts) / count, sum(expected) / count, count + not_found, not_found)
+        share = sum(name in own for name in shown) / len(shown)
+        counted.append((share, float(hits[0] in own), len(own) / len(equal)))
+    if not counted and not not_found:
+        return None
+    own_share, own_first, expected = [sum(column) / len(counted) for column in zip(*counted)] or [0.0] * 3
+    return LanguageBias(own_share, own_first, expected, len(counted) + not_found, not_found)
 
 
 @dataclass(frozen=True)
@@ -214,14 +209,14 @@ class RetrievalEvaluator(SignedEvaluator):
         """Measures of BM25 over the same queries and passages."""
         return self._report(lambda pool: bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar))
 
-    def measure(self, model: SentenceTransformer) -> Measured:
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Embed, search and average."""
         report = self.report(model)
         values = {**report.figures, "mean": report.means}
         metrics = {f"{label}_{measure}": value for label, row in values.items() for measure, value in row.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
-        return Measured(metrics, *retrieval_rows({self.name: report}))
+        return EvaluationResult(metrics, *retrieval_rows({self.name: report}), self.signature)
 
     def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
         """Compute measure → query id → value in [0, 1]; a query without hits has 0.
@@ -304,20 +299,19 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
     return "\n".join(lines)
 
 
-def write_run(path: str | Path, rankings: Rankings, *, tag: str, names: Mapping[str, str] | None = None) -> None:
+def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:
     """Write a TREC run: ``query Q0 passage rank score tag`` lines.
 
     Args:
         path: File to write, in a folder that is created if it is missing.
-        rankings: Query id → hits, best first.
+        rankings: Query id → hits, best first. Ids are written as in the data, without the language before them.
         tag: Name of the system.
-        names: Other ids for the queries.
     """
-    lines = []
-    for query, hits in rankings.items():
-        shown = query if names is None else names[query]
-        for rank, (name, score) in enumerate(hits, 1):
-            lines.append(f"{shown} Q0 {name} {rank} {score:.9g} {tag}\n")
+    lines = [
+        f"{query.partition(':')[2]} Q0 {name} {rank} {score:.9g} {tag}\n"
+        for query, hits in rankings.items()
+        for rank, (name, score) in enumerate(hits, 1)
+    ]
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(lines).encode("utf-8"))

@@ -213,10 +213,7 @@ def dense_search(
 
 def _places(pool: RetrievalPool) -> np.ndarray:
     """Return the place of each passage when ids are in order. *Shape:* ``(passages,)``"""
-    order = sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__)
-    places = np.empty(len(order), dtype=np.int64)
-    places[order] = np.arange(len(order))
-    return places
+    return np.argsort(sorted(range(len(pool.passage_ids)), key=pool.passage_ids.__getitem__))
 
 
 def _best(rows: np.ndarray, scores: np.ndarray, places: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:

@@ -18,7 +18,8 @@ from st_xling.data import load_data_specs, load_pairs, read_tatoeba
 from st_xling.data.read import labeled_pairs
 from st_xling.data.spec import phrasebook_name, split_spec
 from st_xling.data.test_sets import hub_languages
-from st_xling.evaluation.base import Measured, SignedEvaluator
+from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
 from st_xling.utils.signature import sha8
@@ -126,19 +127,16 @@ def count_repeats(pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]], name
     return repeats
 
 
-def english_columns(pairs: Mapping[str, tuple[list[str], list[str]]]) -> tuple[list[list[str]], list[str | None]]:
-    """The texts of each language and their English, one after the other, and the language of each of these columns."""
-    texts = [column for columns in pairs.values() for column in columns]
-    return texts, [code for language in pairs for code in (language, "eng")]
-
-
 class _PairsEvaluator(SignedEvaluator):
     """An evaluator of aligned texts.
 
     Attributes:
         pairs: Language or pair of languages → both sides.
+        languages: The same → languages of both sides; ``None``: not known, or several.
         repeats: The same → sentences that repeat an earlier one of their side, which no search can find.
     """
+
+    languages: dict[str, tuple[str | None, str | None]]
 
     def __init__(self, pairs: Pairs, primary: str, **options: Any) -> None:
         super().__init__(primary, **options)
@@ -150,19 +148,33 @@ class _PairsEvaluator(SignedEvaluator):
         data = f"{self.data_name}@{sha8(self.pairs)}"
         return self.sign(self.task, **parts, direction="both", ties="index", repeats=repeats, data=data)
 
+    def columns(self) -> tuple[list[list[str]], list[str | None]]:
+        """Source and target texts of each pair, and their languages."""
+        texts = [side for sides in self.pairs.values() for side in sides]
+        return texts, [language for pair in self.pairs for language in self.languages[pair]]
+
+    def measure(self, model: SentenceTransformer) -> EvaluationResult:
+        """Encode, match both ways and average."""
+        columns = self.encode_columns(model, *self.columns())
+        return self.measure_vectors(dict(zip(self.pairs, zip(columns[::2], columns[1::2]))))
+
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
+        """Match the vectors of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``"""
+        raise NotImplementedError
+
     def matched(
         self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], directions: Sequence[str]
     ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
         """Return the nearest sentences of each language, both ways; and the metrics that both evaluators have."""
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
-        metrics: dict[str, float] = {}
+        metrics: dict[str, float] = {f"{name}_repeats": count for name, count in self.repeats.items()}
         for name, sides in vectors.items():
             try:
                 found[name] = nearest_both_ways(*sides)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
             metrics |= {f"{name}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(directions, found[name])}
-        return found, metrics | {f"{name}_repeats": count for name, count in self.repeats.items()}
+        return found, metrics
 
     def row(self, name: str, values: Sequence[float]) -> Row:
         counts = {"repeats": self.repeats[name]} if name in self.repeats else {}
@@ -203,36 +215,28 @@ class TatoebaEvaluator(_PairsEvaluator):
     def __init__(self, pairs: Pairs, **options: Any) -> None:
         super().__init__(pairs, "mean_accuracy", **options)
         self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """Languages evaluated, in alphabetical order."""
-        return tuple(self.pairs)
+        self.languages = {code: (code, "eng") for code in self.pairs}
 
     @property
     def signature(self) -> str:
         """All that a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
-        group = next((name for name, members in TATOEBA_GROUPS.items() if members == self.languages), None)
-        return self.sign_pairs(languages=group or self.languages)
+        group = next((name for name, members in TATOEBA_GROUPS.items() if members == (*self.pairs,)), None)
+        return self.sign_pairs(languages=group or self.pairs)
 
-    def measure(self, model: SentenceTransformer) -> Measured:
-        """Encode, retrieve both ways and average."""
-        vectors = self.encode_columns(model, *english_columns(self.pairs))
-        both = dict(zip(self.pairs, zip(vectors[::2], vectors[1::2])))
-        found, metrics = self.matched(both, ("to_en", "from_en"))
-        accuracies = {
-            language: [float(np.mean(own == np.arange(len(own)))) for own in ways] for language, ways in found.items()
-        }
-        for language, ways in accuracies.items():
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
+        found, metrics = self.matched(vectors, ("to_en", "from_en"))
+        accuracies, rows = {}, []
+        for language, nearest in found.items():
+            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in nearest]
             metrics |= {f"{language}_{way}_en_accuracy": value for way, value in zip(("to", "from"), ways)}
-        rows = [self.row(language, [*ways, sum(ways) / 2]) for language, ways in accuracies.items()]
-        for group, members in {**self.groups, "": self.languages}.items():
+            rows.append(self.row(language, [*ways, sum(ways) / 2]))
+        for group, members in {**self.groups, "": [*self.pairs]}.items():
             to_en, from_en = (sum(accuracies[member][way] for member in members) / len(members) for way in (0, 1))
             averages = {"to_en": to_en, "from_en": from_en, "mean": (to_en + from_en) / 2}
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
             rows.append(Row(group or "all", [*averages.values()], average=True))
         columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
-        return Measured(metrics, [*columns, Column("mean")], rows)
+        return EvaluationResult(metrics, [*columns, Column("mean")], rows, self.signature)
 
 
 class PrecisionEvaluator(_PairsEvaluator):
@@ -267,7 +271,6 @@ class PrecisionEvaluator(_PairsEvaluator):
         self.at = tuple(at)
         self.primary_measure = f"mean_p@{self.at[0]}"
         super().__init__(pairs, self.primary_measure, **options)
-        #: Languages of both sides of each of ``pairs``; ``None``: not known, or several.
         self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
     @property
@@ -275,20 +278,7 @@ class PrecisionEvaluator(_PairsEvaluator):
         """All that a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
         return self.sign_pairs(at=self.at, pairs=self.pairs)
 
-    def columns(self) -> tuple[list[list[str]], list[str | None]]:
-        """Source and target texts of each pair, and their languages."""
-        return (
-            [side for sides in self.pairs.values() for side in sides],
-            [language for pair in self.pairs for language in self.languages[pair]],
-        )
-
-    def measure(self, model: SentenceTransformer) -> Measured:
-        """Encode, match both ways and average."""
-        columns = self.encode_columns(model, *self.columns())
-        return self.measure_vectors(dict(zip(self.pairs, zip(columns[::2], columns[1::2]))))
-
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> Measured:
-        """Match the vectors of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``"""
+    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         _, metrics = self.matched(vectors, DIRECTIONS[:2])
         ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
         values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}
@@ -303,7 +293,7 @@ class PrecisionEvaluator(_PairsEvaluator):
         rows = [self.row(pair, own) for pair, own in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
-        return Measured(metrics, columns, rows)
+        return EvaluationResult(metrics, columns, rows, self.signature)
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:

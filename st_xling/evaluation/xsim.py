@@ -78,7 +78,7 @@ def xsim_plus_plus(
         k: Neighbors that make up a sentence's neighborhood.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
     Raises:
-        ValueError: Unequal numbers of rows, an index that is no target, or as :func:`~st_xling.mining.xsim`.
+        ValueError: Unequal numbers of rows, or as :func:`~st_xling.mining.xsim`.
     Source:
         Chen et al. 2023, "xsim++", section 2; LASER, ``xsim.py``.
     Example:
@@ -88,11 +88,6 @@ def xsim_plus_plus(
     """
     source, target = check_aligned(source_embeddings, target_embeddings)
     hard, total = _array(hard_embeddings), len(source)
-    if not len(hard) == len(hard_index) == len(categories):
-        raise ValueError(
-            f"each hard near-translation needs its index and category: got {len(hard)} vectors, {len(hard_index)} "
-            f"indices and {len(categories)} categories."
-        )
     targets = np.concatenate([_array(target), hard]) if len(hard) else target
     winners = [MISALIGNED] * total
     for row, best in enumerate(best_targets(source, targets, k=k, margin=margin).tolist()):
@@ -109,14 +104,10 @@ def _array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
-def _means(rates: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the means of the known values of each key; ``None`` where no language has any."""
-    means: dict[str, Any] = {}
-    for key in rates[0]:
-        values = [own[key] for own in rates if own[key] is not None]
-        nested = bool(values) and isinstance(values[0], dict)
-        means[key] = _means(values) if nested else sum(values) / len(values) if values else None
-    return means
+def _mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean of the known values; ``None`` where no language has any."""
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
 
 
 def xsim_by_language(
@@ -150,11 +141,9 @@ def xsim_by_language(
         ``to_en_error``, ``from_en_error``; ``to_en_plus_plus`` with ``error`` and ``categories``; ``repeats``, the
         sentences that repeat an earlier one of their side, which no search can find.
     Raises:
-        ValueError: Without pairs, or as :func:`~st_xling.mining.xsim`, naming the language.
+        ValueError: As :func:`~st_xling.mining.xsim`, naming the language.
     """
-    if not pairs:
-        raise ValueError("pairs must hold at least one language: got none; pass e.g. {'deu': (german, english)}.")
-    rates: dict[str, dict[str, Any]] = {}
+    values: dict[str, list[float | None]] = {}
     hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
     repeats = count_repeats(pairs, name)
     encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
@@ -162,30 +151,29 @@ def xsim_by_language(
         hard = hard_translations(columns[1], seed=seed) if plus_plus else []
         hard_texts.append([each.text for each in hard])
         source, target, negatives = encoder.encode_columns(model, [*columns, hard_texts[-1]], (language, "eng", "eng"))
-        own = rates[language] = dict[str, Any]()
         try:
-            own["to_en_error"] = xsim(source, target, margin=margin, k=k).error_rate
-            own["from_en_error"] = xsim(target, source, margin=margin, k=k).error_rate
+            values[language] = [
+                xsim(*sides, margin=margin, k=k).error_rate for sides in ((source, target), (target, source))
+            ]
             if plus_plus:
                 made_from, categories = [each.index for each in hard], [each.category for each in hard]
                 result = xsim_plus_plus(source, target, negatives, made_from, categories, margin=margin, k=k)
-                by_category = {kind: result.by_category.get(kind) for kind in kinds}
-                own["to_en_plus_plus"] = {"error": result.error_rate, "categories": by_category}
+                values[language] += [result.error_rate, *(result.by_category.get(kind) for kind in kinds)]
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    rates["all"] = _means([*rates.values()])
+    values["all"] = [_mean(column) for column in zip(*values.values())]
     shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
     if plus_plus:
         shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))
         shown += [Column(kind, decimals=2) for kind in kinds]
+    rates: dict[str, dict[str, Any]] = {}
     rows = []
-    for language, own in rates.items():
-        values = [own["to_en_error"], own["from_en_error"]]
-        if plus_plus:
-            values += [own["to_en_plus_plus"]["error"], *own["to_en_plus_plus"]["categories"].values()]
+    for language, own in values.items():
         counts = {"repeats": repeats[language]} if language in repeats else {}
-        own |= counts
-        rows.append(Row(language, values, average=language == "all", arguments=counts))
+        rates[language] = {"to_en_error": own[0], "from_en_error": own[1], **counts}
+        if plus_plus:
+            rates[language]["to_en_plus_plus"] = {"error": own[2], "categories": dict(zip(kinds, own[3:]))}
+        rows.append(Row(language, own, average=language == "all", arguments=counts))
     signature = encoder.sign(
         "xsim",
         languages=pairs,

@@ -132,7 +132,6 @@ class Table:
         entry: The file's own entry, with the paper's values, ``factor``, ``decimals`` and ``examples``.
     """
 
-    name: str
     title: str
     note: str
     cells: dict[str, dict[str, Cell]]
@@ -235,8 +234,8 @@ def load_paper(
     float32 = (precision or _fastest()) == "fp32"
     settings |= _FLOAT32 if float32 else {}
     reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
-    read = [reader.table(key, entry) for key, entry in content["tables"].items()]
-    whole = {table.name: table for table in read if table.cells}
+    read = {key: reader.table(entry) for key, entry in content["tables"].items()}
+    whole = {key: table for key, table in read.items() if table.cells}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
     found = {key: table for key, table in whole.items() if key in tables or not tables}
@@ -282,7 +281,7 @@ class _Reader:
     evaluations: Mapping[str, str]
     seeds: tuple[int, ...]
 
-    def table(self, name: str, entry: Mapping[str, Any]) -> Table:
+    def table(self, entry: Mapping[str, Any]) -> Table:
         cells: dict[str, dict[str, Cell]] = {}
         for row, row_values, row_entry in self._expanded(entry["rows"]):
             if isinstance(row_entry, str):
@@ -301,34 +300,42 @@ class _Reader:
         pairs = [(self._fill(first, {}), self._fill(second, {})) for first, second in entry.get("compare", ())]
         note = " ".join(self._fill(entry.get("note", ""), {}).split())
         compare = [pair for pair in pairs if {*pair} <= cells.keys()]
-        return Table(name, self._fill(entry["title"], {}), note, cells, compare, entry)
+        return Table(self._fill(entry["title"], {}), note, cells, compare, entry)
 
     def _cell(self, label: str, row: Mapping[str, Any], column: Mapping[str, Any], values: Mapping[str, Any]) -> Cell:
         name = row.get("evaluation", column["evaluation"])
         check_choice(f"evaluation of {label!r}", name, self.evaluations)
         paths = column["value"] if isinstance(column["value"], list) else [column["value"]]
-        steps = []
-        for seed in self.seeds:
-            needs: dict[str, Step] = {}
-            model = row["run"] if "run" in row else self._fill(f"{{{row['model']}}}", values, seed, needs)
-            command = self._fill(self.evaluations[name], {**values, "row": model}, seed, needs)
-            own_seed = seed if command.startswith("transfer") else None
-            # The command of what all seeds share is the same, and so is the step.
-            differs = own_seed is not None or any(need.seed is not None for need in needs.values())
-            of = row.get("model", label)
-            called = _called(f"{name} of {values.get(of, of)}", seed if differs else None)
-            steps.append(Step(called, _split(command), tuple(needs.values()), own_seed))
+        template = self.evaluations[name].replace("{row}", row["run"] if "run" in row else f"{{{row['model']}}}")
+        of = row.get("model", label)
+        called = f"{name} of {values.get(of, of)}"
+        draws = template.startswith("transfer")
+        steps = [self._step(called, template, values, seed, seed if draws else None) for seed in self.seeds]
         # A list that the label does not name: the mean over its elements.
         known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
         return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
 
     def _model(self, name: str, values: Mapping[str, Any], seed: int) -> Step:
         """Return the step that trains a model; a base is trained once, for all."""
-        needs: dict[str, Step] = {}
         if name in self.bases:
-            return Step(name, _split(self._fill(self.bases[name], {}, 0, needs)), tuple(needs.values()))
-        command = self._fill(self.models[name], values, seed, needs)
-        return Step(_called(name, seed), _split(command), tuple(needs.values()), seed)
+            return self._step(name, self.bases[name], {}, 0, None)
+        return self._step(name, self.models[name], values, seed, seed)
+
+    def _step(self, name: str, template: str, values: Mapping[str, Any], seed: int, own_seed: int | None) -> Step:
+        """Return the step of a command, which needs those that train the models it names.
+
+        Args:
+            name: Name of the step, without a seed.
+            template: The command.
+            values: Values that it is filled with.
+            seed: Seed of the models that it names.
+            own_seed: Seed of the command itself; ``None`` for what has none.
+        """
+        needs: dict[str, Step] = {}
+        words = _split(self._fill(template, values, seed, needs))
+        # The command of what all seeds share is the same, and so is the step.
+        differs = own_seed is not None or any(need.seed is not None for need in needs.values())
+        return Step(f"{name}, seed {seed}" if differs else name, words, tuple(needs.values()), own_seed)
 
     def _fill(
         self, template: str, values: Mapping[str, Any], seed: int = 0, needs: dict[str, Step] | None = None
@@ -359,7 +366,3 @@ class _Reader:
             lists = [name for name in _NAME.findall(label) if isinstance(self.settings.get(name), list)]
             for values in [{lists[0]: element} for element in self.settings[lists[0]]] if lists else [{}]:
                 yield self._fill(label, values), values, entry
-
-
-def _called(name: str, seed: int | None) -> str:
-    return name if seed is None else f"{name}, seed {seed}"

@@ -133,13 +133,13 @@ def difference(first: Sequence[float | None], second: Sequence[float | None]) ->
     if not gaps:
         return None
     mean = statistics.fmean(gaps)
-    if len(gaps) < 2:
-        return {"mean": mean, "low": None, "high": None, "p": None, "n": len(gaps), "of": n}
-    if len(set(gaps)) == 1:  # a test would divide by no deviation
-        return {"mean": mean, "low": mean, "high": mean, "p": float(mean == 0), "n": len(gaps), "of": n}
-    test = ttest_1samp(gaps, 0.0)
-    low, high = map(float, test.confidence_interval(0.95))
-    return {"mean": mean, "low": low, "high": high, "p": float(test.pvalue), "n": len(gaps), "of": n}
+    low = high = p = None
+    if len(set(gaps)) > 1:
+        test = ttest_1samp(gaps, 0.0)
+        low, high, p = map(float, (*test.confidence_interval(0.95), test.pvalue))
+    elif len(gaps) > 1:  # a test would divide by no deviation
+        low, high, p = mean, mean, float(mean == 0)
+    return {"mean": mean, "low": low, "high": high, "p": p, "n": len(gaps), "of": n}
 
 
 def shown(values: Sequence[float | None] | None, decimals: int) -> str:

@@ -32,7 +32,7 @@ from st_xling.utils.text import decode_line, raw_lines
 # Pairs scored between two saves, and sorted by length together: more would pad hardly less.
 _PAIRS = 2000
 
-_COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_passages")  # of RerankReport
+_COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_passages")
 _RANKED = "ranked.jsonl"
 
 
@@ -128,7 +128,7 @@ def rerank_texts(
         candidates="all" if candidates is None else f"{Path(candidates).name}@{candidates_sha256[:8]}",
         top_k=top_k or "all",
     )
-    return RerankReport(**counts, signature=signature)
+    return RerankReport(counts, signature)
 
 
 @dataclass(frozen=True)
@@ -136,33 +136,27 @@ class RerankReport:
     """Counts of a call of :func:`rerank_texts`.
 
     Attributes:
-        queries: In the file.
-        passages: Lines written.
-        without_candidates: Queries that had none, and have no lines.
-        long_queries: Queries that leave the model no room for a passage, and have no lines.
-        cut_passages: Pairs whose passage was cut to the model's length.
+        counts: ``queries``: in the file; ``passages``: lines written; ``without_candidates`` and ``long_queries``
+            (which leave the model no room for a passage): queries that have no lines; ``cut_passages``: pairs whose
+            passage was cut to the model's length.
         signature: Everything that the result depends on.
     """
 
-    queries: int
-    passages: int
-    without_candidates: int
-    long_queries: int
-    cut_passages: int
+    counts: dict[str, int]
     signature: str
 
     def as_dict(self) -> dict[str, int]:
         """Return the counts."""
-        return {name: getattr(self, name) for name in _COUNTS}
+        return self.counts
 
     def lines(self) -> list[str]:
         """Return lines for people: what was skipped and cut, if any."""
-        counts = {
-            "queries without candidates, skipped": self.without_candidates,
-            "queries too long for the model, skipped": self.long_queries,
-            "passages cut to the model's length": self.cut_passages,
+        told = {
+            "without_candidates": "queries without candidates, skipped",
+            "long_queries": "queries too long for the model, skipped",
+            "cut_passages": "passages cut to the model's length",
         }
-        return [f"{count:,} {what}" for what, count in counts.items() if count]
+        return [f"{self.counts[name]:,} {what}" for name, what in told.items() if self.counts[name]]
 
 
 def _rank(

@@ -55,9 +55,9 @@ def build(row: str, model: Any, shape: Shape) -> torch.nn.Module:
     return recipe_loss(recipe, model, shape, **settings)
 
 
-def memory_and_flops(row: str, sizes: dict[str, int]) -> list[float]:
+def memory_and_flops(row: str, shape: Shape) -> list[float]:
     """Peak MiB of two steps beyond the imports, then the FLOPs of one."""
-    before, shape = resident(), Shape(**sizes)
+    before = resident()
     model = shape.encoder()
     loss, columns = build(row, model, shape), shape.columns(model)
     for _ in range(2):
@@ -118,12 +118,12 @@ def measure(
     del model, losses
     ranking = quotients(seconds["tr"], seconds["ST"])
     yield Ratio("tr: time", "MultipleNegativesRankingLoss", ranking, at_most=1.05)
-    of_tr = apart(memory_and_flops, "tr", shape.as_dict())
+    of_tr = apart(memory_and_flops, "tr", shape)
     for name in (name for name in names if name != "tr"):
         paper = [f"the paper: {figure}" for figure in PAPER.get(name, ("", "")) if figure] or ["", ""]
         time = quotients(seconds[name], seconds["tr"])
         yield Ratio(f"{name}: time", "tr", time, at_most=TIME_AT_MOST.get(name), note=paper[0])
-        memory, flops = apart(memory_and_flops, name, shape.as_dict())
+        memory, flops = apart(memory_and_flops, name, shape)
         most = 1.4 if name == "dap" else None
         yield Ratio(f"{name}: memory", "tr", memory / of_tr[0], at_most=most, note=f"{memory:,.0f} MiB")
         yield Ratio(f"{name}: FLOPs", "tr", flops / of_tr[1], note=paper[1])

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -143,7 +143,8 @@ def main(measure: Callable[..., Iterable[Ratio]], *, rounds: int = 1, quick: dic
     print(f"{options.threads} threads, {'processor' if by_processor else 'clock'} time, torch {torch.__version__}")
     command = [word for word in sys.argv[1:] if word not in ("--json", str(options.json))]
     seconds = round(time.monotonic() - started, 1)
-    content = {"version": __version__, "command": command, "encoder": encoder_name(), "seconds": seconds}
+    encoder = Path(os.environ.get("ST_XLING_E5", "")).name  # many figures depend on it
+    content = {"version": __version__, "command": command, "encoder": encoder, "seconds": seconds}
     if options.json is not None:
         write_json(options.json, {**content, "ratios": ratios})
 
@@ -159,11 +160,6 @@ def describe(what: str, one: Mapping[str, Any], *, targets: bool = True) -> str:
                 missed = sign * one["value"] > sign * one[key]
                 words.append(f"{key.replace('_', ' ')} {one[key]:.3g}{', MISSED' if missed else ''}")
     return ": ".join([*words, one["note"]]) if one["note"] else ": ".join(words)
-
-
-def encoder_name() -> str:
-    """Of the encoder that ``ST_XLING_E5`` names, on which many figures depend."""
-    return Path(os.environ.get("ST_XLING_E5", "")).name
 
 
 def log(text: str) -> None:
@@ -245,9 +241,6 @@ class Shape:
     def but(self, **sizes: int | None) -> Shape:
         """With other sizes, where they are set."""
         return replace(self, **{name: size for name, size in sizes.items() if size})
-
-    def as_dict(self) -> dict[str, int]:
-        return asdict(self)
 
     def encoder(self) -> Any:
         """Random weights, under mean pooling, with dropout."""

@@ -16,18 +16,14 @@ from tests.benchmarks.measure import Ratio, Run, main, quotients
 DIM, K = 768, 4
 
 
-def embeddings(rows: int, seed: int, dim: int = DIM) -> np.ndarray:
+def embeddings(rows: int, seed: int) -> np.ndarray:
     """Unit vectors of random sentences; every second one is near the same row of seed 0, as a translation is."""
-    values = np.random.default_rng(0).standard_normal((rows, dim), dtype=np.float32)
+    values = np.random.default_rng(0).standard_normal((rows, DIM), dtype=np.float32)
     if seed:
         random = np.random.default_rng(seed)
-        values[1::2] = random.standard_normal((len(values[1::2]), dim), dtype=np.float32)
-        for start in range(0, rows, 4096):  # noise in pieces: rows may be many
-            part = values[start : start + 4096]
-            part += 0.7 * random.standard_normal(part.shape, dtype=np.float32)
-    for start in range(0, rows, 4096):
-        values[start : start + 4096] /= np.linalg.norm(values[start : start + 4096], axis=1, keepdims=True)
-    return values
+        values[1::2] = random.standard_normal((len(values[1::2]), DIM), dtype=np.float32)
+        values += 0.7 * random.standard_normal(values.shape, dtype=np.float32)
+    return values / np.linalg.norm(values, axis=1, keepdims=True)
 
 
 def faiss_search(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,34 +26,21 @@ LANGUAGES = ("en", "de", "fr", "es", "vi", "zh")
 Pairs = list[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Size:
-    """How much is scored.
-
-    Attributes:
-        pool: Candidates of a query.
-        tokens: Median of a passage's.
-    """
-
-    pools: int = 8
-    pool: int = 24
-    tokens: int = 150
-
-
-QUICK = Size(pools=3, pool=8, tokens=20)
-
-
 def make_pairs(
-    size: Size, model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float
+    model: Any, sentences: dict[str, list[str]], languages: tuple[str, ...], sigma: float, sizes: tuple[int, int, int]
 ) -> Pairs:
-    """Pools one after another; passages of about so many tokens, whatever their language, spread by ``sigma``."""
+    """Pairs one after another, of so many pools and candidates; passages of about so many tokens, spread by ``sigma``.
+
+    A passage has as many tokens in each language.
+    """
+    pools, candidates, median = sizes
     chooser = random.Random(0)
     tokens = {text: len(model.tokenizer.tokenize(text)) for texts in sentences.values() for text in texts}
     pairs: Pairs = []
-    for _ in range(size.pools):
+    for _ in range(pools):
         query = chooser.choice(sentences[chooser.choice(languages)])
-        for _ in range(size.pool):
-            wanted, words = size.tokens * np.exp(chooser.gauss(0, sigma)), list[str]()
+        for _ in range(candidates):
+            wanted, words = median * np.exp(chooser.gauss(0, sigma)), list[str]()
             language = chooser.choice(languages)
             while sum(tokens[text] for text in words) < wanted:
                 words.append(chooser.choice(sentences[language]))
@@ -76,14 +62,14 @@ def computed_tokens(model: Any, call: Callable[[], Any]) -> int:
     return count
 
 
-def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
+def measure(run: Run, *, pools: int = 8, pool: int = 24, tokens: int = 150) -> Iterator[Ratio]:
+    """``pool``: candidates of a query; ``tokens``: median of a passage's."""
     from st_xling.models import tiny_encoder
     from st_xling.models.cross_encoder import cross_encoder
     from st_xling.models.pair_scorer import PairScorer
 
     logging.getLogger("st_xling").setLevel(logging.ERROR)  # cut passages are no news here
-    size = QUICK if run.quick else Size()
-    size = replace(size, pools=pools or size.pools)
+    sizes = (pools, pool, tokens)
     texts = {language: parallel(run, language, 1500) for language in LANGUAGES[1:]}
     sentences = {language: [pair[0] for pair in pairs] for language, pairs in texts.items()}
     sentences["en"] = [pair[1] for pair in texts["de"]]
@@ -92,12 +78,12 @@ def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
     else:
         start = encoder_folder(None)
     model: Any = cross_encoder(start, device="cpu")
-    one, together = (make_pairs(size, model, sentences, languages, 0.5) for languages in (("en",), LANGUAGES))
+    one, together = (make_pairs(model, sentences, languages, 0.5, sizes) for languages in (("en",), LANGUAGES))
     kinds = {
-        "uniform": [make_pairs(size, model, sentences, ("en",), 0.0)],
+        "uniform": [make_pairs(model, sentences, ("en",), 0.0, sizes)],
         "one language": [one],
         "languages": [together],
-        "pools": [together[start : start + size.pool] for start in range(0, len(together), size.pool)],
+        "pools": [together[start : start + pool] for start in range(0, len(together), pool)],
     }
     at_least = {"uniform": 1.0, "languages": 1.5, "pools": 1.5}
     for name, calls in kinds.items():
@@ -111,11 +97,11 @@ def measure(run: Run, *, pools: int | None = None) -> Iterator[Ratio]:
             scores["ours"] = np.concatenate([PairScorer(model).score(pairs) for pairs in calls])  # noqa: B023
 
         seconds = run.in_turn({"predict": theirs, "ours": ours})
-        tokens = computed_tokens(model, theirs) / computed_tokens(model, ours)
-        note = f"{tokens:.2f}x the tokens; scores apart by {np.abs(scores['theirs'] - scores['ours']).max():.0e}"
+        computed = computed_tokens(model, theirs) / computed_tokens(model, ours)
+        note = f"{computed:.2f}x the tokens; scores apart by {np.abs(scores['theirs'] - scores['ours']).max():.0e}"
         faster = quotients(seconds["predict"], seconds["ours"])
         yield Ratio(f"{name}: speed", "CrossEncoder.predict", faster, at_least=at_least.get(name), note=note)
 
 
 if __name__ == "__main__":
-    main(measure, rounds=3)
+    main(measure, rounds=3, quick={"pools": 3, "pool": 8, "tokens": 20})

@@ -10,13 +10,14 @@ import pytest
 import torch
 
 from st_xling import __version__
-from st_xling.data import BuccCorpus
+from st_xling.data import BuccCorpus, read_bucc
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
 from st_xling.models.normalization import Centering, apply_centering
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
+from tests.example_files import write_bucc
 
 
 def corpus(name, seed, gold=8, others=10, dim=5):
@@ -80,24 +81,15 @@ def test_threshold_of_train_applied_to_test(data, options):
 
 def test_given_and_tuned_thresholds(data):
     (_, test), vectors = data
-    tuned = BuccEvaluator(test, threshold="tune").scores(TableModel(vectors))
-    for pair, judged in tuned.items():
-        assert judged.threshold_source == "tuned on this gold"
+    evaluator = BuccEvaluator(test, threshold="tune")
+    tuned = evaluator(TableModel(vectors))
+    assert "|threshold:tuned on this gold|" in evaluator.signature
+    for pair in test:
         rows = by_loops(test[pair], vectors, k=4, margin="ratio", retrieval="max")
-        assert judged.f1 == pytest.approx(reference.best_f1(*rows), rel=1e-9)
+        assert tuned[f"bucc_{pair}_f1"] == pytest.approx(reference.best_f1(*rows), rel=1e-9)
     everything = BuccEvaluator(test, threshold=-1e9)(TableModel(vectors))
     found, correct, _ = by_loops(test["de-en"], vectors, k=4, margin="ratio", retrieval="max")
     assert everything["bucc_de-en_n_mined"] == len(found) and everything["bucc_de-en_n_correct"] == sum(correct) > 3
-
-
-def test_corpora_with_ids_are_the_same(data):
-    (train, test), _ = data
-    named = {}
-    for pair, (source, target, gold) in test.items():
-        ids = [[f"{side}-{row}" for row in range(len(texts))] for side, texts in (("s", source), ("t", target))]
-        gold_ids = [(f"s-{i}", f"t-{j}") for i, j in gold]
-        named[pair] = BuccCorpus(ids[0], source, ids[1], target, gold_ids, *pair.split("-"), "test")
-    assert BuccEvaluator(named, train=train).corpora == BuccEvaluator(test, train=train).corpora
 
 
 def test_signature_says_what_a_figure_depends_on(data):
@@ -115,38 +107,31 @@ def test_signature_says_what_a_figure_depends_on(data):
 CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
 
 
-@pytest.mark.parametrize(
-    "corpora, options, message",
-    [
+def test_errors():
+    without_gold = BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en", "test")
+    for corpora, options, message in (
         ({}, {"threshold": 1.0}, "corpora of none"),
-        (
-            {"de-en": BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en", "test")},
-            {"threshold": 1.0},
-            "de-en: .*got 0",
-        ),
+        ({"de-en": without_gold}, {"threshold": 1.0}, "de-en: .*got 0"),
         ({"de-en": CORPORA}, {"k": 1}, "train of none, threshold=None"),
         ({"de-en": CORPORA}, {"k": 1, "train": {"fr-en": CORPORA}}, "corpora of de-en, train of fr-en"),
-    ],
-)
-def test_errors(corpora, options, message):
-    with pytest.raises(ValueError, match=message):
-        BuccEvaluator(corpora, **options)
-
-
-# Pairs of ids, and xsim, which share these functions
+    ):
+        with pytest.raises(ValueError, match=message):
+            BuccEvaluator(corpora, **options)
 
 
 def test_another_split_gives_the_threshold(tmp_path):
-    for split in ("training", "sample"):
-        (tmp_path / f"de-en.{split}.de").write_text("d1\tJa.\nd2\tNein.\n", encoding="utf-8")
-        (tmp_path / f"de-en.{split}.en").write_text(f"e1\tYes.\ne2\tNo, {split}.\n", encoding="utf-8")
-        (tmp_path / f"de-en.{split}.gold").write_text("d1\te1\n", encoding="utf-8")
+    for split, drawn_from in (("training", "dev"), ("sample", "test")):
+        write_bucc(tmp_path, "de", split, drawn_from)
     with pytest.raises(ValueError, match="got split 'training' for both"):
         BuccEvaluator.from_spec(tmp_path, ["de-en"], split="training", k=1)
     tuned = BuccEvaluator.from_spec(tmp_path, ["de-en"], split="training", threshold="tune", k=1)
     assert "|threshold:tuned on this gold|" in tuned.signature
     other = BuccEvaluator.from_spec(tmp_path, split="sample", k=1)  # all pairs, this one
     assert list(other.corpora) == ["de-en"]
+    # Rows of the ids in the files.
+    corpus = read_bucc(tmp_path, "de-en", "sample")
+    rows = [(corpus.source_ids.index(one), corpus.target_ids.index(other)) for one, other in corpus.gold]
+    assert other.corpora["de-en"] == (corpus.source, corpus.target, rows)
     assert "|threshold:train|split:sample|" in other.signature
 
 
@@ -173,9 +158,9 @@ def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.Lo
     ways = {"k": 3, "margin": "distance", "retrieval": "intersect"}
     for options in ({"train": {"de-en": dev}}, {"threshold": 0.01, "name": ""}):
         evaluator = BuccEvaluator({"de-en": test}, **options, **ways)
-        found = publishable_thresholds(evaluator, evaluator.evaluate(model))
-        judged = evaluator.scores(model)["de-en"]
-        measured = {name: getattr(judged, name) for name in ("threshold", "precision", "recall", "f1")}
+        result = evaluator.evaluate(model)
+        found = publishable_thresholds(evaluator, result)
+        measured = dict(zip(("precision", "recall", "f1", "threshold"), result.rows[0].values))
         assert found["de-en"].as_dict() == {**measured, **ways, "signature": evaluator.signature}
     for options, why in (
         ({"train": {"de-en": test}}, "tuned on the gold"),

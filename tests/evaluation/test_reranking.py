@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools
-from st_xling.evaluation import RerankingEvaluator
+from st_xling.evaluation import RerankingEvaluator, ranking_scores
 from st_xling.evaluation.reranking import examples_text
 from tests.conftest import PAIRS
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
@@ -37,23 +37,16 @@ def pools() -> list[CandidatePool]:
 
 
 def plain(model: Any, pools: list[CandidatePool], language: str | None = None) -> dict[str, float]:
-    """By definition, from sentence-transformers' scores, over the candidates in one language."""
-    found: dict[str, list[float]] = {"acc@1": [], "acc@10": [], "mrr": [], "map": []}
+    """From sentence-transformers' scores, over the candidates in one language."""
+    scores, labels = [], []
     for each in pools:
         kept = [place for place, code in enumerate(each.passage_languages) if language in (None, code)]
-        scores = model.predict([(each.query, each.passages[place]) for place in kept])
-        order = sorted(range(len(kept)), key=lambda place: -scores[place])
-        hits = [rank for rank, place in enumerate(order, 1) if each.labels[kept[place]]]
-        if not hits:
-            continue
-        found["acc@1"].append(hits[0] <= 1)
-        found["acc@10"].append(hits[0] <= 10)
-        found["mrr"].append(1 / hits[0])
-        found["map"].append(sum(n / rank for n, rank in enumerate(hits, 1)) / len(hits))
-    return {name: sum(values) / len(values) for name, values in found.items()}
+        scores.append(model.predict([(each.query, each.passages[place]) for place in kept]))
+        labels.append([each.labels[place] for place in kept])
+    return ranking_scores(scores, labels).means
 
 
-def test_figures_by_plain_loops(model: Any, pools: list[CandidatePool]) -> None:
+def test_figures_of_other_scores(model: Any, pools: list[CandidatePool]) -> None:
     metrics = RerankingEvaluator(pools, name="dev")(model)
     for name, value in plain(model, pools).items():
         assert metrics[f"dev_{name}"] == pytest.approx(value, rel=1e-9)

@@ -18,32 +18,22 @@ def kept(task: str = "tatoeba", signature: str = "tatoeba|x", **figures: Any) ->
     return SavedResults(task, figures or {"tatoeba_mean": 0.5}, signature, "st-xling evaluate …", columns, rows)
 
 
-def test_what_is_kept_is_read_again(tmp_path: Path) -> None:
+def test_what_is_kept_is_read_again_and_replaced_by_the_same(tmp_path: Path) -> None:
     assert read_saved_results(tmp_path) == []
-    (tmp_path / "results.json").write_text('{"training": {"seconds": 1.5}, "leak": {"rows": 3}}', encoding="utf-8")
+    path = tmp_path / "results.json"
+    path.write_text('{"training": {"best_dev": NaN}, "leak": {"rows": 3}}', encoding="utf-8")
     first, second = kept(), kept("transfer-pos", "transfer|x", languages={"th": {"accuracy": 0.25}}, **{"größe": [1]})
-    assert save_results(str(tmp_path), first) == tmp_path / "results.json"
+    assert save_results(str(tmp_path), first) == path
     save_results(tmp_path, second)
     assert read_saved_results(str(tmp_path)) == [first, second] and first.version == __version__
-    written = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert list(written) == ["training", "leak", "evaluations"] and written["leak"] == {"rows": 3}
-
-
-def test_the_same_again_replaces_in_its_place(tmp_path: Path) -> None:
-    for figures in (kept(), kept(signature="other"), kept("xsim"), kept(f1=0.75)):
-        save_results(tmp_path, figures)
-    assert [(found.task, found.signature) for found in read_saved_results(tmp_path)] == [
-        *(("tatoeba", "tatoeba|x"), ("tatoeba", "other"), ("xsim", "tatoeba|x"))
+    save_results(tmp_path, kept(threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
+    found = read_saved_results(tmp_path)
+    assert found[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]} and found[1:] == [
+        second
     ]
-    assert read_saved_results(tmp_path)[0].figures == {"f1": 0.75}
-
-
-def test_no_infinity_gets_into_the_file(tmp_path: Path) -> None:
-    (tmp_path / "results.json").write_text('{"training": {"best_dev": NaN}}', encoding="utf-8")
-    save_results(tmp_path, kept("bucc", threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
-    text = (tmp_path / "results.json").read_text(encoding="utf-8")
-    assert json.loads(text, parse_constant=pytest.fail)["training"] == {"best_dev": None}
-    assert read_saved_results(tmp_path)[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
+    written = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)  # no infinity in the file
+    assert list(written) == ["training", "leak", "evaluations"] and written["leak"] == {"rows": 3}
+    assert written["training"] == {"best_dev": None}
 
 
 def test_a_broken_file_is_named_and_left(tmp_path: Path) -> None:

@@ -40,15 +40,11 @@ def test_keys_values_and_averages():
     expected = {f"tatoeba_{code}_{way}_en_accuracy": languages[code] for code in languages for way in ("to", "from")}
     means = dict.fromkeys(("tatoeba_to_en_accuracy", "tatoeba_from_en_accuracy", "tatoeba_mean_accuracy"), 11 / 12)
     assert metrics == pytest.approx({**expected, **means})
-
-
-def test_directions_are_not_mixed_up():
-    """Both German sentences lie nearest English 0; English 1 still lies nearest German 1."""
+    # Both German sentences lie nearest English 0; English 1 still lies nearest German 1.
     table = {"a": [1, 0], "b": [0.9, 0.5], "x": [1, 0.1], "y": [0, 1]}
-    metrics = TatoebaEvaluator({"de": (["a", "b"], ["x", "y"])})(TableModel(table))
-    assert metrics["tatoeba_deu_to_en_accuracy"] == 0.5
-    assert metrics["tatoeba_deu_from_en_accuracy"] == 1.0
-    assert metrics["tatoeba_mean_accuracy"] == 0.75
+    metrics = TatoebaEvaluator({"de": (["a", "b"], ["x", "y"])}, name="")(TableModel(table))
+    ways = [metrics[f"{way}_accuracy"] for way in ("deu_to_en", "deu_from_en", "mean")]
+    assert ways == [0.5, 1.0, 0.75]
 
 
 def test_signature_follows_texts_order_and_truncation():
@@ -66,16 +62,15 @@ def test_signature_follows_texts_order_and_truncation():
     assert metrics["tatoeba_xnli14_mean_accuracy"] == 1.0 and "tatoeba_xtreme36_mean_accuracy" not in metrics
 
 
-@pytest.mark.parametrize(
-    "pairs, message",
-    [
+def test_errors():
+    for pairs, message in (
         ({"de": (["a", "b"], ["c"]), "fr": ([], [])}, "de has 2 and 1 texts.*fr has 0"),
         ({"de": (["a"], ["b"]), "deu": (["a"], ["b"])}, "both mean deu"),
-    ],
-)
-def test_errors(pairs, message):
-    with pytest.raises(ValueError, match=message):
-        TatoebaEvaluator(pairs)
+    ):
+        with pytest.raises(ValueError, match=message):
+            TatoebaEvaluator(pairs)
+    with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
+        PrecisionEvaluator(CHINESE)(TableModel(vectors([np.diag([1.0, 0, 1]), np.eye(3)])))
 
 
 CHINESE = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "Cảm ơn.", "Tạm biệt."])}
@@ -83,13 +78,6 @@ CHINESE = {"zh-vi": (["你好。", "谢谢。", "再见。"], ["Xin chào.", "C�
 
 def vectors(sides):
     return {text: vector for texts, own in zip(CHINESE["zh-vi"], sides) for text, vector in zip(texts, own)}
-
-
-def test_faults_of_pairs() -> None:
-    with pytest.raises(ValueError, match="1 or more: got \\(\\)"):
-        PrecisionEvaluator(CHINESE, at=())
-    with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
-        PrecisionEvaluator(CHINESE)(TableModel(vectors([np.diag([1.0, 0, 1]), np.eye(3)])))
 
 
 def test_figures_by_hand() -> None:
@@ -120,42 +108,21 @@ def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest
 XTREME = "af ar bg bn de el es et eu fa fi fr he hi hu id it ja jv ka kk ko ml mr nl pt ru sw ta te th tl tr ur vi zh"
 
 
-def test_group_sizes_and_nesting():
+def test_groups_and_names_of_languages():
     sizes = {group: len(set(members)) for group, members in TATOEBA_GROUPS.items()}
     assert sizes == {"xnli14": 14, "full28": 28, "xtreme36": 36, "laser112": 112}
     for smaller in ("xnli14", "full28"):
         assert set(TATOEBA_GROUPS[smaller]) < set(TATOEBA_GROUPS["xtreme36"]) < set(TATOEBA_GROUPS["laser112"])
     for members in TATOEBA_GROUPS.values():
         assert list(members) == sorted(set(members))
-
-
-def test_two_letter_codes_of_the_papers_are_the_36():
-    """Column heads of DAP, table 7."""
+    # Column heads of DAP, table 7.
     assert sorted(resolve_languages(XTREME.split())) == list(TATOEBA_GROUPS["xtreme36"])
-
-
-@pytest.mark.parametrize(
-    "names, expected",
-    [
-        ("zh, et,fa", ("cmn", "est", "pes")),
-        (["sw", "deu", "de"], ("swh", "deu")),
-        ("XNLI14", TATOEBA_GROUPS["xnli14"]),
-    ],
-)
-def test_resolve(names, expected):
-    assert resolve_languages(names) == expected
-
-
-@pytest.mark.parametrize(
-    "names, message",
-    [
-        ("xtreme63", "groups .*xnli14, full28.*'xtreme63'"),
-        ("en", "'en'"),
-    ],
-)
-def test_unknown_languages(names, message):
-    with pytest.raises(ValueError, match=message):
-        resolve_languages(names)
+    assert resolve_languages("zh, et,fa") == ("cmn", "est", "pes")
+    assert resolve_languages(["sw", "deu", "de"]) == ("swh", "deu")
+    assert resolve_languages("XNLI14") == TATOEBA_GROUPS["xnli14"]
+    for unknown, message in (("xtreme63", "groups .*xnli14, full28.*'xtreme63'"), ("en", "'en'")):
+        with pytest.raises(ValueError, match=message):
+            resolve_languages(unknown)
 
 
 @pytest.fixture
@@ -185,17 +152,14 @@ def test_the_phrasebooks_test_split() -> None:
         load_english_pairs(["phrasebook:de,fr?size=3"], "de,ru")
 
 
-def test_files_whichever_side_is_english(folder: Path) -> None:
+def test_files_of_which_one_side_is_english(folder: Path) -> None:
     found = load_english_pairs([f"zh-en={folder}/test.tsv", folder])
     assert list(found[0]) == ["cmn", "deu", "fra"] and found[1] == f"test.tsv+{folder.name}"
     (folder / "back.tsv").write_text("Hello!\t¡Hola!\n", encoding="utf-8")
     assert load_english_pairs([f"en-es={folder}/back.tsv"])[0] == {"spa": (["¡Hola!"], ["Hello!"])}
-
-
-@pytest.mark.parametrize("label", ["", "zh-vi=", "en-eng="])
-def test_text_without_english(folder: Path, label: str) -> None:
-    with pytest.raises(ValueError, match="as in de-en=PATH"):
-        load_english_pairs([f"{label}{folder}/test.tsv"])
+    for label in ("", "zh-vi=", "en-eng="):
+        with pytest.raises(ValueError, match="as in de-en=PATH"):
+            load_english_pairs([f"{label}{folder}/test.tsv"])
 
 
 def test_codes_with_script_or_region(folder: Path) -> None:

@@ -17,6 +17,8 @@ from st_xling.reranking.rerank_files import rerank_texts
 from tests.conftest import PAIRS
 from tests.reranking.conftest import LANGUAGES, read, write
 
+NONE = dict.fromkeys(["queries", "passages", "without_candidates", "long_queries", "cut_passages"], 0)
+
 
 @pytest.fixture(scope="module")
 def model(saved_cross_encoder: Path) -> Any:
@@ -27,7 +29,7 @@ def test_the_order_is_that_of_sentence_transformers(model: Any, queries: Path, p
     report = rerank_texts(model, queries, passages, tmp_path / "out" / "ranked.jsonl")
     rows = read(tmp_path / "out" / "ranked.jsonl")
     texts = [other for other, _ in PAIRS]
-    assert len(rows) == report.passages == 64 and report.queries == 8
+    assert len(rows) == report.counts["passages"] == 64 and report.counts["queries"] == 8
     for number, (_, question) in enumerate(PAIRS):
         own = rows[8 * number : 8 * number + 8]
         expected = model.rank(question, texts)
@@ -48,7 +50,7 @@ def test_a_first_stage(model: Any, queries: Path, passages: Path, tmp_path: Path
     report = rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl", candidates=first)
     found = [(row["query_id"], row["passage_id"]) for row in read(tmp_path / "ranked.jsonl")]
     assert sorted(found) == [("q1", "p0"), ("q1", "p3"), ("q5", "p5")]
-    assert (report.without_candidates, report.passages, report.long_queries) == (6, 3, 0)
+    assert report.counts == {**NONE, "queries": 8, "passages": 3, "without_candidates": 6}
     assert report.lines() == ["6 queries without candidates, skipped"]
 
 
@@ -72,7 +74,7 @@ def test_long_texts_are_counted(model: Any, tmp_path: Path) -> None:
     asked = write(tmp_path / "q.jsonl", [json.dumps({"id": len(text), "text": text}) for text in ("Who?", long)])
     found = write(tmp_path / "p.jsonl", [json.dumps({"id": 1, "text": text}) for text in (long,)])
     report = rerank_texts(model, asked, found, tmp_path / "ranked.jsonl")
-    assert (report.passages, report.long_queries, report.cut_passages) == (1, 1, 1)
+    assert report.counts == {**NONE, "queries": 2, "passages": 1, "long_queries": 1, "cut_passages": 1}
     assert report.lines() == ["1 queries too long for the model, skipped", "1 passages cut to the model's length"]
 
 
@@ -124,7 +126,7 @@ def test_what_is_done_is_not_done_again(
         rerank_texts(model, queries, passages, out, work=work, top_k=3)
     report = rerank_texts(model, queries, passages, out, work=work)
     assert groups == [0, 2, 4, 4, 6] and work.exists()
-    assert (report.queries, report.passages) == (8, 64)
+    assert report.counts == {**NONE, "queries": 8, "passages": 64}
     for found, expected in zip(read(out), whole, strict=True):
         assert found.pop("score") == pytest.approx(expected.pop("score"), abs=1e-6)
         assert found == expected

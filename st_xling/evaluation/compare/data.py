@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TypeAlias
 
@@ -64,18 +65,12 @@ class ComparisonData:
         return sum(count_repeats(self.pairs, self.name).values()) or None
 
     def texts(self) -> Iterator[str]:
-        """Yield all texts that are embedded, but for generated ones."""
-        for columns in self.pairs.values():
-            for column in columns:
-                yield from column
-        for both in self.mining.values():
-            for corpus in both:
-                yield from corpus.source
-                yield from corpus.target
+        """Iterate over all texts that are embedded, except generated ones."""
+        columns: list[Iterable[str]] = [column for both in self.pairs.values() for column in both]
+        columns += [side for both in self.mining.values() for corpus in both for side in corpus[:2]]
         for part in self.pool:
-            yield from part.passages
-            for queries in part.queries.values():
-                yield from queries.values()
+            columns += [part.passages, *(queries.values() for queries in part.queries.values())]
+        return chain.from_iterable(columns)
 
 
 def load_comparison_data(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import re
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,10 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from st_xling._version import __version__
 from st_xling.data.spec import SpecOption, integer_at_least, read_options, split_options, unique_name
 from st_xling.evaluation.compare.data import ComparisonData
-from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, Measure, compare_values, holm, rank_label
+from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, compare_values, holm, rank_label
 from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
@@ -118,24 +121,18 @@ def compare_models(
     if folder is not None:
         (folder / "results").mkdir(parents=True, exist_ok=True)
     loaded = {each.name: load_encoder(each.model, **each.options) for each in models}
-    facts: list[dict[str, Any]] = [
-        {
-            "name": each.name,
-            "model": each.model,
-            "sha8": model_fingerprint(loaded[each.name])[:8],
-            "options": model_options(loaded[each.name]),
-            "search": model_options(loaded[each.name], retrieval=True),
-        }
-        for each in models
-    ]
     cells: dict[str, dict[str, Cells]] = {name: {} for name in chosen}
     if "speed" in chosen:
         cells["speed"] = measure_speed(loaded, data, batch_size=batch_size)
-    for known in facts:
-        session = Session(loaded[known["name"]], data, batch_size, show_progress_bar)
+    facts: list[dict[str, Any]] = []
+    for each in models:
+        model = loaded[each.name]
+        known = {"name": each.name, "model": each.model, "sha8": model_fingerprint(model)[:8]}
+        facts.append({**known, "options": model_options(model), "search": model_options(model, retrieval=True)})
+        session = Session(model, data, batch_size, show_progress_bar)
         for name, task in chosen.items():
             if task.run is not None:
-                cells[name][known["name"]] = _run_task(name, task, session, known, folder)
+                cells[name][each.name] = _run_task(name, task, session, facts[-1], folder)
     report = ComparisonReport(_content(facts, chosen, cells, data, missing, samples))
     if folder is not None:
         write_json(folder / "compare.json", report.content)
@@ -159,9 +156,9 @@ def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any],
         except ValueError as error:
             raise ValueError(f"{task.title}, {model}: {error}") from error
         logger.info("%s: %s, %s", model, name, duration(time.perf_counter() - start))
-        stored = {"fingerprint": fingerprint, "cells": {label: own.as_dict() for label, own in cells.items()}}
+        stored = {"fingerprint": fingerprint, "cells": {label: vars(own) for label, own in cells.items()}}
         if path:
-            write_atomic(path, json.dumps(stored).encode("utf-8"))
+            write_atomic(path, json.dumps(stored, default=np.ndarray.tolist).encode("utf-8"))
     return {label: Cell(**cell) for label, cell in stored["cells"].items()}
 
 
@@ -174,7 +171,11 @@ def _content(
     samples: int,
 ) -> dict[str, Any]:
     """Compute values, tests and orders from the results, task → model → language → items."""
-    tests = sum(_number_of_tests(measure, own) for name, own in cells.items() for measure in tasks[name].measures)
+    tests = 0
+    for name, own in cells.items():
+        languages = len(next(iter(own.values())))
+        n_tested = sum(measure.tested for measure in tasks[name].measures)
+        tests += n_tested * (languages + (languages > 1)) * math.comb(len(own), 2)
     swaps = max(_SWAPS, _SWAPS_PER_TEST * tests)
     contents: dict[str, Any] = {}
     comparisons: list[dict[str, Any]] = []
@@ -204,12 +205,14 @@ def _content(
         for tested in (each for each in content["measures"] if "comparisons" in each):
             tested["ranking"] = rank_label(tested, content["overall"])
             tested["orders"] = {label: rank_label(tested, label)["groups"] for label in content["labels"]}
-    parts = {
-        "tasks": list(contents),
-        "interval": f"bootstrap,{1 - ALPHA:g},{samples}",
-        "tests": f"swaps,holm,{tests}",
-        "seed": data.seed,
-    }
+    signature = sign(
+        "compare",
+        tasks=contents,
+        interval=f"bootstrap,{1 - ALPHA:g},{samples}",
+        tests=f"swaps,holm,{tests}",
+        seed=data.seed,
+        data=f"{data.name}@{sha8(data.sha8)}",
+    )
     return {
         "models": models,
         "tasks": contents,
@@ -217,13 +220,8 @@ def _content(
         "tests": tests,
         "swaps": swaps,
         "samples": samples,
-        "signature": sign("compare", **parts, data=f"{data.name}@{sha8(data.sha8)}"),
+        "signature": signature,
     }
-
-
-def _number_of_tests(measure: Measure, cells: Mapping[str, Cells]) -> int:
-    labels = len(next(iter(cells.values())))
-    return measure.tested * (labels + (labels > 1)) * (len(cells) * (len(cells) - 1) // 2)
 
 
 @dataclass(frozen=True)
@@ -248,15 +246,14 @@ class ComparisonReport:
         for task in self.content["tasks"].values():
             for measure in task["measures"]:
                 title = f"{task['title']}: {measure['name']}"
-                overall = [measure["values"].get(name, {}).get(task["overall"]) for name in names]
-                row = [title, *(format_value(measure, value) for value in overall)]
-                rows.append([*row, measure.get("ranking", {}).get("text", "")] if len(names) > 1 else row)
-                gaps += [
-                    [f"{title}, {gap['first']} − {gap['second']}", *format_difference(measure, gap)]
-                    for gap in measure.get("comparisons", ())
-                    if gap["label"] == task["overall"]
-                ]
-        lines = [format_table(["measure", *names, *(["order"] if len(names) > 1 else [])], rows)]
+                row = [title, *(format_value(measure, measure["values"][name][task["overall"]]) for name in names)]
+                rows.append([*row, measure.get("ranking", {}).get("text", "")])
+                for gap in measure.get("comparisons", ()):
+                    if gap["label"] == task["overall"]:
+                        gaps.append([f"{title}, {gap['first']} − {gap['second']}", *format_difference(measure, gap)])
+        # One model has no order.
+        width = len(names) + 1 + (len(names) > 1)
+        lines = [format_table(["measure", *names, "order"][:width], [row[:width] for row in rows])]
         if gaps:
             lines += ["", format_table(["difference of means", "", "p"], gaps)]
         for model in self.content["models"]:
@@ -295,20 +292,17 @@ def _used(options: Mapping[str, str]) -> str:
     return "".join(f", {name.replace('_', ' ')} {value!r}" for name, value in options.items())
 
 
-def format_value(measure: Mapping[str, Any], value: Sequence[float] | None) -> str:
-    """Format a value with its interval; ``-`` without a value."""
-    if value is None:
-        return "-"
+def format_value(measure: Mapping[str, Any], value: Sequence[float], sign: str = "") -> str:
+    """Format a value with the ends of its interval; ``sign="+"`` shows the sign of each number, as of a difference."""
     factor, decimals = (100 if measure["unit"] == "%" else 1), measure["decimals"]
-    point, low, high = (f"{factor * number:,.{decimals}f}" for number in value[:3])
+    point, low, high = (f"{factor * number:{sign},.{decimals}f}" for number in value[:3])
     return f"{point} [{low}, {high}]" if measure["interval"] else point
 
 
 def format_difference(measure: Mapping[str, Any], gap: Mapping[str, Any]) -> tuple[str, str]:
     """Format a difference with its interval, and the corrected p."""
-    factor, decimals = (100 if measure["unit"] == "%" else 1), measure["decimals"]
-    point, low, high = (f"{factor * gap[name]:+.{decimals}f}" for name in ("difference", "low", "high"))
-    return f"{point} [{low}, {high}]", f"{gap['p_corrected']:.2g}"
+    numbers = [gap["difference"], gap["low"], gap["high"]]
+    return format_value(measure, numbers, sign="+"), f"{gap['p_corrected']:.2g}"
 
 
 def _strip(measure: Mapping[str, Any], label: str) -> list[dict[str, Any]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -69,11 +68,6 @@ class Cell:
     def __len__(self) -> int:
         return len(np.asarray(next(iter(self.columns.values()))))
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields, for JSON."""
-        columns = {name: np.asarray(values, np.float64).tolist() for name, values in self.columns.items()}
-        return {"items": self.items, "columns": columns}
-
 
 def compare_values(
     measure: Measure, cells: Mapping[str, Mapping[str, Cell]], *, seed: int = 0, samples: int = 1000, swaps: int = 10000
@@ -98,45 +92,41 @@ def compare_values(
         Efron and Tibshirani 1993, "An Introduction to the Bootstrap", section 13.3; Noreen 1989, "Computer-Intensive
         Methods for Testing Hypotheses", chapter 2 (approximate randomization).
     """
-    models = list(cells)
-    languages = cells[models[0]]
+    models, languages = list(cells), next(iter(cells.values()))
     labels = [*languages, MEAN] if len(languages) > 1 else [*languages]
-    tables = {label: [measure.table(cells[model][label]) for model in models] for label in languages}
-    pairs = [*combinations(range(len(models)), 2)] if measure.tested else []
+    # Label → summands of each model's items. Shape: (models, items, 2)
+    tables = {label: np.stack([measure.table(own[label]) for own in cells.values()]) for label in languages}
+    firsts, seconds = np.triu_indices(len(models) if measure.tested else 0, 1)
 
     def values_and_differences(sums: Sequence[np.ndarray]) -> np.ndarray:
-        """From sums of each language, *shape:* ``(models, …, summands)``, to ``(models + pairs, …, labels)``."""
+        """From sums of each language, *shape:* ``(models, …, 2)``, to ``(models + pairs, …, labels)``."""
         values = _with_mean([measure.value(own) for own in sums])
-        return np.concatenate([values, *(values[[one]] - values[[other]] for one, other in pairs)])
+        return np.concatenate([values, values[firsts] - values[seconds]])
 
-    points = values_and_differences([np.stack([table.sum(axis=0) for table in own]) for own in tables.values()])
-    low, high = points, points
+    low = high = points = values_and_differences([table.sum(axis=1) for table in tables.values()])
     # A language of one item has nothing to resample.
     sizes = {cell.items: len(cell) for cell in languages.values() if len(cell) > 1}
     if measure.interval and sizes:
 
         def resampled(times: Sequence[np.ndarray]) -> np.ndarray:
             drawn, once = dict(zip(sizes, times)), np.ones((len(times[0]), 1))
-            sums = [
-                np.stack([drawn.get(languages[label].items, once) @ table for table in own])
-                for label, own in tables.items()
-            ]
+            sums = [drawn.get(languages[label].items, once) @ table for label, table in tables.items()]
             return np.moveaxis(values_and_differences(sums), 1, -1)
 
         low, high = resample([*sizes.values()], resampled, samples=samples, seed=seed)
-    comparisons: list[dict[str, Any]] = []
-    for row, (one, other) in enumerate(pairs, len(models)):
-        both = {label: (own[one], own[other]) for label, own in tables.items()}
-        p_values = _permutation_p(measure, both, languages, seed=seed, swaps=swaps)
-        for label, *numbers in zip(labels, points[row], low[row], high[row], p_values):
-            test = {"label": label, "first": models[one], "second": models[other]}
-            comparisons.append({**test, **dict(zip(("difference", "low", "high", "p"), map(float, numbers)))})
     counts = [*map(len, languages.values()), sum(map(len, languages.values()))]
-    table = np.stack([points, low, high], axis=-1).tolist()
+    numbers = np.stack([points, low, high], axis=-1).tolist()
     values = {
-        model: {label: (value, least, most, n) for label, (value, least, most), n in zip(labels, row, counts)}
-        for model, row in zip(models, table)
+        model: {label: (*own, n) for label, own, n in zip(labels, row, counts)} for model, row in zip(models, numbers)
     }
+    comparisons: list[dict[str, Any]] = []
+    for one, other, row in zip(firsts, seconds, numbers[len(models) :]):
+        p_values = _permutation_p(
+            measure, {label: table[[one, other]] for label, table in tables.items()}, languages, seed=seed, swaps=swaps
+        )
+        test = {"first": models[one], "second": models[other]}
+        for label, own, p in zip(labels, row, p_values.tolist()):
+            comparisons.append({"label": label, **test, **dict(zip(("difference", "low", "high"), own)), "p": p})
     return values, comparisons
 
 
@@ -149,7 +139,7 @@ def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:
 
 def _permutation_p(
     measure: Measure,
-    tables: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    tables: Mapping[str, np.ndarray],
     languages: Mapping[str, Cell],
     *,
     seed: int,

@@ -17,7 +17,6 @@ from st_xling.evaluation.compare.data import ComparisonData, english_free
 from st_xling.evaluation.compare.statistics import Cell, Measure
 from st_xling.evaluation.measures import EvaluatedPairs
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias
-from st_xling.evaluation.tatoeba import english_columns
 from st_xling.evaluation.xsim import xsim_plus_plus
 from st_xling.mining import mine
 from st_xling.mining.mine import MinedPairs, best_targets
@@ -68,8 +67,9 @@ class Session:
     @cached_property
     def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
         """Language → embeddings of its texts, and of their English."""
-        vectors = self.embed(*english_columns(dict(self.data.pairs)))
-        return {code: (vectors[2 * place], vectors[2 * place + 1]) for place, code in enumerate(self.data.pairs)}
+        columns = [column for both in self.data.pairs.values() for column in both]
+        vectors = self.embed(columns, [code for language in self.data.pairs for code in (language, "eng")])
+        return dict(zip(self.data.pairs, zip(vectors[::2], vectors[1::2])))
 
 
 class Task(NamedTuple):
@@ -170,18 +170,10 @@ def _pool(session: Session) -> Cells:
         for query in queries:
             # A query without a hit, or with relevant passages of one language only, does not count for the bias.
             bias = language_bias([query], rankings, pool.languages)
-            counts = bias is not None and not bias.n_not_found
-            rows.append((bias.own_share - bias.expected, bias.own_share, 1.0) if bias and counts else (0.0, 0.0, 0.0))
-        excess, own, counted = zip(*rows)
-        cells[canonical_language(language)] = Cell(
-            sha8([query.id.partition(":")[2] for query in queries]),
-            {
-                "precision": [precisions[query.id] for query in queries],
-                "excess": excess,
-                "own": own,
-                "counted": counted,
-            },
-        )
+            own, expected, counted = (bias.own_share, bias.expected, 1 - bias.n_not_found) if bias else (0.0, 0.0, 0)
+            rows.append((precisions[query.id], own - expected, own, counted))
+        columns = dict(zip(("precision", "excess", "own", "counted"), zip(*rows)))
+        cells[canonical_language(language)] = Cell(sha8([query.id.partition(":")[2] for query in queries]), columns)
     return cells
 
 

@@ -103,9 +103,8 @@ class BuccMining(evaluate.Metric):
         thresholds, source = row_thresholds(compared, threshold=threshold, train=train)
         rows = []
         for name, pairs, limit in zip(names, compared, thresholds):
-            row = {"language_pair": name, **vars(pairs.at(limit, source))}
-            row["threshold"] = None if source == "none" else limit
-            rows.append(row)
+            row = {"language_pair": name, **pairs.at(limit), "threshold_source": source}
+            rows.append({**row, "threshold": None if source == "none" else limit})
         data = f"gold@{sha8([sorted(pairs) for pairs in gold])}"
         return {
             **{key: sum(row[key] for row in rows) / len(rows) for key in ("precision", "recall", "f1")},

@@ -10,7 +10,6 @@ import pytest
 from st_xling.evaluation.compare.statistics import MEAN, Cell, Measure, compare_values, holm, rank_label
 
 SHARE = Measure("share", ("hit",), tested=True)
-BOTH = Measure("both", ("to", "from"), ("1", "1"), tested=True)
 F1 = Measure("F1", ("correct", "correct"), ("mined", "gold"), tested=True)
 
 
@@ -23,19 +22,10 @@ def cell(rows, names, items="1"):
     return Cell(items, dict(zip(names, zip(*rows))))
 
 
-@pytest.mark.parametrize(
-    ("measure", "columns", "expected"),
-    [
-        (SHARE, {"hit": [1, 0, 1, 1]}, 0.75),
-        (F1, {"correct": [1, 0, 0], "mined": [1, 1, 0], "gold": [1, 0, 1]}, 0.5),
-        (F1, {"correct": [0, 0], "mined": [0, 0], "gold": [0, 0]}, 0.0),
-    ],
-)
-def test_values(measure, columns, expected):
-    values, comparisons = compare_values(measure, {"a": {"deu": Cell("1", columns)}}, samples=50)
-    value, low, high, n = values["a"]["deu"]
-    assert value == pytest.approx(expected, rel=1e-9, abs=1e-12) and n == len(next(iter(columns.values())))
-    assert low <= high and not comparisons
+def test_nothing_found_is_zero():
+    none = {"correct": [0, 0], "mined": [0, 0], "gold": [0, 0]}
+    values, comparisons = compare_values(F1, {"a": {"deu": Cell("1", none)}}, samples=50)
+    assert values == {"a": {"deu": (0, 0, 0, 2)}} and not comparisons
 
 
 def test_the_test_is_that_of_all_swaps():
@@ -56,10 +46,8 @@ def test_the_test_is_that_of_all_swaps():
     assert found["p"] == pytest.approx(extreme / 2**8, rel=1e-9)
     (drawn,) = compare_values(F1, cells, swaps=255)[1]
     assert drawn["p"] == pytest.approx(extreme / 2**8, abs=0.1)
-    assert (
-        found["difference"] == pytest.approx(f1(first) - f1(second))
-        and found["low"] <= found["difference"] <= found["high"]
-    )
+    assert found["difference"] == pytest.approx(f1(first) - f1(second))
+    assert found["low"] <= found["difference"] <= found["high"]
     (back,) = compare_values(F1, {"b": cells["b"], "a": cells["a"]})[1]
     assert (back["difference"], back["p"]) == (-found["difference"], found["p"])
 
