@@ -64,9 +64,6 @@ def homes() -> dict[str, tuple[str, Any]]:
             value = getattr(import_module(package), name)
             place = (package, name) if get_origin(value) else place_of(value, (package, name))
             found[f"{package}.{name}"] = described.setdefault(place, f"{package}.{name}"), value
-    for name in set(import_module("st_xling").__all__) - {"__version__", *PACKAGES}:
-        value = getattr(import_module("st_xling"), name)
-        found[f"st_xling.{name}"] = described[place_of(value, ("", ""))], value
     return found
 
 
@@ -87,7 +84,7 @@ def comment(package: str, name: str) -> str:
 
 
 class Public(SphinxDirective):
-    """``.. public:: PACKAGE``: its docstring and what its ``__all__`` lists; of ``st_xling`` links alone."""
+    """``.. public:: PACKAGE``: its docstring and what its ``__all__`` lists."""
 
     required_arguments = 1
 

@@ -33,7 +33,7 @@ def test_examples_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_all_packages_have_a_page() -> None:
     root = DOCS.parent / "st_xling"
-    listed = [path.parent for path in root.rglob("__init__.py") if "__all__" in path.read_text("utf-8")]
+    listed = [path.parent for path in root.rglob("*/__init__.py") if "__all__" in path.read_text("utf-8")]
     packages = {".".join(path.relative_to(DOCS.parent).parts) for path in listed}
     assert packages <= {*PACKAGES}  # transfer is a module
 
@@ -44,7 +44,7 @@ def test_public_names_have_examples(package: str) -> None:
     on_pages = code("\n".join(page.read_text("utf-8") for page in PAGES))
     module = import_module(package)
     names = [name for name in module.__all__ if not re.search(rf"\b{name}\b", on_pages)]
-    assert [name for name in names if not code(getattr(module, name).__doc__ or "")] in ([], ["__version__"])
+    assert [name for name in names if not code(getattr(module, name).__doc__ or "")] == []
 
 
 def test_fields_of_signatures_are_explained() -> None:
@@ -66,7 +66,6 @@ def test_it_builds_without_a_warning(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr
     pages = {path.relative_to(out).as_posix(): path.read_text("utf-8") for path in out.rglob("*.html")}
     for page, facts in {
-        "api/st_xling.html": ['href="losses.html#st_xling.losses.TranslationRankingLoss"'],
         "api/mining.html": ['id="st_xling.mining.mine"', 'id="st_xling.mining.filters.copy"'],
         "api/reranking.html": ['id="st_xling.reranking.rerank"'],
         "commands.html": ["st-xling evaluate tatoeba", "--target-precision"],

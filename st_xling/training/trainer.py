@@ -374,7 +374,9 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
 
     Example:
         >>> from sentence_transformers import SentenceTransformerTrainingArguments
-        >>> from st_xling import TranslationRankingLoss, parallel_phrases, tiny_encoder
+        >>> from st_xling.data.phrasebook import parallel_phrases
+        >>> from st_xling.losses import TranslationRankingLoss
+        >>> from st_xling.models import tiny_encoder
         >>> pairs = parallel_phrases("de", "en", size=16).select_columns(["source", "target"])
         >>> model = tiny_encoder([*pairs["source"], *pairs["target"]], vocabulary=200, hidden_size=16)
         >>> arguments = SentenceTransformerTrainingArguments("run", max_steps=1, report_to="none", disable_tqdm=True)
