@@ -1,7 +1,5 @@
 """Shared fixtures: no network, one thread, text in several scripts, tiny encoders, and the real data where it is."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil

@@ -1,7 +1,5 @@
 """The Python of README and guide runs as printed; links lead somewhere."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re

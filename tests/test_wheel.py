@@ -1,7 +1,5 @@
 """The wheel: built from a copy of the source, complete, and at work from a folder that knows nothing of the source."""
 
-from __future__ import annotations
-
 import email
 import os
 import shutil

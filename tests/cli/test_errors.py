@@ -1,7 +1,5 @@
 """What cannot be is one line on stderr that says why, before anything is written."""
 
-from __future__ import annotations
-
 import shlex
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """``st-xling evaluate``, ``compare`` and ``transfer``: what they print and write is what the library finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

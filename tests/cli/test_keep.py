@@ -1,7 +1,5 @@
 """``--keep``: figures and thresholds with the model, its card made again; what cannot be kept is refused at once."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The model's options on every command that loads one, from command line to vectors and signatures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

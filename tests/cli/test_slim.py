@@ -1,7 +1,5 @@
 """``st-xling slim``: the folder it leaves, what it prints, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """``st-xling train`` with each kind of recipe, and ``leak``: from files to models, results and messages."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The pivot last: rows, languages and names turn together; sides in other languages than named are reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

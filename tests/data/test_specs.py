@@ -1,7 +1,5 @@
 """Data specs: what may be typed, of files and of the phrasebook, and the names under which it comes back."""
 
-from __future__ import annotations
-
 import pytest
 
 from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_specs, parse_data_spec

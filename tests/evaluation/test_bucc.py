@@ -1,7 +1,5 @@
 """BUCC evaluation: against plain loops, from files and the phrasebook; thresholds to publish."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What every evaluator of an encoder does: keys, card, signature; in the trainer of sentence-transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Figures kept in a model's ``results.json``: added, replaced, read again; what is broken is told and left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

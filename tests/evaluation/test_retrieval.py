@@ -1,7 +1,5 @@
 """The retrieval evaluator: figures by plain loops and by ST, mixed pools, bias, BM25, bad input."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path

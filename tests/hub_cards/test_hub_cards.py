@@ -1,7 +1,5 @@
 """Cards of recorded runs, byte by byte; and, slowly, that ``hub_cards/`` is what the commands give."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

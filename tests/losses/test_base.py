@@ -1,7 +1,5 @@
 """Sums of objectives: one encoder pass, weighted components, chosen columns, shared heads."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

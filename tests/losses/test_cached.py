@@ -1,7 +1,5 @@
 """The cached loss is the uncached one: values, gradients, accumulation, autocast, dropout."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Objectives on every family of encoders that people use, each built from a small configuration."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Cases of the metrics, worked out by hand; ``options`` go to ``compute``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

@@ -1,7 +1,5 @@
 """evaluate.load finds the metrics by name, in processes of their own with caches of their own."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import subprocess

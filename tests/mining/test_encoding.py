@@ -1,7 +1,5 @@
 """Encoding: the model's own vectors, in the rows' order, also after an interruption."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path

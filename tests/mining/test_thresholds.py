@@ -1,7 +1,5 @@
 """Thresholds: tuned on gold pairs, published in ``mining.json``, and used by ``mine_texts`` and ``st-xling mine``."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math

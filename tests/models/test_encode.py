@@ -1,7 +1,5 @@
 """Encoding by tokens: the vectors that sentence-transformers makes, whatever the model and its options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

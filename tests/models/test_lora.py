@@ -1,7 +1,5 @@
 """Training by adapters: what learns, what is saved and resumed, and what is published."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

@@ -3,8 +3,6 @@
 To keep outputs anew, after a change: ``python -m tests.notebooks.run_notebook``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

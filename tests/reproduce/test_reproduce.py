@@ -1,7 +1,5 @@
 """Tables of a paper: what a file of them means, what comes out, and that nothing is lost or done twice."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

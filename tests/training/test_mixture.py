@@ -1,7 +1,5 @@
 """Training data as one: pairs, streams, text beside them, pivots; what the tokenizer makes of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

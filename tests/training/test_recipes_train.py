@@ -1,7 +1,5 @@
 """Every shipped recipe trains on the phrasebook: its loss falls and retrieval beats the untrained encoder's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Retrievers: recipes, sources as one stream, runs with gradients together or one by one, resuming."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Lines of text files: plain or packed, split at line feeds and nowhere else."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

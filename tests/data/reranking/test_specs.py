@@ -1,7 +1,5 @@
 """What ``--data`` may say: SQuAD's form, labeled files, InsuranceQA, the phrasebook, parallel text."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """Retrieval sets: passages, queries and qrels in the published layouts, XQuAD-R, the phrasebook; faults together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

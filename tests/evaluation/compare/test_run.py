@@ -1,7 +1,5 @@
 """A comparison of tiny encoders: values are those of the evaluators, and finished tasks are not run again."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """One small encoder for all tests of the pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

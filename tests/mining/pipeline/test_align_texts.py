@@ -1,7 +1,5 @@
 """Documents in files and folders: pairs in each format, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mining from files to a file: what ``mine`` finds, every id of it, whatever happens on the way."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
