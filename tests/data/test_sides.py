@@ -93,14 +93,8 @@ def test_one_language_twice(tmp_path: Path) -> None:
             load_data_specs([spec])
 
 
-GERMAN = [
-    "Wir haben gestern lange über das Wetter gesprochen.",
-    "Die Kinder spielen jeden Tag im großen Garten.",
-]
-ENGLISH = [
-    "We talked about the weather for a long time yesterday.",
-    "The children play in the large garden every day.",
-]
+GERMAN = ["Wir haben gestern lange über das Wetter gesprochen.", "Die Kinder spielen jeden Tag im großen Garten."]
+ENGLISH = ["We talked about the weather for a long time yesterday.", "The children play in the large garden every day."]
 DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
 
 

@@ -11,12 +11,7 @@ from sentence_transformers import SentenceTransformerTrainer, SentenceTransforme
 from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling import __version__
-from st_xling.evaluation import (
-    BuccEvaluator,
-    PrecisionEvaluator,
-    TatoebaEvaluator,
-    xsim_by_language,
-)
+from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator, xsim_by_language
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -87,12 +82,7 @@ def test_in_the_trainer(make_model: Callable[..., Any], tmp_path: Path) -> None:
     trainer = SentenceTransformerTrainer(
         model=model,
         args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=2,
-            eval_strategy="steps",
-            eval_steps=1,
-            report_to="none",
-            use_cpu=True,
+            output_dir=str(tmp_path), max_steps=2, eval_strategy="steps", eval_steps=1, report_to="none", use_cpu=True
         ),
         train_dataset=Dataset.from_dict({"anchor": TARGET, "positive": SOURCE}),
         loss=MultipleNegativesRankingLoss(model),

@@ -11,14 +11,7 @@ import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, write_run
-from st_xling.evaluation.retrieval_search import (
-    PoolQuery,
-    bm25_search,
-    dense_search,
-    mixed_pool,
-    separate_pools,
-    words,
-)
+from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, mixed_pool, separate_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
 

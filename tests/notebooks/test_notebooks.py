@@ -10,15 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.notebooks.run_notebook import (
-    NOTEBOOKS,
-    kinds,
-    notebooks,
-    pictures,
-    printed,
-    reads_ready_model,
-    run_notebook,
-)
+from tests.notebooks.run_notebook import NOTEBOOKS, kinds, notebooks, pictures, printed, reads_ready_model, run_notebook
 
 pytestmark = pytest.mark.slow
 

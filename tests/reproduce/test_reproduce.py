@@ -72,7 +72,7 @@ TOY: dict[str, Any] = {
             "compare": [["{named}", "as it is"]],
             "paper": {"TR, mBERT": {"36 languages": 90.1}},
             "note": "Not as in the paper.",
-        },
+        }
     },
 }
 

@@ -36,12 +36,7 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
     tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
     for out in (tsv, jsonl, tmx, groups):
         report = align_texts(
-            [files],
-            out,
-            model=model,
-            max_size=4,
-            filters=UNFILTERED,
-            format="vecalign" if out == groups else None,
+            [files], out, model=model, max_size=4, filters=UNFILTERED, format="vecalign" if out == groups else None
         )
         assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
         assert not list(tmp_path.glob("*.work"))
