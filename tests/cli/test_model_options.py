@@ -10,8 +10,7 @@ import pytest
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
-from st_xling.data.phrasebook import mining_phrases, parallel_phrases
-from st_xling.evaluation import precision_at
+from st_xling.data.phrasebook import mining_phrases
 from st_xling.mining import EmbeddingStore
 from st_xling.models import load_encoder
 
@@ -113,19 +112,4 @@ def test_any_evaluation_can_be_centered(task: str, saved_encoder: Path, capsys: 
     assert main([*words, "language", "--center-text", "fr-en=phrasebook?size=9"]) == 2
     assert "has none for de" in capsys.readouterr().err
     assert main([*words, "language"]) == 2 and "--center-text" in capsys.readouterr().err
-
-
-def test_centering(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["evaluate", "precision", str(saved_encoder), "--data", "de-en=phrasebook?size=40&split=test"]
-    means = ["--center", "language", "--center-text", "de-en=phrasebook?size=60"]
-    assert main([*words, *means, "--json", str(tmp_path / "f.json")]) == 0
-    figures = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))
-    model = SentenceTransformer(str(saved_encoder), device="cpu")
-    text, judged = parallel_phrases("de", "en", size=60), parallel_phrases("de", "en", size=40, split="test")
-    sides = ("source", "target")
-    unit = {side: model.encode(text[side][:], normalize_embeddings=True) for side in sides}
-    found = [model.encode(judged[side][:], normalize_embeddings=True) - unit[side].mean(axis=0) for side in sides]
-    forward, backward = precision_at(*found)
-    assert figures["precision"]["precision_mean_p@5"] == pytest.approx((forward[5] + backward[5]) / 2)
-    assert main([*words, *means[2:]]) == 2
-    assert "--center joint or --center language" in capsys.readouterr().err
+    assert main([*words[:-1], *means]) == 2 and "--center joint or --center language" in capsys.readouterr().err

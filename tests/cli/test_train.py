@@ -179,26 +179,6 @@ def test_mixed(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "holds an earlier run (it is complete)" in capsys.readouterr().err
 
 
-def test_text_of_later_tests(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of plain text every line; dev pools always."""
-    _, english = sentences(30)
-    later = tmp_path / "later.txt"
-    later.write_text("".join(f"{text.upper()}\nNew {text}?\n" for text in english), encoding="utf-8")
-    words = ["train", "xpr-mixed", "--model", "tiny", *files, *SMALL, "--max-length", "64", "--max-steps", "1"]
-    words += ["--check-leak", str(later), "--dev-share", "0.2"]
-    out = tmp_path / "run"
-    assert main([*words, "--out", str(out)]) == 0
-    assert "text in both training and evaluation data" in capsys.readouterr().err
-    sets = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]["sets"]
-    assert list(sets) == ["dev queries", "dev relevant passages", "later"]
-    assert sets["dev queries"]["text"]["rows"] == 6
-    text = sets["later"]["text"]
-    assert 20 <= text["leaked"] <= 30 and text["rows"] == 60, "each but some of those held out"
-    assert main([*words, "--out", str(tmp_path / "other"), "--fail-on-leak"]) == 2
-    assert "training data must not hold evaluation text" in capsys.readouterr().err
-    assert not (tmp_path / "other").exists()
-
-
 # Retrievers
 
 

@@ -34,14 +34,6 @@ TOY: dict[str, Any] = {
             "named": "TR",
             "with": {"BERT": {"steps": 5}},
         },
-        "small": {
-            "model": "{start}",
-            "pairs": "--data de-en={data}/pairs.tsv",
-            "budget": "",
-            "layers": [1],
-            "languages": ["deu"],
-            "named": "TR",
-        },
     },
     "bases": {
         "start": "train tr --model tiny --tiny vocabulary=300 --tiny hidden_size=16 --tiny layers=1 "
@@ -75,6 +67,7 @@ TOY: dict[str, Any] = {
         }
     },
 }
+TOY["settings"]["small"] = {**TOY["settings"]["tiny"], "pairs": "--data de-en={data}/pairs.tsv"}
 
 
 @pytest.fixture
