@@ -58,6 +58,12 @@ def make_model() -> Callable[..., Any]:
     return build
 
 
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    """One such encoder for all tests of a module."""
+    return make_model()
+
+
 @pytest.fixture(scope="session")
 def saved_encoder(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Its folder, to be read; a test that writes beside it takes a copy."""

@@ -62,9 +62,8 @@ def test_transfer_from_files_to_a_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert signature.startswith("transfer|task:xnli|train:en@") and "|seed:3|" in signature
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == written["transfer"]["signature"] == signature
-    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
-        float(rows[2].split()[1]) / 100, abs=1e-3
-    )
+    shown = float(rows[2].split()[1]) / 100
+    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(shown, abs=1e-3)
     assert "xnli: step 2 of 2, " in captured.err and "test: en " in captured.err
     assert main([*command, *small]) == 2
     assert "holds an earlier run (it is complete)" in capsys.readouterr().err

@@ -5,14 +5,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from sentence_transformers import SentenceTransformer
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore
-from st_xling.models import load_encoder
+from tests.retrieval_files import json_lines
 
 DATA = "phrasebook:de?size=12"
 TASKS = {
@@ -32,17 +30,6 @@ def prompted(make_model: Callable[..., Any], tmp_path_factory: pytest.TempPathFa
     return folder
 
 
-@pytest.fixture(scope="module")
-def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("texts")
-    news = mining_phrases("de", "en", split="test", size=20, gold=15)
-    for name, texts in (("de", news.source), ("en", news.target)):
-        (folder / name).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-        rows = "".join(f"{json.dumps({'id': f'{name}{row}', 'text': text})}\n" for row, text in enumerate(texts))
-        (folder / f"{name}.jsonl").write_text(rows, encoding="utf-8")
-    return folder
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_the_signature_says_what_was_judged(task: str, prompted: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["evaluate", task, str(prompted), *TASKS[task]]
@@ -58,35 +45,11 @@ def test_the_signature_says_what_was_judged(task: str, prompted: Path, capsys: p
     assert f"{prompts}data:phrasebook-" in capsys.readouterr().out.splitlines()[-1]
 
 
-def vectors(model: Path, text: Path, out: Path, *options: str) -> np.ndarray:
-    assert main(["encode", str(model), str(text), "--out", str(out), *options, "--device", "cpu"]) == 0
-    return np.asarray(EmbeddingStore.open(out)[:])
-
-
-def test_stores(prompted: Path, files: Path, tmp_path: Path) -> None:
-    """Each option does to a store what it does to the loaded model."""
-    texts = (files / "de").read_text(encoding="utf-8").splitlines()
-    options: dict[str, dict[str, Any]] = {
-        "--layer=1": {"layer": 1},
-        "--pooling=max": {"pooling": "max"},
-        "--truncate-dim=5": {"truncate_dim": 5},
-        "--prompt=so: ": {"prompt": "so: "},
-        "--prompt-name=query": {"prompt_name": "query"},
-        "--dtype=bfloat16": {"dtype": "bfloat16"},
-    }
-    plain = vectors(prompted, files / "de", tmp_path / "plain")
-    for row, (word, loaded) in enumerate(options.items()):
-        found = vectors(prompted, files / "de", tmp_path / str(row), word)
-        expected = load_encoder(str(prompted), device="cpu", **loaded).encode(texts, normalize_embeddings=True)
-        np.testing.assert_allclose(found, np.float32(expected), atol=1e-2 if "dtype" in loaded else 1e-5)
-        assert found.shape != plain.shape or np.abs(found - plain).max() > 1e-5
-
-
-def test_two_prompts_of_one_model(
-    prompted: Path, files: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_two_prompts_of_one_model(prompted: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Passages are encoded with a prompt, queries searched with another: the model is the same."""
-    store, passages = str(tmp_path / "store"), str(files / "en.jsonl")
+    texts = mining_phrases("de", "en", split="test", size=20, gold=15).target
+    store, passages = str(tmp_path / "store"), str(tmp_path / "en.jsonl")
+    json_lines(Path(passages), ({"id": f"en{row}", "text": text} for row, text in enumerate(texts)))
     encoded = ["encode", str(prompted), passages, "--text-format", "jsonl", "--out", store]
     assert main([*encoded, "--prompt-name", "document"]) == 0
     words = ["search", "Hund", "--model", str(prompted), "--store", store, "--passages", passages, "--top-k", "1"]
@@ -94,7 +57,6 @@ def test_two_prompts_of_one_model(
     assert main([*words, "--prompt-name", "query", "--json", "-"]) == 0
     [hit] = json.loads(capsys.readouterr().out)["search"][0]["hits"]
     model = SentenceTransformer(str(prompted), device="cpu")
-    texts = (files / "en").read_text(encoding="utf-8").splitlines()
     cosines = model.similarity(model.encode_query(["Hund"]), model.encode_document(texts))[0]
     assert hit["cosine"] == pytest.approx(float(cosines.max()), abs=1e-5)
     assert main([*words, "--layer", "1"]) == 2

@@ -28,17 +28,6 @@ def tsv(tmp_path: Path) -> Path:
     return path
 
 
-def test_an_occupied_folder_is_told_before_the_data_are_read(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    (tmp_path / "notes.txt").write_text("mine")
-    assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent", "--out", str(tmp_path)]) == 2
-    assert capsys.readouterr().err.startswith("st-xling: error: --out must")
-    words = f"train tr --model tiny --data phrasebook:vi?size=8 --out {tmp_path} --overwrite".split()
-    assert main([*words, *SMALL]) == 2
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
 def test_train_prints_figures_and_nothing_else(tsv: Path, tmp_path: Path) -> None:
     """In a process of its own, whose two streams are files."""
     out, figures = tmp_path / "run", tmp_path / "deep" / "figures.json"

@@ -17,11 +17,6 @@ from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
 
 
 @pytest.fixture(scope="module")
-def model(make_model: Any) -> Any:
-    return make_model()
-
-
-@pytest.fixture(scope="module")
 def sets(tmp_path_factory: pytest.TempPathFactory) -> list[RetrievalSet]:
     root = tmp_path_factory.mktemp("sets")
     folders = {"xx": translated(root / "xx"), "en": translated(root / "en", texts=ENGLISH)}

@@ -19,11 +19,6 @@ class Recorder(losses.CrossLingualLoss):
         return sum(column["sentence_embedding"].sum() for column in batch)
 
 
-@pytest.fixture(scope="module")
-def model(make_model):
-    return make_model()
-
-
 def count_passes(module):
     """At the pooling: passes of the losses' own go through the transformer alone."""
     calls = []
@@ -103,13 +98,10 @@ def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, c
 
 
 def test_faults_are_named(make_model, model, features):
-    ranking = losses.TranslationRankingLoss(model)
+    ranking, other = (losses.TranslationRankingLoss(each) for each in (model, make_model()))
     for build, message in (
         (lambda: float("nan") * ranking, "loss weight .* got nan"),
-        (
-            lambda: ranking + losses.TranslationRankingLoss(make_model()),
-            "TranslationRankingLoss was built on another one",
-        ),
+        (lambda: ranking + other, "TranslationRankingLoss was built on another one"),
         (lambda: ranking(features(model)[:1]), "TranslationRankingLoss needs 2 text columns: the data set gives 1"),
         (lambda: (ranking + ranking.on(2, 3))(features(model)), "translation_ranking_2 needs 4 text columns.* gives 2"),
         (lambda: ranking.on(0), "needs 2 text columns"),

@@ -20,11 +20,6 @@ SENTENCES = [
 ]
 
 
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> Any:
-    return make_model()
-
-
 @pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "news.txt"

@@ -27,11 +27,6 @@ def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "CHUNK_TEXTS", 40)
 
 
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> Any:
-    return make_model()
-
-
 def prompted(model: Any) -> Any:
     model.prompts, model.default_prompt_name = {"query": "Hund ", "passage": "Katze "}, "query"
     return model
