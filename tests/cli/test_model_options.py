@@ -37,9 +37,8 @@ def test_the_signature_says_what_was_judged(task: str, prompted: Path, capsys: p
     all_options = ["--layer", "1", "--pooling", "cls", "--truncate-dim", "8", "--dtype", "bfloat16"]
     assert main([*words, *all_options, "--prompt-name", "query", "--trust-remote-code"]) == 0
     signature = capsys.readouterr().out.splitlines()[-1]
-    assert f"|dim:8|layer:1|pooling:cls|prompt:query: |{of_retrieval}dtype:bfloat16|trust_remote_code:yes|data:" in (
-        signature
-    ) and signature.startswith(f"{task}|")
+    options = f"|dim:8|layer:1|pooling:cls|prompt:query: |{of_retrieval}dtype:bfloat16|trust_remote_code:yes|data:"
+    assert signature.startswith(f"{task}|") and options in signature
     assert main(words) == 0
     prompts = "|prompt:query: |passage_prompt:passage: |" if task == "retrieval" else "|"
     assert f"{prompts}data:phrasebook-" in capsys.readouterr().out.splitlines()[-1]
