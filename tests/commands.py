@@ -1,7 +1,5 @@
 """The commands of ``st-xling`` as tests see them: their parameters and examples."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

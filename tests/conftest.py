@@ -1,7 +1,5 @@
 """Shared fixtures: no network, one thread, text in several scripts, tiny encoders, and the real data where it is."""
 
-from __future__ import annotations
-
 import atexit
 import os
 import shutil
@@ -58,6 +56,12 @@ def make_model() -> Callable[..., Any]:
         return model.to("cpu")
 
     return build
+
+
+@pytest.fixture(scope="module")
+def model(make_model: Callable[..., Any]) -> Any:
+    """One such encoder for all tests of a module."""
+    return make_model()
 
 
 @pytest.fixture(scope="session")

@@ -4,8 +4,6 @@ Languages that it does not have are stood in for by one that it has, so that a f
 example shows how files are given, and what is learnt from them is other tests' business.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

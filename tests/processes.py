@@ -1,7 +1,5 @@
 """Commands in processes of their own that a test always gets back: done, or ended with all their children."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

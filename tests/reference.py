@@ -1,7 +1,5 @@
 """The papers' definitions as plain loops over Python floats: slow, obvious, and independent of the library."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

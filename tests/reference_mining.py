@@ -1,7 +1,5 @@
 """Mining by definition: plain Python loops over float64, slow and obvious."""
 
-from __future__ import annotations
-
 import math
 from typing import get_args
 

@@ -1,7 +1,5 @@
 """Small retrieval sets on disk, in the layouts that are published."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterable, Mapping

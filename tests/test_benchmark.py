@@ -1,7 +1,5 @@
 """``python -m tests.benchmarks``: a line for each ratio."""
 
-from __future__ import annotations
-
 import importlib
 import json
 import subprocess

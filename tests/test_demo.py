@@ -1,7 +1,5 @@
 """The demo, on little text: what it writes, what it prints, and a model that needs nothing of ours."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

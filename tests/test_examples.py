@@ -1,7 +1,5 @@
 """The commands of README, guide and every ``--help``, run as they can be pasted, on small files of those names."""
 
-from __future__ import annotations
-
 import io
 import re
 import shlex

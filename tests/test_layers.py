@@ -1,7 +1,5 @@
 """The layers: a package imports only those before it; no circles among modules; public names, loaded on first use."""
 
-from __future__ import annotations
-
 import ast
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The Python of README and guide runs as printed; links lead somewhere."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import re
@@ -40,9 +38,8 @@ def test_links_lead_somewhere(page):
         target = page.parent / name if name else page
         assert target.exists(), f"{page.name} links to {link}"
         headings = re.findall(r"(?m)^#+ (.*)$", target.read_text(encoding="utf-8")) if anchor else []
-        assert not anchor or anchor in {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}, (
-            link
-        )
+        anchors = {re.sub(r"[^\w -]", "", text).lower().replace(" ", "-") for text in headings}
+        assert not anchor or anchor in anchors, link
 
 
 def test_commands_of_results_parse():

@@ -1,7 +1,5 @@
 """The reference: every public name has an example that runs; its pages build, are linked, and can be searched."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """A paragraph of XQuAD-R in two languages."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -7,8 +7,6 @@ A benchmark that lacks something (an encoder in ST_XLING_E5, text in ST_XLING_DA
 stop the others. python -m tests.benchmarks.NAME --help shows the options of a benchmark.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys

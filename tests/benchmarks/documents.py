@@ -4,8 +4,6 @@ Vectors are made up: 19 of 20 sentences have a translation, one of ten is split 
 encoding is that of a sample of real groups, by the encoder of ``ST_XLING_E5`` or ``--model``.
 """
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 

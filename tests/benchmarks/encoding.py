@@ -4,8 +4,6 @@ The encoder is that of ``ST_XLING_E5`` or ``--model``, the text that of ``ST_XLI
 sentences goes through all ways, in an order that turns, before the next does.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import Callable, Iterator

@@ -11,8 +11,6 @@ One encoder in the shape of multilingual BERT (random weights, full rows of 32 t
 The paper's figures are those of Li et al. 2023, table 6, on a GPU. ``--rows`` takes recipes with semicolons between.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ The answers are compared too. From text to pairs is in ``mining_end_to_end``; re
 in ``mining_approximate``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

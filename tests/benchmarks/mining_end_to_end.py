@@ -7,8 +7,6 @@ LASER, as sentence-transformers' example, searches FAISS's flat index once in ea
 Python loops. Speed is taken in turn in one process, and the pairs are compared.
 """
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Iterator
 from functools import partial

@@ -11,8 +11,6 @@ encoder that ``ST_XLING_E5`` names reads sentences of ``ST_XLING_DATA`` under a 
 The tokens in the notes are those computed, padding included, theirs by ours: they need no clock.
 """
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Callable, Iterator

@@ -8,8 +8,6 @@ trainer does by default. A step is all of it, from loading to the optimizer.
 - dap: its two terms, also by the step of tr.
 """
 
-from __future__ import annotations
-
 import random
 import tempfile
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A small encoder in a folder, for commands that write beside it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

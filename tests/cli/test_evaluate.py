@@ -1,7 +1,5 @@
 """``st-xling evaluate``, ``compare`` and ``transfer``: what they print and write is what the library finds."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 
@@ -32,19 +30,6 @@ def test_a_table_a_signature_and_json(
     assert written.keys() == {task, "signature"} and written["signature"] == signature and written[task]
 
 
-def test_bucc_options(saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What is typed reaches the library; a threshold that keeps nothing is written as null."""
-    figures = tmp_path / "figures.json"
-    words = f"evaluate bucc {saved_encoder} --data phrasebook:de?size=30&gold=10 --json {figures}".split()
-    options = ["--k", "2", "--margin", "distance", "--retrieval", "intersect", "--split", "dev"]
-    assert main([*words, *options, "--threshold", "inf"]) == 0
-    signature = capsys.readouterr().out.splitlines()[-1]
-    start = "bucc|pairs:de-en|margin:distance|k:2|retrieval:intersect|threshold:given|split:dev|"
-    assert signature.startswith(start)
-    written = json.loads(figures.read_text(encoding="utf-8"), parse_constant=pytest.fail)["bucc"]
-    assert written["bucc_de-en_threshold"] is None and written["bucc_de-en_n_mined"] == 0
-
-
 # Comparison
 
 COMPARED = ["--data", "phrasebook:de?size=20", "--samples", "20", "--tasks", "tatoeba,mining,size"]
@@ -66,16 +51,8 @@ def test_a_comparison(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
 def test_transfer_from_files_to_a_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths, figures = write_set(tmp_path / "data", "xnli"), tmp_path / "deep" / "figures.json"
     tests = [f"{language}={path}" for language, path in paths.items()]
-    command = [
-        "transfer",
-        "xnli",
-        write_encoder(tmp_path / "encoder"),
-        "--train",
-        f"en={paths['en']}?size=30&seed=0",
-        "--test",
-        *tests,
-    ]
-    command += ["--out", str(tmp_path / "run")]
+    command = ["transfer", "xnli", write_encoder(tmp_path / "encoder"), "--train", f"en={paths['en']}?size=30&seed=0"]
+    command += ["--test", *tests, "--out", str(tmp_path / "run")]
     small = ["--hold-out", "0.4", "--max-steps", "2", "--batch-size", "8", "--seed", "3", "--json", str(figures)]
     assert main([*command, *small]) == 0
     captured = capsys.readouterr()
@@ -85,9 +62,8 @@ def test_transfer_from_files_to_a_table(tmp_path: Path, capsys: pytest.CaptureFi
     assert signature.startswith("transfer|task:xnli|train:en@") and "|seed:3|" in signature
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["signature"] == written["transfer"]["signature"] == signature
-    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(
-        float(rows[2].split()[1]) / 100, abs=1e-3
-    )
+    shown = float(rows[2].split()[1]) / 100
+    assert written["transfer"]["languages"]["th"]["accuracy"] == pytest.approx(shown, abs=1e-3)
     assert "xnli: step 2 of 2, " in captured.err and "test: en " in captured.err
     assert main([*command, *small]) == 2
     assert "holds an earlier run (it is complete)" in capsys.readouterr().err

@@ -1,7 +1,5 @@
 """``--keep``: figures and thresholds with the model, its card made again; what cannot be kept is refused at once."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path
@@ -12,7 +10,7 @@ import pytest
 from st_xling.cli import main
 from st_xling.evaluation import read_saved_results
 from st_xling.hub.card import shown_command
-from st_xling.mining import load_published_thresholds
+from st_xling.mining import PublishedThreshold, load_published_thresholds
 from tests.commands import parse
 from tests.conftest import PAIRS
 from tests.retrieval_files import translated
@@ -68,15 +66,14 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     found = judged(words, encoder, tmp_path / "f.json", capsys)
     figures = found["written"]["bucc"]
     assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
-    threshold = load_published_thresholds(encoder)["de-en"].as_dict()
-    assert threshold == {
-        **{name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")},
-        **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature},
-    }
+    measured = {name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")}
+    way = {"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature}
+    threshold = load_published_thresholds(encoder)["de-en"]
+    assert threshold == PublishedThreshold(**measured, **way)
     for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "it is inf")):
         assert main([*words, "--threshold", given, "--keep"]) == 0
         assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
-        assert load_published_thresholds(encoder)["de-en"].as_dict() == threshold
+        assert load_published_thresholds(encoder)["de-en"] == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None
 
 

@@ -1,7 +1,5 @@
 """The one command: ``--json`` on every command, a file or stdout with nothing else, and a reader that ends."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

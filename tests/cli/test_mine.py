@@ -1,7 +1,5 @@
 """``st-xling encode``, ``mine`` and ``score``: data and nothing else on stdout, progress on stderr."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Options of commands, their defaults, which are the library's, and what is checked before anything is read."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """``st-xling slim``: the folder it leaves, what it prints, and what it refuses."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -53,10 +51,8 @@ def test_a_slim_model_with_its_report(source: Path, tmp_path: Path, capsys: pyte
 
 
 def test_text_of_other_languages_is_left_out(source: Path, tmp_path: Path) -> None:
-    words = (
-        f"slim {source} --languages deu --data phrasebook:de?size=100 --out {tmp_path}/small --json {tmp_path}/f.json"
-    )
-    assert main(words.split()) == 0
+    words = f"slim {source} --languages deu --data phrasebook:de?size=100 --out {tmp_path}/small".split()
+    assert main([*words, "--json", str(tmp_path / "f.json")]) == 0
     report = json.loads((tmp_path / "f.json").read_text(encoding="utf-8"))["slim"]["report"]
     assert report["texts"] == {"deu": 100}
 

@@ -1,7 +1,5 @@
 """Small jobs of commands that write: their words, their input, how they are killed, and what must then be equal."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """A command that writes, killed after a step and run again, ends as if it had not been, and damages nothing."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Shares by definition, epochs that keep to them, and batches in which no two rows share a text."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

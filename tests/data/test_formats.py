@@ -1,7 +1,5 @@
 """Files as people have them: a row for each format and each kind of fault, with the pairs or the error it gives."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import re

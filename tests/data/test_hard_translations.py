@@ -1,7 +1,5 @@
 """Hard near-translations by category; what may not change; what holds of all."""
 
-from __future__ import annotations
-
 import pytest
 
 from st_xling.data import HARD_CATEGORIES, hard_translations

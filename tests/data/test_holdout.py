@@ -1,7 +1,5 @@
 """Development pairs: by target text, the same for every language and tomorrow; no set is emptied."""
 
-from __future__ import annotations
-
 import pytest
 from datasets import Dataset
 

@@ -1,7 +1,5 @@
 """Text by language: plain files, JSON lines, parallel text and the phrasebook, as rows."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Data as they come: layouts of sentence-transformers and OPUS, headers, hard negatives, sides that are swapped."""
 
-from __future__ import annotations
-
 import logging
 import zipfile
 from pathlib import Path

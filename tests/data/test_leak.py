@@ -1,7 +1,5 @@
 """The leak check: what counts as the same text, every number recomputed by sets, nothing dropped but what leaks."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import random

@@ -1,7 +1,5 @@
 """``?size=N&seed=S``: the same rows from every form of a corpus, whole or streamed, in the order of the file."""
 
-from __future__ import annotations
-
 import logging
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Readers of parallel text: what is written is what is read, whole or as a stream, and every fault is found."""
 
-from __future__ import annotations
-
 import csv
 import gzip
 import json

@@ -1,7 +1,5 @@
 """Batches, a function of seed and epoch: balanced, of one pair, without duplicates; of data sets and of streams."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 from collections import Counter

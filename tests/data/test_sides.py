@@ -1,7 +1,5 @@
 """The pivot last: rows, languages and names turn together; sides in other languages than named are reported."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +18,8 @@ TEXTS = {
 
 
 def rows(*pairs: str, stream: bool = False) -> Any:
-    codes = [pair.split("|") for pair in pairs]
-    columns = [[TEXTS.get(code[:2], "?") for code in side] for side in zip(*codes)] + [
-        list(side) for side in zip(*codes)
-    ]
+    sides = list(zip(*(pair.split("|") for pair in pairs)))
+    columns = [[TEXTS.get(code[:2], "?") for code in side] for side in sides] + [list(side) for side in sides]
     data = Dataset.from_dict(dict(zip(COLUMNS, columns)))
     return data.to_iterable_dataset() if stream else data
 
@@ -50,12 +46,7 @@ def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
 def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
     found = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
     assert found.turned == {"mixed": 2} and found.target_languages == ("en", "th", "eng")
-    assert [pair[2:] for pair in cells(found.data["mixed"])] == [
-        ("de", "en"),
-        ("zh", "en"),
-        ("de", "th"),
-        ("zh", "eng"),
-    ]
+    assert ["-".join(pair[2:]) for pair in cells(found.data["mixed"])] == ["de-en", "zh-en", "de-th", "zh-eng"]
     assert cells(found.data["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
     assert "en, th, eng" in found.messages()[-1]
     assert orient(found.data).turned == {}
@@ -95,14 +86,8 @@ def test_one_language_twice(tmp_path: Path) -> None:
             load_data_specs([spec])
 
 
-GERMAN = [
-    "Wir haben gestern lange über das Wetter gesprochen.",
-    "Die Kinder spielen jeden Tag im großen Garten.",
-]
-ENGLISH = [
-    "We talked about the weather for a long time yesterday.",
-    "The children play in the large garden every day.",
-]
+GERMAN = ["Wir haben gestern lange über das Wetter gesprochen.", "Die Kinder spielen jeden Tag im großen Garten."]
+ENGLISH = ["We talked about the weather for a long time yesterday.", "The children play in the large garden every day."]
 DUTCH = ["Wij hebben gisteren lang over het weer gesproken.", "De kinderen spelen elke dag in de tuin achter het huis."]
 
 

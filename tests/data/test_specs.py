@@ -1,7 +1,5 @@
 """Data specs: what may be typed, of files and of the phrasebook, and the names under which it comes back."""
 
-from __future__ import annotations
-
 import pytest
 
 from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_specs, parse_data_spec
@@ -79,12 +77,8 @@ def test_malformed(text: str, reason: str) -> None:
 
 
 def test_names(tmp_path):
-    for name, text in (
-        ("de-en.tsv", "Hund\tdog\n"),
-        ("mixed.tsv", "Hund\tdog\n"),
-        ("a.fr", "chien\n"),
-        ("a.en", "dog\n"),
-    ):
+    files = {"de-en.tsv": "Hund\tdog\n", "mixed.tsv": "Hund\tdog\n", "a.fr": "chien\n", "a.en": "dog\n"}
+    for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     path, other, prefix = (tmp_path / name for name in ("de-en.tsv", "mixed.tsv", "a"))
     specs = [f"{path}", f"{path}", f"{prefix}", f"{prefix}.fr,{prefix}.en", f"nl-en={other}", f"{other}"]

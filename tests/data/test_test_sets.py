@@ -1,7 +1,5 @@
 """The published layouts: Tatoeba v1 folders and BUCC files, made up here and as they are."""
 
-from __future__ import annotations
-
 import gzip
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """XNLI, PAWS-X and tagged words in every published layout; faults with file and line."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Alignment scores by their definition, gold files, the phrasebook's gold, and the command."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

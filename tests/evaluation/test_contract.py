@@ -1,24 +1,13 @@
-"""What every evaluator of an encoder does: keys, card, signature; in the trainer of sentence-transformers."""
-
-from __future__ import annotations
+"""What every evaluator of an encoder does: keys, card, signature."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from datasets import Dataset
-from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
-from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling import __version__
-from st_xling.evaluation import (
-    BuccEvaluator,
-    PrecisionEvaluator,
-    TatoebaEvaluator,
-    xsim_by_language,
-)
+from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator, xsim_by_language
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -80,28 +69,3 @@ def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCap
     assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
     assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"repeats": 39}
     assert not any("repeats" in make().signature for make in EVALUATORS.values())
-
-
-def test_in_the_trainer(make_model: Callable[..., Any], tmp_path: Path) -> None:
-    """Every metric is logged, and the card has the last ones."""
-    model = make_model()
-    evaluator = EVALUATORS["bucc"](name="dev")
-    trainer = SentenceTransformerTrainer(
-        model=model,
-        args=SentenceTransformerTrainingArguments(
-            output_dir=str(tmp_path),
-            max_steps=2,
-            eval_strategy="steps",
-            eval_steps=1,
-            report_to="none",
-            use_cpu=True,
-        ),
-        train_dataset=Dataset.from_dict({"anchor": TARGET, "positive": SOURCE}),
-        loss=MultipleNegativesRankingLoss(model),
-        evaluator=evaluator,
-    )
-    trainer.train()
-    logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
-    assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
-    assert logged[0]["eval_dev_de-en_n_gold"] == len(GOLD)
-    assert evaluator in model.model_card_data.eval_results_dict

@@ -1,7 +1,5 @@
 """Ranking measures against plain loops, by language, with bootstrap intervals."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

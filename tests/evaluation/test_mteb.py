@@ -1,7 +1,5 @@
 """mteb both ways: its own run of an encoder, and our results as its files."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

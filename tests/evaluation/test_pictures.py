@@ -1,7 +1,5 @@
 """Cosines before and after a training, also one that was stopped in between; scores counted in bins."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from datasets import Dataset

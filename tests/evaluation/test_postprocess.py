@@ -1,7 +1,5 @@
 """``postprocess``, by the command: the table is what the saved model does; int8; an earlier folder; bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The re-ranking evaluator: figures by plain loops, matrix, counts, signature, CSV, sentence-transformers' trainer."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -1,7 +1,5 @@
 """Figures kept in a model's ``results.json``: added, replaced, read again; what is broken is told and left."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any
@@ -28,9 +26,8 @@ def test_what_is_kept_is_read_again_and_replaced_by_the_same(tmp_path: Path) -> 
     assert read_saved_results(str(tmp_path)) == [first, second] and first.version == __version__
     save_results(tmp_path, kept(threshold=float("inf"), rows=[{"f1": float("nan")}], ends=(0.5, float("-inf"))))
     found = read_saved_results(tmp_path)
-    assert found[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]} and found[1:] == [
-        second
-    ]
+    assert found[0].figures == {"threshold": None, "rows": [{"f1": None}], "ends": [0.5, None]}
+    assert found[1:] == [second]
     written = json.loads(path.read_text(encoding="utf-8"), parse_constant=pytest.fail)  # no infinity in the file
     assert list(written) == ["training", "leak", "evaluations"] and written["leak"] == {"rows": 3}
     assert written["training"] == {"best_dev": None}

@@ -1,7 +1,5 @@
 """The retrieval evaluator: figures by plain loops and by ST, mixed pools, bias, BM25, bad input."""
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from pathlib import Path
@@ -13,21 +11,9 @@ import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, write_run
-from st_xling.evaluation.retrieval_search import (
-    PoolQuery,
-    bm25_search,
-    dense_search,
-    mixed_pool,
-    separate_pools,
-    words,
-)
+from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, mixed_pool, separate_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
-
-
-@pytest.fixture(scope="module")
-def model(make_model: Any) -> Any:
-    return make_model()
 
 
 @pytest.fixture(scope="module")

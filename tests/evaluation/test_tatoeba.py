@@ -1,7 +1,5 @@
 """Translation retrieval: keys, averages, signatures; languages, groups and text with English, from anywhere."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

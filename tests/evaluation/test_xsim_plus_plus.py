@@ -1,7 +1,5 @@
 """xsim++: the loops, ties, sentences without hard near-translations, by language, errors."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """A Hub on 127.0.0.1: the part of the API that the real client uses to publish and to fetch."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import json

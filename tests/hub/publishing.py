@@ -1,7 +1,5 @@
 """Fixtures: small models of every kind with what a run leaves, and a Hub on this machine for the real client."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

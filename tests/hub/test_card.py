@@ -1,7 +1,5 @@
 """Cards: what the user says, results and metadata, hostile text, damaged files. Golden cards: tests/hub_cards."""
 
-from __future__ import annotations
-
 import dataclasses
 import html
 import json

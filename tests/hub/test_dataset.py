@@ -1,7 +1,5 @@
 """Pairs that are pushed as a data set, what strangers then load, and what is refused."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``evaluate retrieval --data de=user/set``: retrieval sets of the Hub in the layout of BEIR and mteb."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``--data tatoeba`` and ``de-en=ntrex``, from a Hub in the layout of mteb's copies."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path

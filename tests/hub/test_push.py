@@ -1,7 +1,5 @@
 """What is pushed, as one commit, and what strangers then have; what goes wrong on the way, and a second try."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

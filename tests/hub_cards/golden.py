@@ -1,7 +1,5 @@
 """Recorded runs: what training and evaluation left in a model's folder, without weights, and the card of it."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """``python -m tests.hub_cards.make``: write the cards of ``hub_cards/`` and those of recorded runs again."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,30 +1,20 @@
 """Cards of recorded runs, byte by byte; and, slowly, that ``hub_cards/`` is what the commands give."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
 from huggingface_hub import ModelCard
 
 from st_xling.hub import card_text
+from tests.hub_cards import make
 from tests.hub_cards.golden import KINDS, golden_card, recorded
-from tests.hub_cards.make import (
-    CARDS,
-    as_committed,
-    headline,
-    listed_runs,
-    make_models,
-    masked,
-    run_command,
-)
 
-RUNS = listed_runs()
+RUNS = make.listed_runs()
 AGAIN = "make them again: python -m tests.hub_cards.make"
 
 
 def committed(name: str) -> str:
-    return (CARDS / f"{name}.md").read_text(encoding="utf-8")
+    return (make.CARDS / f"{name}.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -36,19 +26,19 @@ def test_the_card_of_a_recorded_run(kind, tmp_path):
 
 def test_the_hub_reads_the_cards():
     row = r"(?m)^\| \[(.+?)\]\(\1\.md\) \| .+? \| (.+?) \| \[`(.+?)`\]\(#\1\) \|$"
-    rows = re.findall(row, (CARDS / "README.md").read_text(encoding="utf-8"))
+    rows = re.findall(row, (make.CARDS / "README.md").read_text(encoding="utf-8"))
     assert [name for name, *_ in rows] == list(RUNS)
-    assert {path.stem for path in CARDS.glob("*.md")} == {*RUNS, "README"}, AGAIN
+    assert {path.stem for path in make.CARDS.glob("*.md")} == {*RUNS, "README"}, AGAIN
     for name, result, makes in rows:
         first = RUNS[name][0]
         assert first.startswith(f"{makes} ") and first.endswith(f" --out my-{name}")
-        assert headline(committed(name)) == result, AGAIN
+        assert make.headline(committed(name)) == result, AGAIN
         text = committed(name)
         assert all(f"\n{command.removesuffix(' --keep')}\n" in text for command in RUNS[name])
         assert len(text.split("---\n")[1].splitlines()) <= 60
         assert ModelCard(text, ignore_metadata_errors=False).data.eval_results
         links = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
-        assert links and all((CARDS / link).read_bytes().startswith(b"\x89PNG") for link in links)
+        assert links and all((make.CARDS / link).read_bytes().startswith(b"\x89PNG") for link in links)
         cost = text.partition("### Cost")[2].partition("\n## ")[0]
         assert not re.search(r"\| (time.*|machine) \| [^…]", cost)
         assert not re.search(r"(?<![\w:/])/(tmp|home|root|Users|work)/", text)
@@ -57,13 +47,13 @@ def test_the_hub_reads_the_cards():
 @pytest.mark.slow
 def test_cards_are_what_their_commands_give_and_a_stranger_gets_the_same(tmp_path):
     (tmp_path / "ours").mkdir()
-    cards = make_models(tmp_path / "ours")
+    cards = make.make_models(tmp_path / "ours")
     for name, card in cards.items():
-        assert masked(committed(name)) == masked(as_committed(name, card)), f"{name}: {AGAIN}"
+        assert make.masked(committed(name)) == make.masked(make.as_committed(name, card)), f"{name}: {AGAIN}"
     for name in ("dap", "ir-semacl-langcl"):  # the commands as the card shows them, pasted elsewhere
         (tmp_path / name).mkdir()
         commands = re.findall(r"^st-xling (?:train|evaluate) .*$", cards[name], flags=re.MULTILINE)
         for command in sorted(commands, key=lambda command: " train " not in command):
-            run_command(command if " train " in command else f"{command} --keep", tmp_path / name)
+            make.run_command(command if " train " in command else f"{command} --keep", tmp_path / name)
         again = (tmp_path / name / f"my-{name}" / "README.md").read_text(encoding="utf-8")
-        assert as_committed(name, again) == as_committed(name, cards[name])
+        assert make.as_committed(name, again) == make.as_committed(name, cards[name])

@@ -1,25 +1,15 @@
 """Sums of objectives: one encoder pass, weighted components, chosen columns, shared heads."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest
 import torch
 
-from st_xling.losses import (
-    CachedLoss,
-    CrossLingualLoss,
-    RepresentationTranslationLoss,
-    SemanticContrastiveLoss,
-    TranslationLanguageModelingLoss,
-    TranslationRankingLoss,
-    WordAlignmentLoss,
-)
+from st_xling import losses
 from st_xling.losses.base import warn_once
 
 
-class Recorder(CrossLingualLoss):
+class Recorder(losses.CrossLingualLoss):
     """Remembers the columns it saw; its value is the sum of their embeddings."""
 
     min_columns = 1
@@ -29,11 +19,6 @@ class Recorder(CrossLingualLoss):
         return sum(column["sentence_embedding"].sum() for column in batch)
 
 
-@pytest.fixture(scope="module")
-def model(make_model):
-    return make_model()
-
-
 def count_passes(module):
     """At the pooling: passes of the losses' own go through the transformer alone."""
     calls = []
@@ -41,7 +26,7 @@ def count_passes(module):
 
 
 def test_a_sum_is_the_sum_over_one_pass(model, features):
-    ranking, rebuilding = TranslationRankingLoss(model, margin=0.2), RepresentationTranslationLoss(model)
+    ranking, rebuilding = losses.TranslationRankingLoss(model, margin=0.2), losses.RepresentationTranslationLoss(model)
     expected = ranking(features(model)), rebuilding(features(model))
     calls, hook = count_passes(model[0])
     loss = ranking + 0.5 * rebuilding
@@ -58,7 +43,7 @@ def test_a_sum_is_the_sum_over_one_pass(model, features):
 
 
 def test_columns_are_merged_or_not_with_the_same_values(model, features):
-    loss, apart = TranslationRankingLoss(model), features(model)
+    loss, apart = losses.TranslationRankingLoss(model), features(model)
     del apart[1]["token_type_ids"]  # columns that differ cannot be merged
     assert loss(apart).item() == pytest.approx(loss(features(model)).item(), rel=1e-5)
 
@@ -70,19 +55,19 @@ def test_on_chooses_columns_in_their_order(model, features):
     for seen, place in zip(recorder.seen, (2, 1)):
         width = seen.shape[1]
         assert torch.equal(seen[:, : ids[place].shape[1]], ids[place][:, :width])
-    loss = (TranslationRankingLoss(model).on(1, 0) + recorder).on(3, 4)
+    loss = (losses.TranslationRankingLoss(model).on(1, 0) + recorder).on(3, 4)
     assert [term.columns for term in loss.terms] == [(4, 3), (3, 4)] and loss.min_columns == 5
 
 
 def test_weights_multiply_and_sums_stay_flat(model):
-    a, b = TranslationRankingLoss(model), TranslationRankingLoss(model, margin=0.3)
+    a, b = losses.TranslationRankingLoss(model), losses.TranslationRankingLoss(model, margin=0.3)
     loss = 2 * (a + 0.5 * b) + sum([Recorder(model)])
     assert [term.weight for term in loss.terms] == [2.0, 1.0, 1.0]
     assert loss.names == ["translation_ranking", "translation_ranking_2", "recorder"]
 
 
 def test_terms_share_a_head_as_far_as_they_agree(model):
-    terms = [TranslationLanguageModelingLoss(model, head=head) for head in ("auto", "new", "auto")]
+    terms = [losses.TranslationLanguageModelingLoss(model, head=head) for head in ("auto", "new", "auto")]
     total = terms[0] + (terms[1] + terms[2])
     assert terms[0].head is terms[2].head is not terms[1].head
     assert sum(name.endswith("head.bias") for name, _ in total.named_parameters()) == 2
@@ -91,9 +76,9 @@ def test_terms_share_a_head_as_far_as_they_agree(model):
 @pytest.mark.parametrize(
     ("build", "passes"),
     [
-        (lambda model: TranslationLanguageModelingLoss(model) + WordAlignmentLoss(model), 0),
-        (lambda model: WordAlignmentLoss(model) + TranslationRankingLoss(model), 1),
-        (lambda model: WordAlignmentLoss(model) + RepresentationTranslationLoss(model), 1),
+        (lambda model: losses.TranslationLanguageModelingLoss(model) + losses.WordAlignmentLoss(model), 0),
+        (lambda model: losses.WordAlignmentLoss(model) + losses.TranslationRankingLoss(model), 1),
+        (lambda model: losses.WordAlignmentLoss(model) + losses.RepresentationTranslationLoss(model), 1),
     ],
 )
 @pytest.mark.parametrize("cached", [False, True])
@@ -104,7 +89,7 @@ def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, c
         loss.reads_encoding = needed
         model.zero_grad()
         torch.manual_seed(0)  # of the hidden words
-        value = sum((CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model)).values())
+        value = sum((losses.CachedLoss(loss, mini_batch_size=8) if cached else loss)(features(model)).values())
         value.backward()
         hook.remove()
         assert len(calls) == max(passes, int(len(results) == 1)) * (2 if cached else 1)
@@ -113,10 +98,10 @@ def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, c
 
 
 def test_faults_are_named(make_model, model, features):
-    ranking = TranslationRankingLoss(model)
+    ranking, other = (losses.TranslationRankingLoss(each) for each in (model, make_model()))
     for build, message in (
         (lambda: float("nan") * ranking, "loss weight .* got nan"),
-        (lambda: ranking + TranslationRankingLoss(make_model()), "TranslationRankingLoss was built on another one"),
+        (lambda: ranking + other, "TranslationRankingLoss was built on another one"),
         (lambda: ranking(features(model)[:1]), "TranslationRankingLoss needs 2 text columns: the data set gives 1"),
         (lambda: (ranking + ranking.on(2, 3))(features(model)), "translation_ranking_2 needs 4 text columns.* gives 2"),
         (lambda: ranking.on(0), "needs 2 text columns"),
@@ -128,8 +113,8 @@ def test_faults_are_named(make_model, model, features):
 
 def test_further_columns_are_left_out_with_one_warning(model, features, caplog):
     """A third text column of a data set is no part of an objective over pairs, alone, in a sum and cached."""
-    total = TranslationRankingLoss(model) + SemanticContrastiveLoss(model)
-    for loss in (TranslationRankingLoss(model), total, CachedLoss(total, mini_batch_size=2)):
+    total = losses.TranslationRankingLoss(model) + losses.SemanticContrastiveLoss(model)
+    for loss in (losses.TranslationRankingLoss(model), total, losses.CachedLoss(total, mini_batch_size=2)):
         warn_once.cache_clear()
         caplog.clear()
         with caplog.at_level(logging.WARNING, logger="st_xling"):

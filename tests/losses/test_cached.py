@@ -1,30 +1,21 @@
 """The cached loss is the uncached one: values, gradients, accumulation, autocast, dropout."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 
-from st_xling.losses import (
-    CachedLoss,
-    InBatchRankingLoss,
-    LanguageContrastiveLoss,
-    RepresentationTranslationLoss,
-    SemanticContrastiveLoss,
-    SiameseContrastiveLoss,
-    TranslationRankingLoss,
-    WordAlignmentLoss,
-)
+from st_xling import losses
 
 SUMS = {
-    "tr": lambda model: TranslationRankingLoss(model, margin=0.3),
-    "dap": lambda model: TranslationRankingLoss(model) + 0.7 * RepresentationTranslationLoss(model),
-    "rtl both": lambda model: RepresentationTranslationLoss(model, direction="both", tied=False) * 0.5,
-    "wa": lambda model: WordAlignmentLoss(model) + TranslationRankingLoss(model),
+    "tr": lambda model: losses.TranslationRankingLoss(model, margin=0.3),
+    "dap": lambda model: losses.TranslationRankingLoss(model) + 0.7 * losses.RepresentationTranslationLoss(model),
+    "rtl both": lambda model: losses.RepresentationTranslationLoss(model, direction="both", tied=False) * 0.5,
+    "wa": lambda model: losses.WordAlignmentLoss(model) + losses.TranslationRankingLoss(model),
     "contrastive": lambda model: (
-        SemanticContrastiveLoss(model) + 0.1 * LanguageContrastiveLoss(model) + InBatchRankingLoss(model)
+        losses.SemanticContrastiveLoss(model)
+        + 0.1 * losses.LanguageContrastiveLoss(model)
+        + losses.InBatchRankingLoss(model)
     ),
-    "siamese": lambda model: SiameseContrastiveLoss(model, margin=3.0),
+    "siamese": lambda model: losses.SiameseContrastiveLoss(model, margin=3.0),
 }
 
 
@@ -42,7 +33,7 @@ def test_value_and_gradients_are_those_of_the_uncached_loss(make_model, features
     model = make_model().double()
     loss = SUMS[name](model).double()
     expected, plain = gradients(loss, features(model))
-    wrapped = CachedLoss(loss, mini_batch_size=size)
+    wrapped = losses.CachedLoss(loss, mini_batch_size=size)
     value, cached = gradients(wrapped, features(model))
     assert value == pytest.approx(expected, rel=1e-9)
     cached = {key.removeprefix("loss."): gradient for key, gradient in cached.items()}
@@ -59,7 +50,7 @@ def test_dropout_is_replayed(make_model, features):
     v - eps |g|^2. A second pass with other masks would give a gradient that does not predict this.
     """
     model = make_model(dropout=0.3).train()
-    loss = CachedLoss(TranslationRankingLoss(model), mini_batch_size=4)
+    loss = losses.CachedLoss(losses.TranslationRankingLoss(model), mini_batch_size=4)
     torch.manual_seed(3)
     loss(features(model))
     after_first = torch.get_rng_state()
@@ -81,7 +72,7 @@ def test_gradients_accumulate_and_scale(make_model, features):
     model = make_model().double()
     loss = SUMS["dap"](model).double()
     _, plain = gradients(loss, features(model))
-    cached = CachedLoss(loss, mini_batch_size=4)
+    cached = losses.CachedLoss(loss, mini_batch_size=4)
     cached.zero_grad()
     for scale in (0.25, 0.75):
         (sum(cached(features(model)).values()) * scale).backward()
@@ -94,7 +85,7 @@ def test_bf16_autocast(make_model, features):
     model = make_model()
     loss = SUMS["dap"](model)
     results = []
-    for part in (loss, CachedLoss(loss, mini_batch_size=4)):
+    for part in (loss, losses.CachedLoss(loss, mini_batch_size=4)):
         part.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16):
             value = sum(part(features(model)).values())
@@ -108,12 +99,12 @@ def test_bf16_autocast(make_model, features):
 
 def test_errors(make_model, features):
     model = make_model()
-    loss = TranslationRankingLoss(model)
+    loss = losses.TranslationRankingLoss(model)
     with pytest.raises(ValueError, match="mini_batch_size .* got 3"):
-        CachedLoss(loss, mini_batch_size=3)
+        losses.CachedLoss(loss, mini_batch_size=3)
     with pytest.raises(ValueError, match="wrap the whole sum"):
-        CachedLoss(loss) + loss
-    value = CachedLoss(loss)(features(model))
+        losses.CachedLoss(loss) + loss
+    value = losses.CachedLoss(loss)(features(model))
     value.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="backpropagated once"):
         value.backward()
@@ -121,7 +112,7 @@ def test_errors(make_model, features):
     class DeepSpeedEngine(torch.nn.Module):
         pass
 
-    wrapped = CachedLoss(loss)
+    wrapped = losses.CachedLoss(loss)
     wrapped.model = DeepSpeedEngine()
     with pytest.raises(ValueError, match="DeepSpeed"):
         wrapped(features(model))

@@ -1,7 +1,5 @@
 """What every objective in ``losses.__all__`` must have, checked before a reviewer does; a new one needs no more."""
 
-from __future__ import annotations
-
 import inspect
 
 import pytest

@@ -1,7 +1,5 @@
 """Cross-unmasking: the definition as a loop, what the head sees, gradients, and bad input."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """Objectives on every family of encoders that people use, each built from a small configuration."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable
 from pathlib import Path
@@ -15,19 +13,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling, StaticEmbedding
 from transformers import AutoModelForMaskedLM, Qwen3Config, Qwen3Model
 
+from st_xling import losses
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.losses import (
-    CachedLoss,
-    InBatchRankingLoss,
-    LanguageContrastiveLoss,
-    RepresentationTranslationLoss,
-    SemanticContrastiveLoss,
-    SiameseContrastiveLoss,
-    TranslationLanguageModelingLoss,
-    TranslationRankingLoss,
-    WordAlignmentLoss,
-    token_inputs,
-)
 from st_xling.losses.token_inputs import join_pairs
 from st_xling.losses.word_alignment import top_attention
 from st_xling.models import backbone, load_encoder
@@ -47,10 +34,7 @@ FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "mpnet": ("MPNet", {}),
     "electra": ("Electra", {"embedding_size": 16}),
     "deberta-v2": ("DebertaV2", {"legacy": False, "conv_kernel_size": 3, "conv_act": "gelu"}),
-    "mdeberta-v3": (
-        "DebertaV2",
-        DEBERTA,
-    ),
+    "mdeberta-v3": ("DebertaV2", DEBERTA),
     "mmbert": ("ModernBert", {"local_attention": 8, "global_attn_every_n_layers": 2}),
     "eurobert": ("EuroBert", {"tie_word_embeddings": False, "num_key_value_heads": 1}),
 }
@@ -90,8 +74,8 @@ def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, whole = families(name)
-    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
-    found = TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
+    monkeypatch.setattr(losses.token_inputs, "mask_tokens", reference.every_third)
+    found = losses.TranslationLanguageModelingLoss(model, objective="mlm").eval()(features(model)[:1]).item()
     column = features(model)[0]
     hidden = column["attention_mask"].bool() & (column["input_ids"] % 3 == 0) & (column["input_ids"] > 4)
     ids = column["input_ids"].masked_fill(hidden, model.tokenizer.mask_token_id)
@@ -101,11 +85,11 @@ def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
 
 
 OBJECTIVES = {
-    "rtl": lambda model: RepresentationTranslationLoss(model, layers=1),
-    "rtl both": lambda model: RepresentationTranslationLoss(model, direction="both", layers=2),
-    "tlm": TranslationLanguageModelingLoss,
-    "tlm running": lambda model: TranslationLanguageModelingLoss(model, positions="running", segments=True),
-    "wa": WordAlignmentLoss,
+    "rtl": lambda model: losses.RepresentationTranslationLoss(model, layers=1),
+    "rtl both": lambda model: losses.RepresentationTranslationLoss(model, direction="both", layers=2),
+    "tlm": losses.TranslationLanguageModelingLoss,
+    "tlm running": lambda model: losses.TranslationLanguageModelingLoss(model, positions="running", segments=True),
+    "wa": losses.WordAlignmentLoss,
 }
 
 
@@ -115,7 +99,7 @@ def test_a_pair_counts_as_if_it_was_alone(
     families: Any, features: Any, name: str, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums and counts of a padded batch are those of its pairs, read one at a time without padding."""
-    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
+    monkeypatch.setattr(losses.token_inputs, "mask_tokens", reference.every_third)
     model = copy.deepcopy(families(name)[0]).double()
     torch.manual_seed(0)
     loss = OBJECTIVES[objective](model).double().eval()
@@ -156,7 +140,7 @@ def test_attention_is_what_transformers_shows(families: Any, features: Any, name
 @pytest.mark.parametrize("name", ["bert", "mdeberta-v3", "mmbert"])
 def test_gradient_checkpointing_reads_the_same_masks(families: Any, features: Any, name: str) -> None:
     model = copy.deepcopy(families(name)[0]).double().train()
-    loss = WordAlignmentLoss(model)
+    loss = losses.WordAlignmentLoss(model)
     plain = gradients(loss, features(model))
     model[0].model.gradient_checkpointing_enable({"use_reentrant": False})
     torch.testing.assert_close(gradients(loss, features(model)), plain)
@@ -179,11 +163,11 @@ def others(make_model: Any) -> dict[str, SentenceTransformer]:
 
 
 SENTENCES = (
-    TranslationRankingLoss,
-    SemanticContrastiveLoss,
-    LanguageContrastiveLoss,
-    InBatchRankingLoss,
-    SiameseContrastiveLoss,
+    losses.TranslationRankingLoss,
+    losses.SemanticContrastiveLoss,
+    losses.LanguageContrastiveLoss,
+    losses.InBatchRankingLoss,
+    losses.SiameseContrastiveLoss,
 )
 
 
@@ -192,7 +176,9 @@ def test_sentence_level_objectives_train_whatever_embeds(others: Any, features: 
     model = others[kind]
     for cls in SENTENCES:
         loss = cls(model)
-        plain, cached = (gradients(part, features(model)) for part in (loss, CachedLoss(loss, mini_batch_size=2)))
+        plain, cached = (
+            gradients(part, features(model)) for part in (loss, losses.CachedLoss(loss, mini_batch_size=2))
+        )
         torch.testing.assert_close(cached, plain)
         assert sum(gradient.abs().sum() for gradient in plain[1].values()) > 0
 
@@ -206,7 +192,7 @@ def test_token_level_objectives_say_what_they_need(others: Any, make_model: Any,
         model = make_model()
         model[0].model.config._attn_implementation = "flash_attention_2"
         with pytest.raises(ValueError, match="'flash_attention_2' does not take.*'attn_implementation': 'sdpa'"):
-            WordAlignmentLoss(model)
+            losses.WordAlignmentLoss(model)
 
 
 RECIPES = {"static": "tr", "decoder": "semacl-langcl", "mmbert": "dap", "mdeberta-v3": "amber", "eurobert": "tr-tlm"}

@@ -1,7 +1,5 @@
 """MLM and TLM: what is hidden, and the loss against its definition, one hidden token at a time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

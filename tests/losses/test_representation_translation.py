@@ -1,7 +1,5 @@
 """RTL against its definition: each pair alone, unpadded, through the head's own layers, one token at a time."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

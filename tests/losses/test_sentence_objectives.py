@@ -1,7 +1,5 @@
 """Objectives on sentence embeddings: their formulas as plain loops, symmetries, edges, dtypes, and ST's own losses."""
 
-from __future__ import annotations
-
 import itertools
 import math
 

@@ -1,7 +1,5 @@
 """sentence-transformers' own losses beside ours: in sums, cached, and ``MatryoshkaLoss`` over any of them."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

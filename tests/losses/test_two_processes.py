@@ -4,8 +4,6 @@
 ``FOLDER/rankN.safetensors``: for each case its value and the gradient of every parameter, under ``case|name``.
 """
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import datetime

@@ -1,7 +1,5 @@
 """The chunked vocabulary softmax is the plain one, whatever the chunks."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

@@ -1,7 +1,5 @@
 """WA against its definition; the attention weights against transformers' own eager attention."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Cases of the metrics, worked out by hand; ``options`` go to ``compute``."""
 
-from __future__ import annotations
-
 from typing import Any
 
 
@@ -43,7 +41,7 @@ CASES: dict[str, list[dict[str, Any]]] = {
             "references": [[1.0, 0.1], [-1.0, 1.0]],
             "options": {"k": 1, "margin": "absolute"},
             "result": {"source_to_target_accuracy": 0.5, "source_to_target_f1": 1 / 3, "xsim_error": 0.5},
-        },
+        }
     ],
     "xpr_ranking": [
         {  # relevant at ranks 1 and 4 of 4: average precision (1 + 2/4) / 2

@@ -1,7 +1,5 @@
 """The three metrics as evaluate runs them: hand-made cases, cards, batches, combinations, errors."""
 
-from __future__ import annotations
-
 import doctest
 import re
 import sys

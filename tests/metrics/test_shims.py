@@ -1,7 +1,5 @@
 """evaluate.load finds the metrics by name, in processes of their own with caches of their own."""
 
-from __future__ import annotations
-
 import os
 import runpy
 import subprocess
@@ -54,13 +52,7 @@ def test_bare_names_offline(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"HF_MODULES_CACHE": "elsewhere/modules"},
-        {"HF_HOME": None, "XDG_CACHE_HOME": "~/xdg"},
-    ],
-    ids=str,
+    "changes", [{}, {"HF_MODULES_CACHE": "elsewhere/modules"}, {"HF_HOME": None, "XDG_CACHE_HOME": "~/xdg"}], ids=str
 )
 def test_same_folder_as_evaluate(changes, tmp_path, monkeypatch):
     """Ours, computed without evaluate, against evaluate's own."""

@@ -1,7 +1,5 @@
 """Measuring memory; searches in either precision."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -3,8 +3,6 @@
 The folder has ``source`` and ``target`` (stores), ``text`` and ``encoder``; what is found goes there as ``WHAT….npz``.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

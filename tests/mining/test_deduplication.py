@@ -1,7 +1,5 @@
 """Distinct sentences: those that a dictionary would find, in one reading and little memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Sentence alignment of documents: properties of the groups, an exhaustive program, long and odd documents."""
 
-from __future__ import annotations
-
 from functools import cache
 
 import numpy as np

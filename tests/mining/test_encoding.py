@@ -1,7 +1,5 @@
 """Encoding: the model's own vectors, in the rows' order, also after an interruption."""
 
-from __future__ import annotations
-
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -20,11 +18,6 @@ from tests.mining.test_store import contents
 SENTENCES = [
     f"{row % 7}\t" + " ".join(PAIRS[(row * 5 + part) % 8][row % 2] for part in range(row % 4 + 1)) for row in range(480)
 ]
-
-
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> Any:
-    return make_model()
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
 """Filters: what each rejects and accepts, in many scripts; their order, limits and batches; rejected pairs as JSON."""
 
-from __future__ import annotations
-
 import json
 import unicodedata
 from typing import Any

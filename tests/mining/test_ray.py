@@ -1,7 +1,5 @@
 """The engine on Ray: the results of the local one, also when workers are killed; a clear error without Ray."""
 
-from __future__ import annotations
-
 import importlib.util
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Stores: what is written is read, a slice at a time; what is damaged says so, by file, row and remedy."""
 
-from __future__ import annotations
-
 import json
 import pickle
 from collections.abc import Callable

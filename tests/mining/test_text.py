@@ -1,7 +1,5 @@
 """Mining text: tabs and line ends stay, faults come together, rows are read without the text in memory."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

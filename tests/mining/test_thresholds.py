@@ -1,7 +1,5 @@
 """Thresholds: tuned on gold pairs, published in ``mining.json``, and used by ``mine_texts`` and ``st-xling mine``."""
 
-from __future__ import annotations
-
 import json
 import logging
 import math
@@ -15,23 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from st_xling import mining
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.mining import (
-    FilterOptions,
-    MinedPairs,
-    PublishedThreshold,
-    Threshold,
-    best_threshold,
-    correct_pairs,
-    encode,
-    evaluate_pairs,
-    load_published_thresholds,
-    mine_texts,
-    precision_recall_f1,
-    publish_thresholds,
-)
 from st_xling.mining.thresholds import canonical_pair, match_published_threshold
 from st_xling.models import load_encoder
 from tests import reference_mining as reference
@@ -50,11 +35,11 @@ candidates = st.lists(st.tuples(st.sampled_from([0.5, 0.9, 1.0, 1.0 + 2**-52, 1.
 def test_best_threshold_equals_loops(pairs: list[tuple[float, bool]], missed: int) -> None:
     scores, correct = [score for score, _ in pairs], [hit for _, hit in pairs]
     n_gold = max(1, sum(correct) + missed)
-    best = best_threshold(np.array(scores, dtype=np.float64), np.array(correct, dtype=bool), n_gold)
+    best = mining.best_threshold(np.array(scores, dtype=np.float64), np.array(correct, dtype=bool), n_gold)
     assert best.f1 == pytest.approx(reference.best_f1(scores, correct, n_gold), rel=1e-9)
     assert best.f1 == pytest.approx(reference.f1_at(scores, correct, n_gold, best.threshold), rel=1e-9)
     if pairs:
-        assert best_threshold(scores[::-1], correct[::-1], n_gold) == best
+        assert mining.best_threshold(scores[::-1], correct[::-1], n_gold) == best
 
 
 @pytest.mark.parametrize(
@@ -72,7 +57,7 @@ def test_best_threshold_equals_loops(pairs: list[tuple[float, bool]], missed: in
 def test_best_threshold_by_hand(
     scores: list[float], correct: list[bool], n_gold: int, expected: tuple[float, float, float]
 ) -> None:
-    best = best_threshold(scores, correct, n_gold)
+    best = mining.best_threshold(scores, correct, n_gold)
     assert (best.threshold, best.precision, best.recall) == expected
 
 
@@ -80,20 +65,20 @@ def test_best_threshold_by_hand(
 def test_adjacent_floats_are_separated(dtype: Any) -> None:
     low = dtype(1.0)
     scores = np.array([np.nextafter(low, dtype(2)), low], dtype=dtype)
-    assert (scores >= best_threshold(scores, [True, False], 1).threshold).tolist() == [True, False]
+    assert (scores >= mining.best_threshold(scores, [True, False], 1).threshold).tolist() == [True, False]
 
 
 def test_metrics_count_gold_that_was_not_mined() -> None:
-    assert precision_recall_f1(3, 4, 6) == pytest.approx((3 / 4, 1 / 2, 3 / 5), rel=1e-9)
-    assert precision_recall_f1(0, 0, 2) == (0.0, 0.0, 0.0)
-    mined = MinedPairs(np.array([1.3, 1.2, 1.1]), np.array([0, 1, 2]), np.array([0, 4, 2]))
+    assert mining.precision_recall_f1(3, 4, 6) == pytest.approx((3 / 4, 1 / 2, 3 / 5), rel=1e-9)
+    assert mining.precision_recall_f1(0, 0, 2) == (0.0, 0.0, 0.0)
+    mined = mining.MinedPairs(np.array([1.3, 1.2, 1.1]), np.array([0, 1, 2]), np.array([0, 4, 2]))
     gold = [(0, 0), (2, 2), (7, 7), (2, 8)]  # two gold pairs may share a sentence
-    assert correct_pairs(mined, iter(gold)).tolist() == [True, False, True]
-    assert evaluate_pairs(mined, iter(gold), 1.1) == Threshold(1.1, 2 / 3, 1 / 2, pytest.approx(4 / 7))
-    assert evaluate_pairs(mined, gold, 9.0) == Threshold(9.0, 0.0, 0.0, 0.0)
+    assert mining.correct_pairs(mined, iter(gold)).tolist() == [True, False, True]
+    assert mining.evaluate_pairs(mined, iter(gold), 1.1) == mining.Threshold(1.1, 2 / 3, 1 / 2, pytest.approx(4 / 7))
+    assert mining.evaluate_pairs(mined, gold, 9.0) == mining.Threshold(9.0, 0.0, 0.0, 0.0)
 
 
-TWICE = MinedPairs(np.array([1.0, 0.9]), np.array([0, 0]), np.array([0, 0]))
+TWICE = mining.MinedPairs(np.array([1.0, 0.9]), np.array([0, 0]), np.array([0, 0]))
 
 
 def test_errors() -> None:
@@ -103,9 +88,9 @@ def test_errors() -> None:
         ([False, False], 0, "n_gold must be at least 1: got 0"),
     ):
         with pytest.raises(ValueError, match=message):
-            best_threshold([1.0, 0.5], hits, n_gold)
+            mining.best_threshold([1.0, 0.5], hits, n_gold)
     with pytest.raises(ValueError, match=r"gold must .* got \(0, 1\) twice"):
-        evaluate_pairs(TWICE, [(0, 1), (0, 1)], 0.5)
+        mining.evaluate_pairs(TWICE, [(0, 1), (0, 1)], 0.5)
     with pytest.raises(ValueError, match="two language codes .* got 'de_AT-en'"):
         canonical_pair("de_AT-en")
 
@@ -119,25 +104,25 @@ VALUES: dict[str, Any] = {
 QUERY = {"prompt": "query: ", "layer": "7"}
 
 
-def published(threshold: float = 1.06, **changes: Any) -> PublishedThreshold:
-    return PublishedThreshold(**{**VALUES, "threshold": threshold, **changes})
+def published(threshold: float = 1.06, **changes: Any) -> mining.PublishedThreshold:
+    return mining.PublishedThreshold(**{**VALUES, "threshold": threshold, **changes})
 
 
 def test_published_thresholds_are_loaded(tmp_path: Path) -> None:
     """Other spellings of the same languages replace a pair; the swapped languages are another pair."""
-    assert load_published_thresholds(tmp_path) == {}
+    assert mining.load_published_thresholds(tmp_path) == {}
     first = {"de-en": published(), "fr-en": published(1, precision=None, options=QUERY)}
-    path = publish_thresholds(tmp_path, first)
-    assert path == tmp_path / "mining.json" and load_published_thresholds(str(tmp_path)) == first
+    path = mining.publish_thresholds(tmp_path, first)
+    assert path == tmp_path / "mining.json" and mining.load_published_thresholds(str(tmp_path)) == first
     assert json.loads(path.read_text(encoding="utf-8")) == {
         "version": 1,
         "pairs": {"de-en": VALUES, "fr-en": {**VALUES, "threshold": 1, "precision": None, "options": QUERY}},
     }
-    publish_thresholds(tmp_path, {"deu-eng": published(2.0), "en-de": published(k=3)})
-    found = load_published_thresholds(tmp_path)
+    mining.publish_thresholds(tmp_path, {"deu-eng": published(2.0), "en-de": published(k=3)})
+    found = mining.load_published_thresholds(tmp_path)
     assert list(found) == ["fr-en", "deu-eng", "en-de"] and found["deu-eng"].threshold == 2.0
     path.write_text(json.dumps({"version": 1, "pairs": {"de-en": {**VALUES, "precision": math.nan}}}))
-    assert load_published_thresholds(tmp_path)["de-en"].precision is None
+    assert mining.load_published_thresholds(tmp_path)["de-en"].precision is None
 
 
 def entry(**changes: Any) -> str:
@@ -157,7 +142,10 @@ def entry(**changes: Any) -> str:
 def test_an_invalid_file_is_an_error_and_is_kept(content: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "mining.json"
     path.write_text(content, encoding="utf-8")
-    for call in (load_published_thresholds, lambda folder: publish_thresholds(folder, {"de-en": published()})):
+    for call in (
+        mining.load_published_thresholds,
+        lambda folder: mining.publish_thresholds(folder, {"de-en": published()}),
+    ):
         with pytest.raises(ValueError, match=rf"mining\.json: .*{message}"):
             call(tmp_path)
     assert path.read_text(encoding="utf-8") == content
@@ -166,17 +154,19 @@ def test_an_invalid_file_is_an_error_and_is_kept(content: str, message: str, tmp
 def test_a_model_of_the_hub(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One file is downloaded and cached; offline the cached one is used; a bare name may be ST's own model."""
     names = ["somebody/mining", "somebody/bare", "old"]
-    content = publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
+    content = mining.publish_thresholds(tmp_path, {"de-en": published()}).read_bytes()
     for name in ("somebody/mining", "somebody/bare", "sentence-transformers/old"):
         hub.put(name, {"config.json": b"{}"} if name.endswith("bare") else {"mining.json": content})
     expected: list[Any] = [{"de-en": 1.06}, {}, {"de-en": 1.06}]
     for offline in (False, True):
         monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", offline)
-        found = [load_published_thresholds(name) for name in names]
+        found = [mining.load_published_thresholds(name) for name in names]
         assert [{pair: one.threshold for pair, one in each.items()} for each in found] == expected
 
 
-def match(thresholds: dict[str, PublishedThreshold], source: str = "de", target: str = "en", **changes: Any) -> str:
+def match(
+    thresholds: dict[str, mining.PublishedThreshold], source: str = "de", target: str = "en", **changes: Any
+) -> str:
     run: dict[str, Any] = {"margin": "ratio", "k": 4, "retrieval": "max", **changes}
     pair, threshold = match_published_threshold(thresholds, source, target, run)
     assert threshold is thresholds[pair]
@@ -196,7 +186,7 @@ def test_matching_languages() -> None:
 # Used by a run
 
 TEXTS = mining_phrases("de", "en", split="test", size=150, gold=60)
-GERMAN = FilterOptions(source_language="de", target_language="en", disable=["all"])
+GERMAN = mining.FilterOptions(source_language="de", target_language="en", disable=["all"])
 
 
 @pytest.fixture
@@ -210,7 +200,7 @@ def run(saved_encoder: Path, tmp_path: Path) -> dict[str, Any]:
 @pytest.fixture
 def middle(run: dict[str, Any]) -> float:
     """A score that about half of the pairs reach."""
-    scores = sorted(row[0] for row in (mine_texts(**run), read(run["out"]))[1])
+    scores = sorted(row[0] for row in (mining.mine_texts(**run), read(run["out"]))[1])
     return scores[len(scores) // 2]
 
 
@@ -218,12 +208,12 @@ def test_a_run_uses_the_published_threshold(
     run: dict[str, Any], middle: float, logged: Callable[[], str], tmp_path: Path
 ) -> None:
     """Like the same number; without being asked for it, or with a calibration, it is not used."""
-    publish_thresholds(run["model"], {"de-en": published(middle), "fr-en": published(9.0)})
-    everything = mine_texts(**run)
+    mining.publish_thresholds(run["model"], {"de-en": published(middle), "fr-en": published(9.0)})
+    everything = mining.mine_texts(**run)
     assert everything.threshold is everything.published is None and "|threshold:none|" in everything.signature
-    assert mine_texts(**{**run, "out": tmp_path / "number.tsv"}, threshold=middle).published is None
+    assert mining.mine_texts(**{**run, "out": tmp_path / "number.tsv"}, threshold=middle).published is None
     for how in ("auto", "published"):
-        report = mine_texts(**run, threshold=how, progress=True)
+        report = mining.mine_texts(**run, threshold=how, progress=True)
         assert run["out"].read_bytes() == (tmp_path / "number.tsv").read_bytes()
         assert 0 < report.pairs < 120 and report.threshold == middle
         assert f"|threshold:{middle:.6g} published|" in report.signature
@@ -231,7 +221,7 @@ def test_a_run_uses_the_published_threshold(
         assert line in logged() and any(one.startswith(line) for one in report.lines())
         assert json.loads(json.dumps(report.as_dict()))["published"]["signature"] == "bucc|x"
     known = write(tmp_path / "known.tsv", [f"{text}!\t{text}!" for text in TEXTS.source[:40]])
-    assert mine_texts(**run, threshold="auto", calibrate_with=known).published is None
+    assert mining.mine_texts(**run, threshold="auto", calibrate_with=known).published is None
 
 
 @pytest.mark.parametrize(
@@ -246,13 +236,13 @@ def test_a_run_uses_the_published_threshold(
 def test_a_mismatch_is_logged_or_an_error(
     thresholds: Any, options: Any, message: str, level: int, run: dict[str, Any], caplog: pytest.LogCaptureFixture
 ) -> None:
-    publish_thresholds(run["model"], thresholds)
+    mining.publish_thresholds(run["model"], thresholds)
     with caplog.at_level(logging.INFO, logger="st_xling"):
-        assert mine_texts(**run, **options, threshold="auto").threshold is None
+        assert mining.mine_texts(**run, **options, threshold="auto").threshold is None
     (record,) = [record for record in caplog.records if "threshold" in record.getMessage()]
     assert record.levelno == level and f"{message}; all pairs are kept" in record.getMessage()
     with pytest.raises(ValueError, match=rf"threshold 'published' .*{message}; give a number, or calibrate"):
-        mine_texts(**run, **options, threshold="published")
+        mining.mine_texts(**run, **options, threshold="published")
 
 
 USED: dict[str, Any] = {"prompt": "query: ", "layer": 1, "truncate_dim": 8, "dtype": "bfloat16"}
@@ -266,10 +256,12 @@ def test_settings_of_the_model_count(run: dict[str, Any], tmp_path: Path) -> Non
     model = load_encoder(run["model"], device="cpu", **USED)
     thresholds = publishable_thresholds(evaluator, evaluator.evaluate(model))
     assert thresholds["de-en"].options == {"dim": "8", "layer": "1", "prompt": "query: ", "dtype": "bfloat16"}
-    publish_thresholds(run["model"], thresholds)
+    mining.publish_thresholds(run["model"], thresholds)
     run["threshold"] = "published"
-    report = mine_texts(**{**run, "model": model})
+    report = mining.mine_texts(**{**run, "model": model})
     assert report.published is not None
     assert "|dim:8|layer:1|prompt:query: |dtype:bfloat16|margin:" in report.signature
-    stores = {f"{side}_embeddings": encode(model, run[side], tmp_path / side).path for side in ("source", "target")}
-    assert mine_texts(**{**run, "model": model, **stores}).published is not None
+    stores = {
+        f"{side}_embeddings": mining.encode(model, run[side], tmp_path / side).path for side in ("source", "target")
+    }
+    assert mining.mine_texts(**{**run, "model": model, **stores}).published is not None

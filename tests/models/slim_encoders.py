@@ -1,7 +1,5 @@
 """Small encoders over tokenizers of each kind, trained on five languages of the phrasebook."""
 
-from __future__ import annotations
-
 import copy
 import json
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Word alignment: links by definition, words of every script, layers, and bad input."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 import torch.nn.functional as F

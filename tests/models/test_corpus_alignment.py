@@ -1,7 +1,5 @@
 """Alignment by a corpus: the model by definition, what counts of other pairs change, and the edges."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """Cross-encoders: what their heads compute, what they keep, and what they start from."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Encoding by tokens: the vectors that sentence-transformers makes, whatever the model and its options."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,11 +25,6 @@ TEXTS = [" ".join(PAIRS[(row * 5 + part) % 8][row % 2] for part in range(row % 7
 def few_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(encoding, "CPU_TOKENS", 64)
     monkeypatch.setattr(encoding, "CHUNK_TEXTS", 40)
-
-
-@pytest.fixture(scope="module")
-def model(make_model: Callable[..., Any]) -> Any:
-    return make_model()
 
 
 def prompted(model: Any) -> Any:

@@ -1,7 +1,5 @@
 """The vocabulary head: the checkpoint's own, read without a second model, or transformers' initialisation."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Batches read in groups of like length: the loss and gradients of one pass, for any kind of model."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Any encoder from a folder, and what is wrong when there is none."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

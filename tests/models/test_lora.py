@@ -1,7 +1,5 @@
 """Training by adapters: what learns, what is saved and resumed, and what is published."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,15 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models.lora import (
-    LoraOptions,
-    add_lora,
-    has_adapters,
-    load_adapters,
-    merge_adapters,
-    merge_lora,
-    without_adapters,
-)
+from st_xling.models import lora
 from st_xling.training import load_recipe, train
 
 Make = Callable[..., Any]
@@ -49,7 +39,7 @@ def merged(phrases: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 def adapted(make_model: Make, folder: Path, **options: Any) -> SentenceTransformer:
     """A model whose adapters have learned something."""
     model = make_model()
-    add_lora(model, LoraOptions(**{"rank": 4, "dropout": 0.0, **options}), base=folder / "base")
+    lora.add_lora(model, lora.LoraOptions(**{"rank": 4, "dropout": 0.0, **options}), base=folder / "base")
     with torch.no_grad():
         for name, part in model.named_parameters():
             if "lora_B" in name:
@@ -76,11 +66,11 @@ def test_the_merged_model_is_the_last_checkpoint(merged: Any) -> None:
     for ending in ("head.bias", "head.mask_embedding", "head.layers.1.attention.self.query.weight"):
         key = next(key for key in first if key.endswith(ending))
         assert not torch.equal(first[key], saved[key]), ending
-    assert not has_adapters(merged.model)
+    assert not lora.has_adapters(merged.model)
     assert all(part.requires_grad for part in merged.model.parameters())
     last = SentenceTransformer(str(merged.folder / "training" / "checkpoint-4"), device="cpu")
     base = SentenceTransformer(str(merged.folder / "training" / "base"), device="cpu")
-    assert has_adapters(last)
+    assert lora.has_adapters(last)
     found = merged.model.eval().encode(SENTENCES)
     assert found == pytest.approx(last.encode(SENTENCES), abs=1e-5)
     assert found != pytest.approx(base.encode(SENTENCES), abs=1e-3)
@@ -91,7 +81,7 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
     result = train(lora_recipe(**{"lora.merge": False}), phrases, out, model="tiny", tiny=TINY)
     assert (out / "adapter_model.safetensors").is_file() and not (out / "model.safetensors").exists()
     loaded = SentenceTransformer(str(out), device="cpu")
-    assert has_adapters(loaded)
+    assert lora.has_adapters(loaded)
     assert loaded.encode(SENTENCES) == pytest.approx(result.model.eval().encode(SENTENCES), abs=1e-6)
     assert loaded.encode(SENTENCES) == pytest.approx(merged.model.eval().encode(SENTENCES), abs=1e-5)
     again = train(lora_recipe(max_steps=1, learning_rate=1e-9), phrases, tmp_path / "again", model=str(out))
@@ -105,15 +95,15 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
 
 def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path: Path) -> None:
     plain, model = make_model().eval(), adapted(make_model, tmp_path)
-    base = without_adapters(model)
+    base = lora.without_adapters(model)
     assert (base.encode(SENTENCES) == plain.encode(SENTENCES)).all()
-    assert has_adapters(model) and not has_adapters(base)
+    assert lora.has_adapters(model) and not lora.has_adapters(base)
     base.save_pretrained(str(tmp_path / "base"))
     model.save_pretrained(str(tmp_path / "checkpoint"))
     shutil.move(tmp_path / "base", tmp_path / "elsewhere")
     other = SentenceTransformer(str(tmp_path / "elsewhere"), device="cpu")
-    add_lora(other, LoraOptions(rank=4), base=tmp_path / "elsewhere", seed=7)
-    load_adapters(other, tmp_path / "checkpoint")
+    lora.add_lora(other, lora.LoraOptions(rank=4), base=tmp_path / "elsewhere", seed=7)
+    lora.load_adapters(other, tmp_path / "checkpoint")
     assert other.eval().encode(SENTENCES) == pytest.approx(model.encode(SENTENCES), abs=1e-6)
 
 
@@ -121,7 +111,7 @@ def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path:
     """Also of a model that came with its adapters: plain, trainable, shared with nobody."""
     model = adapted(make_model, tmp_path)
     head = RepresentationTranslationLoss(model, layers=2).head
-    assert not has_adapters(head) and all(part.requires_grad for part in head.parameters())
+    assert not lora.has_adapters(head) and all(part.requires_grad for part in head.parameters())
     theirs = {part.data_ptr() for part in model.parameters()}
     assert not any(part.data_ptr() in theirs for part in head.parameters())
     states = torch.randn(2, 5, 16, generator=torch.Generator().manual_seed(0))
@@ -131,16 +121,16 @@ def test_the_head_copies_what_adapted_layers_compute(make_model: Make, tmp_path:
 
 def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> None:
     state, plain, fresh = torch.get_rng_state(), make_model().eval(), make_model()
-    add_lora(fresh, LoraOptions(), base=tmp_path)
+    lora.add_lora(fresh, lora.LoraOptions(), base=tmp_path)
     assert torch.equal(state, torch.get_rng_state())
     assert (fresh.eval().encode(SENTENCES) == plain.encode(SENTENCES)).all()  # before they are trained
     model = adapted(make_model, tmp_path)
     expected = model.encode(SENTENCES)
-    merge_lora(model)
-    assert not has_adapters(model) and model.state_dict().keys() == plain.state_dict().keys()
+    lora.merge_lora(model)
+    assert not lora.has_adapters(model) and model.state_dict().keys() == plain.state_dict().keys()
     assert model.encode(SENTENCES) == pytest.approx(expected, abs=1e-5)
     spoilt = adapted(make_model, tmp_path)
     with torch.no_grad():
         next(part for name, part in spoilt.named_parameters() if "lora_B" in name).fill_(float("nan"))
     with pytest.raises(ValueError, match="NaNs detected"):
-        merge_adapters(spoilt)
+        lora.merge_adapters(spoilt)

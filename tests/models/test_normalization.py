@@ -1,7 +1,5 @@
 """Normalization of vectors: each step by its definition; saved, it is what ST loads alone; bad input."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of pairs: those of ST' predict, whatever the batches; only passages are cut, and it is counted."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

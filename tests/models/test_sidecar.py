@@ -1,7 +1,5 @@
 """The folder of a model: whole, or as it was; models are known again by what their embeddings depend on."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

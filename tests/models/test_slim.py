@@ -1,7 +1,5 @@
 """Slim encoders: the same pieces and embeddings on their text, for every kind of tokenizer; which tokens stay."""
 
-from __future__ import annotations
-
 import copy
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The encoder built from text alone: the same wherever it is built, and able to read every script."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """An encoder otherwise than it was saved: views with their signatures; cut to a layer, the states of that layer."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A small cross-encoder over given text, with random weights large enough that scores differ."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Each runs in a temporary folder of its own; with numbers, only those are run. Wh
 folder ``ST_XLING_E5``, and is left as it is without.
 """
 
-from __future__ import annotations
-
 import base64
 import io
 import os

@@ -3,8 +3,6 @@
 To keep outputs anew, after a change: ``python -m tests.notebooks.run_notebook``.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,15 +10,7 @@ from typing import Any
 import nbformat
 import pytest
 
-from tests.notebooks.run_notebook import (
-    NOTEBOOKS,
-    kinds,
-    notebooks,
-    pictures,
-    printed,
-    reads_ready_model,
-    run_notebook,
-)
+from tests.notebooks.run_notebook import NOTEBOOKS, kinds, notebooks, pictures, printed, reads_ready_model, run_notebook
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,5 @@
 """The five papers' tables: every command is one that st-xling takes, at every scale, and every name is there."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Tables of a paper: what a file of them means, what comes out, and that nothing is lost or done twice."""
 
-from __future__ import annotations
-
 import json
 import math
 import os
@@ -36,14 +34,6 @@ TOY: dict[str, Any] = {
             "named": "TR",
             "with": {"BERT": {"steps": 5}},
         },
-        "small": {
-            "model": "{start}",
-            "pairs": "--data de-en={data}/pairs.tsv",
-            "budget": "",
-            "layers": [1],
-            "languages": ["deu"],
-            "named": "TR",
-        },
     },
     "bases": {
         "start": "train tr --model tiny --tiny vocabulary=300 --tiny hidden_size=16 --tiny layers=1 "
@@ -74,9 +64,10 @@ TOY: dict[str, Any] = {
             "compare": [["{named}", "as it is"]],
             "paper": {"TR, mBERT": {"36 languages": 90.1}},
             "note": "Not as in the paper.",
-        },
+        }
     },
 }
+TOY["settings"]["small"] = {**TOY["settings"]["tiny"], "pairs": "--data de-en={data}/pairs.tsv"}
 
 
 @pytest.fixture

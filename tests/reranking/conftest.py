@@ -1,7 +1,5 @@
 """Queries, passages and a first stage's result on disk, and small models."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Files of queries and passages to ranked passages: the order, first stages, bad input, kills."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import json

@@ -1,7 +1,5 @@
 """Two-stage search: exact neighbors in one direction, then the cross-encoder's order, languages, bad input."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

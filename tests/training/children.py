@@ -1,7 +1,5 @@
 """Training in processes of its own, which can be told when to die."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

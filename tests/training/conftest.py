@@ -1,7 +1,5 @@
 """A little parallel text that several modules train on."""
 
-from __future__ import annotations
-
 import pytest
 from datasets import Dataset
 

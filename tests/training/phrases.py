@@ -1,7 +1,5 @@
 """The phrasebook as a retriever's sources: English sentences ask for their German ones, beside parallel text."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from st_xling.data.pairs import COLUMNS

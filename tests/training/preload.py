@@ -1,7 +1,5 @@
 """What every command would import and load, imported and loaded once in the process that forks those of the tests."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 import threading

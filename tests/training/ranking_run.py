@@ -1,7 +1,5 @@
 """A small run of a cross-encoder: sentences and their translations as queries and passages."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -4,8 +4,6 @@
 its model and heads. At last it gives the command line a folder that is not empty.
 """
 
-from __future__ import annotations
-
 import faulthandler
 import json
 import sys

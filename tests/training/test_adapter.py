@@ -1,7 +1,5 @@
 """Adapters: networks by definition, training on vectors, stock modules, the recipe sf, a sweep over layers."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Our options as sentence-transformers' arguments: how many steps, and where checkpoints and log lines fall."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

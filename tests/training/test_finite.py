@@ -1,7 +1,5 @@
 """Nothing that is no longer a number is saved: the run stops and names what it was."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

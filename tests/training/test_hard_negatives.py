@@ -1,7 +1,5 @@
 """Hard negatives that are mined from a run's own text before training: ranks, prompts, draws by seed, and resuming."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from pathlib import Path
 from typing import Any

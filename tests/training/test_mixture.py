@@ -1,7 +1,5 @@
 """Training data as one: pairs, streams, text beside them, pivots; what the tokenizer makes of it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ from st_xling.training import mixture as texts_module
 from st_xling.training.arguments import sampler_options
 from st_xling.training.mixture import add_mono, fingerprint, mix, prepare, report_texts
 from st_xling.training.run_folder import RunFolder
+from tests.conftest import PAIRS
 
 
 def corpus(language: str, size: int) -> Dataset:
@@ -119,16 +118,7 @@ def test_sides_are_put_in_order(tmp_path: Path, logged: Any) -> None:
     assert manifest["sources"] == [{**source, "names": list(names)}]
 
 
-TEXTS = [
-    "",
-    "Der Hund schläft unter dem Tisch.",
-    "لا أعرف أين المفتاح.",
-    "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา",
-    "我买了三本旧书。",
-    "Él cree que la cafe\u0301 está fría. 🙂👩‍👩‍👧",
-    "kurz",
-    "ein sehr langer Satz " * 30,
-]
+TEXTS = ["", "kurz", "ein sehr langer Satz " * 30, "👩‍👩‍👧", *(text for pair in PAIRS for text in pair)]
 
 
 @pytest.fixture(scope="module", params=["bert", "xlm-roberta"])

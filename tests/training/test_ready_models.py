@@ -1,8 +1,6 @@
 """Training starts from a ready model, as sentence-transformers has it: its own shape and prompts, the trainer's own
 options, callbacks, and runs that are resumed for longer."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

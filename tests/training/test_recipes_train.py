@@ -1,7 +1,5 @@
 """Every shipped recipe trains on the phrasebook: its loss falls and retrieval beats the untrained encoder's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -37,13 +35,9 @@ NAMES = [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
-    steps = {
-        "training.max_steps": 40,
-        "training.per_device_train_batch_size": 32,
-        "training.logging_steps": 5,
-        "training.eval_steps": 40,
-    }
-    recipe = load_recipe(name.split(":")[0], tiny=True, overrides={**steps, **RUNS[name]})
+    steps = {"max_steps": 40, "per_device_train_batch_size": 32, "logging_steps": 5, "eval_steps": 40}
+    changes = {f"training.{key}": value for key, value in steps.items()} | RUNS[name]
+    recipe = load_recipe(name.split(":")[0], tiny=True, overrides=changes)
     data = phrases["train"]
     texts = [text for part in data.values() for side in ("source", "target") for text in part[side][:]]
     model = tiny_encoder(texts, vocabulary=600, hidden_size=32, layers=2, dropout=0.0)

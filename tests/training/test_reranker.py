@@ -1,7 +1,5 @@
 """Cross-encoders: recipes, stages, losses, heads, adapters, leaks, what is refused."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """A run that was killed or interrupted, and resumed, is the run that never was."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import signal

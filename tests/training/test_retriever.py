@@ -1,7 +1,5 @@
 """Retrievers: recipes, sources as one stream, runs with gradients together or one by one, resuming."""
 
-from __future__ import annotations
-
 import itertools
 import json
 from collections import Counter
@@ -17,15 +15,8 @@ from sentence_transformers.sentence_transformer.modules import Router
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
+from st_xling.training import retriever
 from st_xling.training.recipe_files import recipe_names
-from st_xling.training.retriever import (
-    RetrievalSources,
-    TermByTermLoss,
-    join_sources,
-    load_retrieval_recipe,
-    separate_encoders,
-    train_retrieval,
-)
 from tests.retrieval_files import ENGLISH, translated
 from tests.training.phrases import phrase_sources, small_encoder
 
@@ -36,7 +27,7 @@ def test_the_papers_weights() -> None:
     assert recipe_names("retriever") == NAMES
     weights = {"in_batch_ranking": 1.0, "semantic_contrastive": 0.01, "language_contrastive": 0.001}
     for name in NAMES:
-        recipe = load_retrieval_recipe(name)
+        recipe = retriever.load_retrieval_recipe(name)
         assert len(recipe.losses) == 1 + name.count("-")
         assert all(options["weight"] == weights[loss] for loss, options in recipe.losses.items())
         training = recipe.training
@@ -51,15 +42,15 @@ def test_recipes_that_are_refused() -> None:
         ("training.lora.rank", 4, "no key 'lora' for retrievers"),
     ):
         with pytest.raises(ValueError, match=message):
-            load_retrieval_recipe("ir-semacl", overrides={key: value})
+            retriever.load_retrieval_recipe("ir-semacl", overrides={key: value})
 
 
-RECIPE = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
+RECIPE = retriever.load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
 
 
 def test_each_source_is_cycled() -> None:
     sources = phrase_sources(queries=48, parallel=64, others=40)
-    stream = join_sources(sources, RECIPE)
+    stream = retriever.join_sources(sources, RECIPE)
     assert list(stream.features) == [
         "query", "passage", "semantic_source", "semantic_target", "language_source", "language_target", "other"
     ]  # fmt: skip
@@ -74,16 +65,16 @@ def test_each_source_is_cycled() -> None:
         assert {tuple(row[name] for name in columns) for row in rows} == expected
     times = Counter(row["query"] for row in rows)
     assert max(times.values()) - min(times.values()) <= 8  # 20 each, but for what does not fill the last batch
-    assert rows == list(itertools.islice(join_sources(sources, RECIPE), 16 * 60))
-    assert "other" not in join_sources(phrase_sources(others=0), RECIPE).features
+    assert rows == list(itertools.islice(retriever.join_sources(sources, RECIPE), 16 * 60))
+    assert "other" not in retriever.join_sources(phrase_sources(others=0), RECIPE).features
 
 
-def with_negatives(sources: RetrievalSources, count: int = 2) -> RetrievalSources:
+def with_negatives(sources: retriever.RetrievalSources, count: int = 2) -> retriever.RetrievalSources:
     """Passages of other queries, none of which is asked for, as negatives."""
     asked = sources.queries["en"]
     for number in range(1, count + 1):
         asked = asked.add_column(f"negative_{number}", [f"{number}: {text}" for text in asked["target"]])
-    return RetrievalSources({"en": asked}, sources.parallel, sources.others)
+    return retriever.RetrievalSources({"en": asked}, sources.parallel, sources.others)
 
 
 def test_sources_that_do_not_fit_the_recipe() -> None:
@@ -93,18 +84,18 @@ def test_sources_that_do_not_fit_the_recipe() -> None:
         (phrase_sources(parallel=0, others=0), "ir-semacl", "learns from parallel text too"),
         (phrase_sources(others=0), "ir", "has no use for parallel text"),
         (everything, "ir-semacl", "has no use for other text"),
-        (RetrievalSources({"en": one, "fi": two}), "ir", "got en 1, fi 2"),
+        (retriever.RetrievalSources({"en": one, "fi": two}), "ir", "got en 1, fi 2"),
     ):
         with pytest.raises(ValueError, match=message):
-            sources.check(load_retrieval_recipe(name))
-    few = RetrievalSources({"en": everything.queries["en"].select(range(8))})
+            sources.check(retriever.load_retrieval_recipe(name))
+    few = retriever.RetrievalSources({"en": everything.queries["en"].select(range(8))})
     with pytest.raises(ValueError, match="too few distinct texts for a batch of 48"):
-        next(iter(join_sources(few, load_retrieval_recipe("ir"))))
+        next(iter(retriever.join_sources(few, retriever.load_retrieval_recipe("ir"))))
 
 
 def test_hard_negatives_stay_with_their_query() -> None:
     sources = with_negatives(phrase_sources())
-    stream = join_sources(sources, RECIPE)
+    stream = retriever.join_sources(sources, RECIPE)
     assert list(stream.features)[:4] == ["query", "passage", "negative_1", "negative_2"]
     for row in itertools.islice(stream, 16 * 10):
         assert (row["negative_1"], row["negative_2"]) == (f"1: {row['passage']}", f"2: {row['passage']}")
@@ -132,8 +123,8 @@ def gradients(model: Any) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, str]]:
-    recipe = load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 12})
-    return list(itertools.islice(join_sources(phrase_sources(), recipe), 12))
+    recipe = retriever.load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 12})
+    return list(itertools.islice(retriever.join_sources(phrase_sources(), recipe), 12))
 
 
 def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]]) -> None:
@@ -142,7 +133,7 @@ def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]
     sum(whole.values()).backward()
     expected = gradients(model)
     model.zero_grad()
-    values = TermByTermLoss(model, losses(model).term_list())(features(model, rows))
+    values = retriever.TermByTermLoss(model, losses(model).term_list())(features(model, rows))
     sum(values.values()).backward()
     assert list(values) == list(whole)
     for name, value in values.items():
@@ -152,8 +143,8 @@ def test_terms_one_by_one_have_the_gradient_of_the_sum(rows: list[dict[str, str]
 
 
 def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, str]]) -> None:
-    model = separate_encoders(small_encoder(phrase_sources()))
-    own = TermByTermLoss(model, losses(model).term_list())
+    model = retriever.separate_encoders(small_encoder(phrase_sources()))
+    own = retriever.TermByTermLoss(model, losses(model).term_list())
     for name in ("in_batch_ranking", "semantic_contrastive", "language_contrastive"):
         model.zero_grad()
         own(features(model, rows, routed=True))[name].backward()
@@ -164,11 +155,13 @@ def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, 
 @pytest.mark.parametrize("name", [*(pytest.param(name, marks=pytest.mark.slow) for name in NAMES[:3]), NAMES[3]])
 def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> None:
     sources = phrase_sources(parallel=160 if name != "ir" else 0, others=70 if "langcl" in name else 0)
-    recipe = load_retrieval_recipe(name, tiny=True, overrides={**STEPS, "training.per_device_train_batch_size": 24})
-    result = train_retrieval(recipe, sources, tmp_path / "run", model="tiny", tiny=TINY)
+    recipe = retriever.load_retrieval_recipe(
+        name, tiny=True, overrides={**STEPS, "training.per_device_train_batch_size": 24}
+    )
+    result = retriever.train_retrieval(recipe, sources, tmp_path / "run", model="tiny", tiny=TINY)
     logged = [entry for entry in result.history if "loss" in entry]
     assert result.steps == 30 and logged[-1]["loss"] < 0.7 * logged[0]["loss"]
-    assert set(load_retrieval_recipe(name).losses) <= set(logged[0])
+    assert set(retriever.load_retrieval_recipe(name).losses) <= set(logged[0])
     loaded, model, text = SentenceTransformer(str(result.folder), device="cpu"), result.model.cpu(), "Das Haus."
     assert isinstance(loaded[0], Router)
     assert (loaded.encode(text) == model.encode(text)).all()
@@ -185,10 +178,10 @@ def test_queries_that_evaluate_the_run_are_looked_for(tmp_path: Path) -> None:
         lambda row, at: {"source": queries[at].upper()} if at < 2 else {}, with_indices=True
     )
     steps = {"training.max_steps": 1, "training.per_device_train_batch_size": 4}
-    recipe = load_retrieval_recipe("ir", tiny=True, overrides=steps)
+    recipe = retriever.load_retrieval_recipe("ir", tiny=True, overrides=steps)
     options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
-    sources = RetrievalSources({"en": leaking})
-    train_retrieval(recipe, sources, tmp_path / "run", **options, on_leak="drop")
+    sources = retriever.RetrievalSources({"en": leaking})
+    retriever.train_retrieval(recipe, sources, tmp_path / "run", **options, on_leak="drop")
     leak = json.loads((tmp_path / "run" / "results.json").read_text("utf-8"))["leak"]
     assert leak["dropped"] and leak["sets"]["dev en, queries en"]["text"]["leaked"] == 2
     manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text("utf-8"))

@@ -1,7 +1,5 @@
 """Runs: nothing of others is touched, no run is lost by accident, nothing half-made stays; leaks are found."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

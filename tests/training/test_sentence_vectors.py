@@ -1,7 +1,5 @@
 """Sentence vectors of any layer: those of the cut encoder; cached, nothing is encoded twice."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Losses of sentence-transformers in recipes, by name, and the hard negatives that some objectives read."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Training on streams: by command, by trainer, killed and resumed; what was not seen before training does no harm."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

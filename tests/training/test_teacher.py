@@ -1,7 +1,5 @@
 """Learning from another model: its vectors, computed once, are the labels."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The trainer with ST's arguments alone: loss state, language columns, what it needs, and model.fit."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

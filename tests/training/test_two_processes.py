@@ -1,7 +1,5 @@
 """Training in two processes: the real launchers, the real command, and one model at the end."""
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

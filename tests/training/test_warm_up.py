@@ -1,7 +1,5 @@
 """New vocabulary heads learn alone first, and leave encoder, batches and random numbers of training as they were."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Bars on a terminal, lines in a log, and what of a command's log is shown when."""
 
-from __future__ import annotations
-
 import io
 import logging
 import re

@@ -1,7 +1,5 @@
 """Codes of languages, and the odds of the expected one."""
 
-from __future__ import annotations
-
 import pytest
 
 from st_xling.utils.identify import LanguageUnknown, _identifier, expected_labels, expected_odds, plain_letters

@@ -1,7 +1,5 @@
 """A JSON file that several processes add to: nothing lost, nothing half-written, nothing that is not JSON."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

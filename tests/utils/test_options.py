@@ -1,7 +1,5 @@
 """Options: types by their annotations, and processors that compute in bfloat16."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 import pytest

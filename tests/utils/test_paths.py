@@ -1,7 +1,5 @@
 """An output never replaces an input: through links, in folders that are read, of every command."""
 
-from __future__ import annotations
-
 import io
 import json
 from pathlib import Path

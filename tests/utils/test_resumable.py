@@ -1,7 +1,5 @@
 """A folder that is resumed for the same task, refused for another and never damaged; where its result may go."""
 
-from __future__ import annotations
-
 import io
 import os
 import threading

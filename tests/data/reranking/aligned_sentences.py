@@ -1,7 +1,5 @@
 """Small aligned sets by hand, in five scripts, and files in the form of SQuAD and of InsuranceQA."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Sequence

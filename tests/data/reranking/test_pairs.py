@@ -1,7 +1,5 @@
 """Aligned pairs, which rows mean the same, and negatives against the rule in plain loops."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

@@ -1,7 +1,5 @@
 """Test pools: languages drawn for queries and in even shares for candidates, what is counted, what is skipped."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

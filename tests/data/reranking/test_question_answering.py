@@ -1,7 +1,5 @@
 """Question answering as re-ranking: files in SQuAD's form, aligned, cut by article, paired, pooled; XQuAD itself."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter

@@ -1,7 +1,5 @@
 """What ``--data`` may say: SQuAD's form, labeled files, InsuranceQA, the phrasebook, parallel text."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections import Counter
@@ -167,9 +165,8 @@ def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> 
     given = load_pair_specs(BOTH, dev=["en=phrasebook?size=6", "zh=phrasebook?size=6"])
     assert given.dev is not None and len(given.train) == 40
     questions = phrase_passages(["en", "zh"], split="dev", size=6).questions
-    assert [pool.query for pool in given.dev] == [
-        questions[pool.query_language][row] for row, pool in enumerate(given.dev)
-    ]
+    expected = [questions[pool.query_language][row] for row, pool in enumerate(given.dev)]
+    assert [pool.query for pool in given.dev] == expected
 
 
 def test_insurance_qa_and_its_translation(tmp_path: Path) -> None:

@@ -1,7 +1,5 @@
 """Merged, cascade, mixed and XPI training data against figure 3 and the counts of the paper."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import numpy as np

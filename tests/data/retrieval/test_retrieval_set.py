@@ -1,23 +1,11 @@
 """Retrieval sets: passages, queries and qrels in the published layouts, XQuAD-R, the phrasebook; faults together."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from st_xling.data import ParallelTextError
-from st_xling.data.retrieval import (
-    Passages,
-    load_query_passage_specs,
-    load_retrieval_specs,
-    query_passages,
-    read_qrels,
-    read_queries,
-    read_retrieval_set,
-    read_xquad_r,
-)
+from st_xling.data import ParallelTextError, retrieval
 from st_xling.data.retrieval.files import read_passages
 from st_xling.evaluation.retrieval_search import mixed_pool
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
@@ -32,7 +20,7 @@ def test_passages_are_in_order(tmp_path: Path) -> None:
     assert len(passages) == 10 and list(passages.ids) == [f"{row}#0" for row in range(10)]
     assert passages[0:3] + passages[3:20] == list(passages) == whole
     assert passages[2:4] == whole[2:4] and passages[-1] == whole[9] and passages[5] == whole[5]
-    same = Passages((f"{row}#0", text) for row, text in enumerate(whole))
+    same = retrieval.Passages((f"{row}#0", text) for row, text in enumerate(whole))
     assert (same.ids, same.sha256, list(same)) == (passages.ids, passages.sha256, whole)
 
 
@@ -50,43 +38,44 @@ def test_faulty_passages_are_reported_together_or_left_out(tmp_path: Path) -> No
 def test_qrels_of_trec_and_beir(tmp_path: Path) -> None:
     trec = lines(tmp_path / "qrels.txt", ["q1 0 d1 1", "q1\tQ0\td2\t0", "q2 0 d3 2"])
     plain = lines(tmp_path / "qrels.tsv", ["query-id\tcorpus-id\tscore", "q1\td1\t1", "q 2\td 3\t2"])
-    assert read_qrels(trec) == {"q1": {"d1": 1}, "q2": {"d3": 2}}
-    assert read_qrels(plain) == {"q1": {"d1": 1}, "q 2": {"d 3": 2}}
+    assert retrieval.read_qrels(trec) == {"q1": {"d1": 1}, "q2": {"d3": 2}}
+    assert retrieval.read_qrels(plain) == {"q1": {"d1": 1}, "q 2": {"d 3": 2}}
 
 
 def test_faulty_qrels(tmp_path: Path) -> None:
     path = lines(tmp_path / "qrels.txt", ["q 0 here 1", "q 0 unjudged 0", "q here", "q 0 here 2"])
     with pytest.raises(ParallelTextError, match=r"(?s)2 faults.*:3: wrong columns.*:4: two grades"):
-        read_qrels(path)
-    assert read_qrels(path, skip_bad_lines=True) == {"q": {"here": 1}}
+        retrieval.read_qrels(path)
+    assert retrieval.read_qrels(path, skip_bad_lines=True) == {"q": {"here": 1}}
 
 
 def test_queries_of_tsv_and_json_lines(tmp_path: Path) -> None:
     topics = lines(tmp_path / "topics.tsv", ['1\tWhat is "this"?', "2\t什么时候？"])
-    assert read_queries(topics) == {"1": 'What is "this"?', "2": "什么时候？"}
-    assert read_queries(json_lines(tmp_path / "q.jsonl", [{"_id": 3, "text": "متى؟"}])) == {"3": "متى؟"}
+    assert retrieval.read_queries(topics) == {"1": 'What is "this"?', "2": "什么时候？"}
+    assert retrieval.read_queries(json_lines(tmp_path / "q.jsonl", [{"_id": 3, "text": "متى؟"}])) == {"3": "متى؟"}
     bad = lines(tmp_path / "bad.tsv", ["1\tone", "1\ttwo", "no tab", "2\t "])
     with pytest.raises(ParallelTextError, match=r"(?s)3 faults.*:2: id twice.*:3: wrong columns.*:4: no id or text"):
-        read_queries(bad)
+        retrieval.read_queries(bad)
 
 
 def test_beir_with_queries_by_language(tmp_path: Path) -> None:
-    found = read_retrieval_set(translated(tmp_path / "set"), language="xx")
+    found = retrieval.read_retrieval_set(translated(tmp_path / "set"), language="xx")
     assert found.language == "xx" and list(found.passages) == OTHERS
     assert found.queries["en"]["q3"] == ENGLISH[3] and found.relevant["q3"] == {"p3": 1}
-    assert read_retrieval_set(tmp_path / "set", language="xx", query_languages=["en"]).queries.keys() == {"en"}
+    chosen = retrieval.read_retrieval_set(tmp_path / "set", language="xx", query_languages=["en"])
+    assert chosen.queries.keys() == {"en"}
     with pytest.raises(ValueError, match="has queries in en, xx: asked for fr"):
-        read_retrieval_set(tmp_path / "set", language="xx", query_languages=["fr"])
+        retrieval.read_retrieval_set(tmp_path / "set", language="xx", query_languages=["fr"])
 
 
 def test_plain_beir_with_a_folder_of_qrels(tmp_path: Path) -> None:
     json_lines(tmp_path / "corpus.jsonl", [{"_id": "d", "title": "T", "text": "text"}])
     json_lines(tmp_path / "queries.jsonl", [{"_id": "q", "text": "asked"}, {"_id": "r", "text": "unanswered"}])
     lines(tmp_path / "qrels" / "dev.tsv", ["query-id\tcorpus-id\tscore", "q\td\t1", "elsewhere\td\t1"])
-    found = read_retrieval_set(tmp_path, language="en", split="dev")
+    found = retrieval.read_retrieval_set(tmp_path, language="en", split="dev")
     assert found.queries == {"en": {"q": "asked"}} and found.n_without_relevant == 1
     with pytest.raises(FileNotFoundError, match=r"expected qrels of split 'test'.*qrels/test.tsv"):
-        read_retrieval_set(tmp_path, language="en")
+        retrieval.read_retrieval_set(tmp_path, language="en")
 
 
 def test_mr_tydi_and_miracl(tmp_path: Path) -> None:
@@ -94,7 +83,7 @@ def test_mr_tydi_and_miracl(tmp_path: Path) -> None:
     json_lines(tydi / "collection" / "docs.jsonl.gz", [{"id": "1#0", "contents": "Helsinki\n\npääkaupunki"}])
     lines(tydi / "topic.test.tsv", ["0\tMikä on Suomen pääkaupunki?"])
     lines(tydi / "qrels.test.txt", ["0 Q0 1#0 1"])
-    found = read_retrieval_set(tydi, language="fi")
+    found = retrieval.read_retrieval_set(tydi, language="fi")
     assert list(found.passages) == ["Helsinki\n\npääkaupunki"] and found.relevant == {"0": {"1#0": 1}}
     miracl = tmp_path / "miracl"
     for part in range(11):  # docs-10 comes after docs-9
@@ -102,7 +91,7 @@ def test_mr_tydi_and_miracl(tmp_path: Path) -> None:
         json_lines(folder / f"docs-{part}.jsonl.gz", [{"docid": f"{part}#0", "title": "", "text": f"osa {part}"}])
     lines(miracl / "miracl-v1.0-fi" / "topics" / "topics.miracl-v1.0-fi-dev.tsv", ["5\tMissä?"])
     lines(miracl / "miracl-v1.0-fi" / "qrels" / "qrels.miracl-v1.0-fi-dev.tsv", ["5\tQ0\t10#0\t1", "5\tQ0\t2#0\t0"])
-    [found] = load_retrieval_specs([f"fi={miracl}?split=dev"])
+    [found] = retrieval.load_retrieval_specs([f"fi={miracl}?split=dev"])
     assert list(found.passages) == [f"osa {part}" for part in range(11)] and found.relevant == {"5": {"10#0": 1}}
 
 
@@ -111,18 +100,18 @@ def test_mr_tydi_with_passages_beside_the_queries(tmp_path: Path) -> None:
     json_lines(tmp_path / "corpus.jsonl.gz", [passage])
     row = {"query_id": "9", "query": "Thủ đô?", "positive_passages": [passage], "negative_passages": []}
     json_lines(tmp_path / "train.jsonl.gz", [row])
-    found = read_retrieval_set(tmp_path, language="vi", split="train")
+    found = retrieval.read_retrieval_set(tmp_path, language="vi", split="train")
     assert found.queries == {"vi": {"9": "Thủ đô?"}} and found.relevant == {"9": {"1#0": 1}}
-    pairs = load_query_passage_specs([f"vi={tmp_path}"])["vi"]
-    assert pairs[:] == query_passages(found)[:] and pairs[0]["target"] == "Hanoi là thủ đô."
+    pairs = retrieval.load_query_passage_specs([f"vi={tmp_path}"])["vi"]
+    assert pairs[:] == retrieval.query_passages(found)[:] and pairs[0]["target"] == "Hanoi là thủ đô."
 
 
 def test_unknown_passages(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     asked = {"de": {"a": "Wo?", "b": "Wer?"}}
     folder = beir(tmp_path / "set", {"p": "hier"}, asked, [("a", "p", 1), ("a", "gone", 1), ("b", "away", 1)])
     with pytest.raises(ParallelTextError, match="2 relevant passages are not in the corpus, such as away"):
-        read_retrieval_set(folder, language="de")
-    found = read_retrieval_set(folder, language="de", skip_bad_lines=True)
+        retrieval.read_retrieval_set(folder, language="de")
+    found = retrieval.read_retrieval_set(folder, language="de", skip_bad_lines=True)
     assert found.relevant == {"a": {"p": 1}} and found.n_without_relevant == 1 and "such as away" in caplog.text
 
 
@@ -130,11 +119,11 @@ def test_languages_without_relevant_passages(tmp_path: Path) -> None:
     asked = {"de": {"a": "Wo?"}, "en": {"b": "Where?"}, "fr": {"c": "Où ?"}}
     folder = beir(tmp_path / "set", {"p": "hier"}, asked, [("a", "p", 1), ("b", "p", 0)])
     with pytest.raises(ValueError, match=r"has none for en \(1 queries\), fr \(1 queries\)"):
-        read_retrieval_set(folder, language="de")
+        retrieval.read_retrieval_set(folder, language="de")
 
 
 def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> None:
-    sets = read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
+    sets = retrieval.read_xquad_r({code: write_xquad_r(tmp_path, code) for code in TEXTS})
     assert [(found.language, list(found.passages)) for found in sets] == [(code, TEXTS[code][0]) for code in TEXTS]
     for found in sets:
         assert {code: list(asked.values()) for code, asked in found.queries.items()} == {
@@ -148,12 +137,12 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
 
 def test_specs_of_xquad_r(tmp_path: Path) -> None:
     specs = [f"{code}={write_xquad_r(tmp_path, code)}" for code in TEXTS]
-    sets = load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
+    sets = retrieval.load_retrieval_specs([f"{spec}?size=1&seed=1" for spec in specs], query_languages=["zh"])
     assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
     assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
     with pytest.raises(ValueError, match="once a language"):
-        load_retrieval_specs([specs[0], specs[0]])
+        retrieval.load_retrieval_specs([specs[0], specs[0]])
 
 
 @pytest.mark.parametrize(
@@ -167,27 +156,29 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
 )
 def test_faults_of_xquad_r(tmp_path: Path, changes: dict[str, Any], fact: str) -> None:
     with pytest.raises(ValueError, match=fact):
-        read_xquad_r({"en": write_xquad_r(tmp_path, "en", **changes)})
+        retrieval.read_xquad_r({"en": write_xquad_r(tmp_path, "en", **changes)})
 
 
 def test_xquad_r_itself(real_data: Path) -> None:
     """Candidates by language as LAReQA counts them; a relevant sentence in every language for every question."""
     folder = real_data / "xquad_r"
-    sets = read_xquad_r({code: folder / f"{code}.json.gz" for code in ("ar", "en", "zh")})
+    sets = retrieval.read_xquad_r({code: folder / f"{code}.json.gz" for code in ("ar", "en", "zh")})
     assert {found.language: len(found.passages) for found in sets} == {"ar": 1222, "en": 1180, "zh": 1196}
     queries = mixed_pool(sets).queries
     assert len(queries) == 3 * 1190 and all(len(query.relevant) == 3 for query in queries)
 
 
 def test_specs_of_the_phrasebook() -> None:
-    sets = load_retrieval_specs(["de=phrasebook?size=4&queries=de,en", "zh=phrasebook?split=dev&size=3&seed=2"])
+    sets = retrieval.load_retrieval_specs(
+        ["de=phrasebook?size=4&queries=de,en", "zh=phrasebook?split=dev&size=3&seed=2"]
+    )
     assert [found.language for found in sets] == ["de", "zh"]
     assert {code: list(asked) for code, asked in sets[0].queries.items()} == {
         code: [f"test-0-{number}" for number in range(4)] for code in ("de", "en")
     }
     assert list(sets[1].queries) == ["zh"] and sets[1].relevant["dev-2-1"] == {"dev-2-1": 1}
-    (chosen,) = load_retrieval_specs(["de=phrasebook?size=2"], split="dev", query_languages=["fr", "en"])
+    (chosen,) = retrieval.load_retrieval_specs(["de=phrasebook?size=2"], split="dev", query_languages=["fr", "en"])
     assert list(chosen.queries) == ["fr", "en"] and list(chosen.passages.ids) == ["dev-0-0", "dev-0-1"]
     for spec in ("de-en=set", "set"):
         with pytest.raises(ValueError, match=f"expected xx=FOLDER.*got '{spec}', which names (de and en|no language)"):
-            load_retrieval_specs([spec])
+            retrieval.load_retrieval_specs([spec])

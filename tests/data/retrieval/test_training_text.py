@@ -1,7 +1,5 @@
 """Text to train retrievers on: sets, tables, SQuAD's form, data sets of the Hub, the phrasebook, text alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any

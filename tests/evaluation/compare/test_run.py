@@ -1,7 +1,5 @@
 """A comparison of tiny encoders: values are those of the evaluators, and finished tasks are not run again."""
 
-from __future__ import annotations
-
 import json
 from functools import partial
 from pathlib import Path
@@ -11,13 +9,7 @@ import pytest
 
 from st_xling.data import hard_translations
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation import (
-    BuccEvaluator,
-    RetrievalEvaluator,
-    TatoebaEvaluator,
-    xsim_by_language,
-    xsim_plus_plus,
-)
+from st_xling.evaluation import BuccEvaluator, RetrievalEvaluator, TatoebaEvaluator, xsim_by_language, xsim_plus_plus
 from st_xling.evaluation.compare import (
     ComparisonReport,
     ModelSpec,

@@ -1,7 +1,5 @@
 """Values, intervals, tests and orders against plain loops and every possible swap."""
 
-from __future__ import annotations
-
 from itertools import combinations, product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Documents in files and folders: pairs in each format, and what is refused."""
 
-from __future__ import annotations
-
 import json
 import textwrap
 from pathlib import Path
@@ -38,12 +36,7 @@ def test_every_format_has_the_same_pairs(files: tuple[Path, Path], model: Any, t
     tsv, jsonl, tmx, groups = (tmp_path / f"pairs.{format}" for format in ("tsv", "jsonl", "tmx", "vecalign"))
     for out in (tsv, jsonl, tmx, groups):
         report = align_texts(
-            [files],
-            out,
-            model=model,
-            max_size=4,
-            filters=UNFILTERED,
-            format="vecalign" if out == groups else None,
+            [files], out, model=model, max_size=4, filters=UNFILTERED, format="vecalign" if out == groups else None
         )
         assert report.pairs > 3 and report.rows == {"source": 12, "target": 11}
         assert not list(tmp_path.glob("*.work"))
@@ -98,10 +91,8 @@ def test_documents_of_folders_are_paired_by_name(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     pairs, alone = pair_documents(tmp_path / "de", tmp_path / "fr")
-    assert [(Path(one).name, Path(other).name) for one, other in pairs] == [
-        ("1.de.txt", "1.fr.txt"),
-        ("2_de.gz", "2_fr.gz"),
-    ]
+    names = [(Path(one).name, Path(other).name) for one, other in pairs]
+    assert names == [("1.de.txt", "1.fr.txt"), ("2_de.gz", "2_fr.gz")]
     assert [Path(file).name for file in alone] == ["3.txt", "4.txt"]
     with pytest.raises(ValueError, match="same names"):
         pair_documents(tmp_path / "de" / "b", tmp_path / "fr" / "b" / "..")

@@ -1,7 +1,5 @@
 """Models that are centered by language: each text by the mean of its language, wherever that is named."""
 
-from __future__ import annotations
-
 import io
 import json
 import shutil

@@ -1,7 +1,5 @@
 """Mining from files to a file: what ``mine`` finds, every id of it, whatever happens on the way."""
 
-from __future__ import annotations
-
 import io
 import json
 from collections.abc import Callable
@@ -12,21 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from st_xling import mining
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import (
-    EmbeddingStore,
-    FilterOptions,
-    encode,
-    encoding,
-    mine,
-    mine_texts,
-    score_texts,
-    tsv_cells,
-    write_store,
-)
 from st_xling.models.encode import encode as embed
 
-OFF = FilterOptions(disable=["all"])
+OFF = mining.FilterOptions(disable=["all"])
 TEXTS = mining_phrases("de", "en", split="test", size=600, gold=200)
 
 
@@ -45,7 +33,7 @@ def read_cells(path: Path, *more: str) -> list[list[str]]:
     """Cells below the header line of a TSV file."""
     header, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]
     assert header.split("\t") == ["score", "source_id", "target_id", "source", "target", *more]
-    return list(map(tsv_cells, lines))
+    return list(map(mining.tsv_cells, lines))
 
 
 def read(path: Path) -> list[tuple[float, list[str], list[str], str, str]]:
@@ -59,7 +47,7 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
     for name, side in (("source", sources), ("target", targets)):
         options[name] = write(tmp_path / f"{name}.txt", list(side))
         vectors = np.array(list(side.values()), dtype=np.float32)
-        write_store(tmp_path / f"{name}.store", vectors, sentences=list(side))
+        mining.write_store(tmp_path / f"{name}.store", vectors, sentences=list(side))
         options[f"{name}_embeddings"] = tmp_path / f"{name}.store"
     return options
 
@@ -68,9 +56,12 @@ def stored(tmp_path: Path, sources: dict[str, list[float]], targets: dict[str, l
 def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """Nothing is folded here: places are rows, and ids lines."""
     options = {"k": 3, "margin": "distance", "retrieval": retrieval, "threshold": 0.0}
-    report = mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, filters=OFF, **options)
-    vectors = [EmbeddingStore.open(encode(model, path, tmp_path / f"{path.name}.store").path)[:] for path in texts]
-    expected = mine(*vectors, **options)
+    report = mining.mine_texts(*texts, tmp_path / "deep" / "pairs.tsv", model=model, filters=OFF, **options)
+    vectors = [
+        mining.EmbeddingStore.open(mining.encode(model, path, tmp_path / f"{path.name}.store").path)[:]
+        for path in texts
+    ]
+    expected = mining.mine(*vectors, **options)
     assert 20 < len(expected) == report.pairs < 600
     rows = zip(expected.scores.tolist(), expected.source_indices.tolist(), expected.target_indices.tolist())
     assert read(tmp_path / "deep" / "pairs.tsv") == [
@@ -84,9 +75,9 @@ def test_without_filters_it_is_mine(retrieval: str, model: Any, texts: tuple[Pat
 
 def test_stores_and_arrays_give_what_the_model_gives(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     """One side as a store, the other as a file or an array of numpy, then each with the model for the other side."""
-    mine_texts(*texts, tmp_path / "model.tsv", model=model)
-    store = encode(model, texts[0], tmp_path / "de.store")
-    array = encode(model, texts[1], tmp_path / "en.store")[:]
+    mining.mine_texts(*texts, tmp_path / "model.tsv", model=model)
+    store = mining.encode(model, texts[0], tmp_path / "de.store")
+    array = mining.encode(model, texts[1], tmp_path / "en.store")[:]
     np.save(tmp_path / "en.npy", array)
     ways: dict[str, dict[str, Any]] = {
         "both": {"source_embeddings": store.path, "target_embeddings": tmp_path / "en.npy"},
@@ -95,14 +86,14 @@ def test_stores_and_arrays_give_what_the_model_gives(model: Any, texts: tuple[Pa
         "array": {"target_embeddings": str(tmp_path / "en.npy"), "model": model},
     }
     for name, options in ways.items():
-        mine_texts(*texts, tmp_path / f"{name}.tsv", **options)
+        mining.mine_texts(*texts, tmp_path / f"{name}.tsv", **options)
         assert (tmp_path / f"{name}.tsv").read_bytes() == (tmp_path / "model.tsv").read_bytes(), name
     options = {**ways["both"], "work": tmp_path / "work"}
-    report = mine_texts(*texts, tmp_path / "o.tsv", **options)
+    report = mining.mine_texts(*texts, tmp_path / "o.tsv", **options)
     assert report.signature.split("|")[1].endswith(",en.npy")
     np.save(tmp_path / "en.npy", array[::-1])
     with pytest.raises(ValueError, match="begun for another task: target embeddings was"):
-        mine_texts(*texts, tmp_path / "o.tsv", **options)
+        mining.mine_texts(*texts, tmp_path / "o.tsv", **options)
 
 
 def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
@@ -113,10 +104,10 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     targets = write(tmp_path / "t", [json.dumps({"id": name, "text": text}) for name, text in others])
     bucc = write(tmp_path / "t.bucc", [f"{name}\t{text}" for name, text in others])
     vectors = np.array([[1, 0.1], [9, 9], [0.1, 1], [7, 7], [9, 8]], dtype=np.float32)  # the first row's counts
-    write_store(tmp_path / "s.store", vectors)
-    write_store(tmp_path / "t.store", np.array([[0, 1], [1, 0], [5, 5]], dtype=np.float32))
+    mining.write_store(tmp_path / "s.store", vectors)
+    mining.write_store(tmp_path / "t.store", np.array([[0, 1], [1, 0], [5, 5]], dtype=np.float32))
     options = {"source_embeddings": tmp_path / "s.store", "target_embeddings": tmp_path / "t.store", "k": 2}
-    report = mine_texts(sources, bucc, tmp_path / "o", text_format="bucc", **options)
+    report = mining.mine_texts(sources, bucc, tmp_path / "o", text_format="bucc", **options)
     assert [pair[1:] for pair in read(tmp_path / "o")] == [
         (["a", "d"], ["2"], "Café au lait.", "Milk coffee."),
         (["c"], ["1", "3"], "Il dort.", "He sleeps."),
@@ -124,14 +115,14 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     assert report.rows == {"source": 5, "target": 3} and report.blank == {"source": 2, "target": 0}
     assert report.distinct == {"source": 2, "target": 2}
     plain = write(tmp_path / "s.jsonl", [json.dumps({"id": name, "text": text}) for name, text in lines])
-    mine_texts(plain, targets, tmp_path / "o.jsonl", text_format="jsonl", **options)
+    mining.mine_texts(plain, targets, tmp_path / "o.jsonl", text_format="jsonl", **options)
     found = [json.loads(line) for line in (tmp_path / "o.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [[pair["source_ids"], pair["target_ids"], pair["source"], pair["target"]] for pair in found] == [
         list(pair[1:]) for pair in read(tmp_path / "o")
     ]
     write(plain, [json.dumps({"id": f"{name},1", "text": text}) for name, text in lines])
     with pytest.raises(ValueError, match=r"no commas, .* got 'a,1'; write JSON lines \(--format jsonl\)"):
-        mine_texts(plain, targets, tmp_path / "o", text_format="jsonl", **options)
+        mining.mine_texts(plain, targets, tmp_path / "o", text_format="jsonl", **options)
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])
@@ -144,9 +135,9 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     )
     out, rejects = tmp_path / "out.tsv", tmp_path / "deep" / "rejects.jsonl"
     options |= {"k": 2, "retrieval": retrieval}
-    mine_texts(**options, out=out, filters=OFF)
+    mining.mine_texts(**options, out=out, filters=OFF)
     assert ("Guten Morgen, Welt!", "Guten Morgen, Welt!") in [pair[3:] for pair in read(out)]
-    report = mine_texts(**options, out=out, rejects=rejects)
+    report = mining.mine_texts(**options, out=out, rejects=rejects)
     assert ("Guten Morgen, Welt!", "Good morning, world!") in [pair[3:] for pair in read(out)]
     assert report.rejected == {"copy": 1}
     (reject,) = map(json.loads, rejects.read_text(encoding="utf-8").splitlines())
@@ -165,9 +156,9 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     """In a folder of choice, which is kept; a stream gets the same bytes, and nothing else is left."""
     work, out = tmp_path / "work", tmp_path / "o"
     options = {"source": texts[0], "target": texts[1], "out": out, "model": model, "work": work}
-    mine_texts(**options)
+    mining.mine_texts(**options)
     stream, before = io.BytesIO(), sorted(tmp_path.rglob("*"))
-    mine_texts(*texts, stream, model=model)
+    mining.mine_texts(*texts, stream, model=model)
     assert stream.getvalue() == out.read_bytes() and sorted(tmp_path.rglob("*")) == before
     other = make_model()
     next(other.parameters()).data[0, 0] += 1
@@ -180,12 +171,12 @@ def test_another_task_is_refused_and_another_choice_goes_on(
     ]
     for change, message in changes:
         with pytest.raises(ValueError, match=rf"work was begun for another task: {message}"):
-            mine_texts(**{**options, **change})
+            mining.mine_texts(**{**options, **change})
     assert sorted(tmp_path.rglob("*")) == before
     choice: dict[str, Any] = {"margin": "absolute", "threshold": 0.5, "filters": OFF, "format": "jsonl"}
-    mine_texts(**{**options, **choice, "out": tmp_path / "fresh", "work": None})
+    mining.mine_texts(**{**options, **choice, "out": tmp_path / "fresh", "work": None})
     monkeypatch.setattr(type(model), "encode", None)  # nothing is embedded again
-    near = mine_texts(**{**options, **choice, "method": "faiss:Flat?candidates=9"})
+    near = mining.mine_texts(**{**options, **choice, "method": "faiss:Flat?candidates=9"})
     assert len(list(work.rglob("*.faiss"))) == 2 and "|method:faiss:Flat?candidates=9|" in near.signature
     assert out.read_bytes() == (tmp_path / "fresh").read_bytes()
 
@@ -209,7 +200,7 @@ def test_a_threshold_from_known_translations(
     found = {}
     for precision in (None, 0.97):
         out = tmp_path / f"{precision}.tsv"
-        report = mine_texts(
+        report = mining.mine_texts(
             *sides, out, model=model, filters=OFF, calibrate_with=known, target_precision=precision, k=2
         )
         calibration = report.calibration
@@ -221,7 +212,7 @@ def test_a_threshold_from_known_translations(
         # Those of the text itself are left out.
         assert "from 90 added known pairs" in report.lines()[-1]
     assert found[0.97] >= 0.9
-    near = mine_texts(
+    near = mining.mine_texts(
         *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
@@ -231,13 +222,13 @@ def test_a_threshold_from_known_translations(
     assert near.signature == report.signature.replace("|method:exact|", "|method:approximate|")
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
-        mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
+        mining.mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
 
 
 def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[Path, Path], tmp_path: Path) -> None:
     blank = write(tmp_path / "blank", ["", " "])
-    other = encode(model, texts[0], tmp_path / "short.store").path
-    write_store(tmp_path / "foreign.store", np.ones((600, 16), dtype=np.float32))
+    other = mining.encode(model, texts[0], tmp_path / "short.store").path
+    mining.write_store(tmp_path / "foreign.store", np.ones((600, 16), dtype=np.float32))
     (tmp_path / "cut.npy").write_bytes(b"\x01" * 1000)
     before = sorted(tmp_path.iterdir())
     cases: list[tuple[dict[str, Any], str]] = [
@@ -259,7 +250,7 @@ def test_faults_are_found_before_anything_is_embedded(model: Any, texts: tuple[P
     for change, message in cases:
         options = {"source": texts[0], "target": texts[1], "out": tmp_path / "o", "model": model, **change}
         with pytest.raises((ValueError, FileNotFoundError), match=message):
-            mine_texts(**options)
+            mining.mine_texts(**options)
         assert sorted(tmp_path.iterdir()) == before, message
 
 
@@ -274,7 +265,7 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
         vectors[["5" in text for text in sentences]] = float("nan")
         return vectors
 
-    monkeypatch.setattr(encoding, "embed", broken)
+    monkeypatch.setattr(mining.encoding, "embed", broken)
     lines = ["eins", "eins", "", "zwei", "Zahl 5", "drei", "vier", "sechs"]
     source = write(tmp_path / "s", lines)
     target = write(
@@ -282,8 +273,8 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
     )
     pairs = write(tmp_path / "p", ["a\tb", "a\tb", "a\tc 5", "d\te", "f\tg", "h\ti"])
     with pytest.raises(ValueError, match=rf"NaN or infinite in {source}:5; fix"):
-        mine_texts(source, target, tmp_path / "o", model=model)
+        mining.mine_texts(source, target, tmp_path / "o", model=model)
     with pytest.raises(ValueError, match=rf"NaN or infinite in {pairs}:3; fix"):
-        score_texts(pairs, tmp_path / "scored", model=model)
+        mining.score_texts(pairs, tmp_path / "scored", model=model)
     write(source, [line for line in lines if "5" not in line])
-    assert mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5
+    assert mining.mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5

@@ -1,7 +1,5 @@
 """Plans: a sample is measured and scaled to all lines, and nothing is written."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Mined pairs scored again by a cross-encoder: its order, its threshold, the margins beside, and going on."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Scores of the pairs of a corpus: those of ``score_pairs``, in its order, duplicates counted once; faults left out."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

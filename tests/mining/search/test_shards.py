@@ -1,7 +1,5 @@
 """A search in tasks: the result of one, whatever order they end in and whatever stops them."""
 
-from __future__ import annotations
-
 import errno
 from functools import partial
 from itertools import islice

@@ -1,7 +1,5 @@
 """Small sets of the three tasks, parallel over three scripts, of which a small encoder can learn something."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from typing import Any

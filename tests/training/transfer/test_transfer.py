@@ -1,7 +1,5 @@
 """Transfer runs on small sets: rows, what is learned, what is saved, what a stopped run resumes; the F1 of runs."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import random
