@@ -283,7 +283,8 @@ class Source:
         # `datasets` has no public name for the fingerprint of a table, which changes with its content.
         table = self.table if self.table is None or is_stream else self.table._fingerprint
         # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
-        readers = [(part.rows.func.__qualname__, part.rows.args if self.files else ()) for part in self.parts]
+        rows = [part.rows for part in self.parts]
+        readers = [(one.func.__qualname__, one.args if self.files else (), one.keywords) for one in rows]
         layouts = [(part.layout, part.where) for part in self.parts]
         key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
@@ -377,14 +378,10 @@ def _check_unused(what: str, **options: Any) -> None:
 def _open_files(paths: Sequence[Path], kind: str, find: dict[str, Any]) -> Source:
     parts = []
     for path in paths:
-        reader = partial(_format_rows, str(path), kind, find["requested"])
+        reader = partial(FORMATS[kind], str(path), languages=find["requested"])
         layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), **find)
         parts.append(Part(reader, layout, (str(path), str(path))))
     return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
-
-
-def _format_rows(path: str, kind: str, languages: Languages, faults: FaultLog) -> Iterator[Row]:
-    return FORMATS[kind](path, faults, languages)
 
 
 def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> Source:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from st_xling.data.batches import apportion
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, same_text_classes
 from st_xling.data.reranking.pools import AlignedQuestions, CandidatePool, CandidatePools, candidate_pools
@@ -63,7 +64,8 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     codes, rows = _all_languages(pairs)
     rng = np.random.default_rng(seed)
     # One passage language for all samples of a pair, in even shares.
-    shown = spread(even_counts(len(pairs), len(pairs.languages)), np.asarray(pairs.labels), rng)
+    languages = len(pairs.languages)
+    shown = spread(apportion(len(pairs), [1 / languages] * languages), np.asarray(pairs.labels), rng)
     order = rng.permutation(len(rows))
     return [pairs.in_languages(rows[order], codes[order], shown[rows[order]])]
 
@@ -78,16 +80,6 @@ def _all_languages(pairs: AlignedPairs) -> tuple[np.ndarray, np.ndarray]:
     if count < 2 or not len(pairs):
         raise ValueError(f"expected pairs in 2 languages or more: got {len(pairs)} in {', '.join(pairs.languages)}.")
     return np.repeat(np.arange(count), len(pairs)), np.tile(np.arange(len(pairs)), count)
-
-
-def even_counts(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts``, as evenly as whole numbers can be; the first parts take the remainder.
-
-    Example:
-        >>> even_counts(8, 3)
-        [3, 3, 2]
-    """
-    return [total // parts + (part < total % parts) for part in range(parts)]
 
 
 def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -159,19 +151,16 @@ def xpi_pairs_from_parallel(
             [1] * count + [0] * count * each,
         )
         # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
-        first, second = _forms(pairs, np.random.default_rng([seed, number, 2]))
-        parts.append(pairs.in_languages(np.arange(len(pairs)), first, second))
+        rng = np.random.default_rng([seed, number, 2])
+        # Forms are the languages of query and passage, as places in ``pairs.languages``; the third is mix-language.
+        mono = apportion(len(pairs) // 2, [0.5, 0.5])
+        forms = np.array([(0, 0), (1, 1), (0, 1)])
+        first, second = forms[spread([*mono, len(pairs) - sum(mono)], np.asarray(pairs.labels), rng)].T
+        heads = rng.random(len(pairs)) < 0.5
+        shown = np.where(heads, first, second), np.where(heads, second, first)
+        parts.append(pairs.in_languages(np.arange(len(pairs)), *shown))
     joined = datasets.concatenate_datasets(parts)
     return joined.select(np.random.default_rng([seed, 3]).permutation(len(joined)))
-
-
-def _forms(pairs: AlignedPairs, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the languages of queries and passages, as places in ``pairs.languages``. *Shape:* ``(pairs,)`` each"""
-    mono = len(pairs) // 2
-    counts = [*even_counts(mono, 2), len(pairs) - mono]
-    codes = np.array([(0, 0), (1, 1), (0, 1)])[spread(counts, np.asarray(pairs.labels), rng)]
-    heads = rng.random(len(pairs)) < 0.5
-    return np.where(heads, codes[:, 0], codes[:, 1]), np.where(heads, codes[:, 1], codes[:, 0])
 
 
 def parallel_pools(
