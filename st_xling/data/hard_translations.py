@@ -106,8 +106,7 @@ def hard_translations(sentences: Sequence[str], *, seed: int = 0, most: int = 4)
 @cache
 def _lexicon() -> _Lexicon:
     lexicon = _Lexicon()
-    lines = (files(__package__) / "swaps" / "en.tsv").read_text(encoding="utf-8").splitlines()
-    for line in lines:
+    for line in (files(__package__) / "swaps" / "en.tsv").read_text(encoding="utf-8").splitlines():
         kind, *cells = line.split("\t")
         columns = [cell.split("|") for cell in cells]
         if kind.startswith("#"):
@@ -213,6 +212,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
     if len(words) > 3 and 2 * sum(capital) > len(words):  # a headline
         return
     known = {part for name in _EXACT for each in lexicon.groups.get(name, ()) for part in each.split()}
+    no_name = re.compile("|".join(lexicon.lists["not_names"]))
     given, surnames = lexicon.groups["given"], lexicon.lists["surname"]
     row = 0
     while row < len(words):
@@ -234,7 +234,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
             run, kind, choices = run[1:], "surname", surnames
         elif titled and run[0][0] not in given:
             kind, choices = "surname", surnames
-        elif opening or any(_no_name(word[0], known, lexicon) for word in run):
+        elif opening or any(word[0] in known or no_name.fullmatch(word[0]) for word in run):
             continue
         elif previous in lexicon.lists["places"]:
             kind, choices = "city", lexicon.groups["city"]
@@ -257,7 +257,3 @@ def _looks_like_name(word: str) -> bool:
 
 def _gap(text: str, words: list[re.Match[str]], row: int) -> str:
     return text[words[row - 1].end() : words[row].start()]
-
-
-def _no_name(word: str, known: set[str], lexicon: _Lexicon) -> bool:
-    return word in known or re.fullmatch("|".join(lexicon.lists["not_names"]), word) is not None

@@ -114,8 +114,7 @@ def load_data_specs(
         else:
             languages: Any = spec.languages or (None, None)
             source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
-            read = source.stream if stream else source.read
-            found = [read(skip_bad_lines, spec.sample)]
+            found = [(source.stream if stream else source.read)(skip_bad_lines, spec.sample)]
         for dataset in found:
             loaded[name := unique_name(_name(dataset, spec), loaded)] = dataset
             if identify and not spec.is_phrasebook:
@@ -449,9 +448,7 @@ def _from_table(table: Any, where: str, name: str | None, find: dict[str, Any]) 
 
 def _table_rows(table: Any, names: list[str], faults: FaultLog) -> Iterator[Row]:
     batches = table.with_format(None).select_columns(names).iter(batch_size=1000)
-    rows: Iterator[Mapping[str, Any]] = (
-        dict(zip(batch, values)) for batch in batches for values in zip(*batch.values())
-    )
+    rows = (dict(zip(batch, values)) for batch in batches for values in zip(*batch.values()))
     return enumerate(rows, 1)
 
 

@@ -26,12 +26,7 @@ LEAST_ROWS = 10
 LEAST_CHARS = 15
 """Shorter texts are names and interjections, which are identified by chance."""
 
-_SWAPPED = {
-    "source": "target",
-    "target": "source",
-    "source_language": "target_language",
-    "target_language": "source_language",
-}
+_SWAPPED = dict(zip(COLUMNS, ("target", "source", "target_language", "source_language")))
 
 
 def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[str, Any], list[str]]:

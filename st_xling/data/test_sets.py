@@ -199,7 +199,7 @@ HUB_RETRIEVAL_SETS = {
     "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6"),
     "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2"),
 }
-"""Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
+"""Name → retrieval set, see :mod:`st_xling.data.retrieval.files`."""
 
 _ELSEWHERE = {
     "bucc": "BUCC's corpora with distractors are not on the Hub: download and unpack them from "

@@ -82,17 +82,11 @@ class AlignedPairs:
             query_codes: Place of the query's language in ``languages``. *Shape:* ``(pairs,)``
             passage_codes: The same, of the passage. *Shape:* ``(pairs,)``
         """
-        of_queries, of_passages = (
-            [self.languages[code] for code in codes.tolist()] for codes in (query_codes, passage_codes)
-        )
-        numbers = rows.tolist()
-        return labeled_dataset(
-            [self.queries[language][row] for language, row in zip(of_queries, numbers)],
-            [self.passages[language][row] for language, row in zip(of_passages, numbers)],
-            np.asarray(self.labels, np.float32)[rows],
-            of_queries,
-            of_passages,
-        )
+        asked = [self.languages[code] for code in query_codes.tolist()]
+        shown = [self.languages[code] for code in passage_codes.tolist()]
+        queries = [self.queries[language][row] for language, row in zip(asked, rows.tolist())]
+        passages = [self.passages[language][row] for language, row in zip(shown, rows.tolist())]
+        return labeled_dataset(queries, passages, np.asarray(self.labels, np.float32)[rows], asked, shown)
 
 
 def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from st_xling.data.batches import apportion
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, pick, same_text_classes
 from st_xling.data.reranking.pools import AlignedQuestions, CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.text_columns import column_texts
 from st_xling.utils.languages import UNKNOWN
@@ -145,11 +145,8 @@ def xpi_pairs_from_parallel(
         drawn = draw_apart(classes, own, len(first_rows), each=each, seed=seed + number)
         queries = np.concatenate([np.arange(count), np.repeat(np.arange(count), each)])
         passages = np.concatenate([np.arange(count), first_rows[drawn.ravel()]])
-        pairs = AlignedPairs(
-            {code: [column[row] for row in queries.tolist()] for code, column in zip(codes, columns)},
-            {code: [column[row] for row in passages.tolist()] for code, column in zip(codes, columns)},
-            [1] * count + [0] * count * each,
-        )
+        texts, labels = dict(zip(codes, columns)), [1] * count + [0] * count * each
+        pairs = AlignedPairs(pick(texts, queries.tolist()), pick(texts, passages.tolist()), labels)
         # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
         rng = np.random.default_rng([seed, number, 2])
         # Forms are the languages of query and passage, as places in ``pairs.languages``; the third is mix-language.
@@ -187,7 +184,7 @@ def parallel_pools(
         rows = np.unique(same_text_classes(columns), return_index=True)[1]
         chosen = rng.permutation(len(rows))[: max(1, queries // len(groups))]
         heads = rng.random(len(chosen)) < 0.5
-        texts = {code: [column[row] for row in rows.tolist()] for code, column in zip(codes, columns)}
+        texts = pick(dict(zip(codes, columns)), rows.tolist())
         for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
             asked = {source: [texts[source][row] for row in queried.tolist()]}
             questions = AlignedQuestions(asked, {target: texts[target]}, [[row] for row in queried.tolist()])

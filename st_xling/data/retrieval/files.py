@@ -374,13 +374,11 @@ def _prefix(configs: Iterable[str], name: str | None, language: str, query_langu
     known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
     if name is None and not known:
         return ""
-    # One language is that of both; of two the queries' comes first.
-    ends = {one: (one.split("-")[:1], one.split("-")[-1:]) for one in known if one.count("-") < 2}
-    fitting = [
-        one
-        for one, (first, last) in ends.items()
-        if match_language(query_language, first) and match_language(language, last)
-    ]
+    fitting = []
+    for one in known:
+        codes = one.split("-")  # one language is that of both; of two the queries' comes first
+        if len(codes) < 3 and match_language(query_language, codes[:1]) and match_language(language, codes[-1:]):
+            fitting.append(one)
     name = name or (fitting[0] if len(fitting) == 1 else None)
     if name not in known:
         raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")
