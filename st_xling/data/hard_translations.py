@@ -167,12 +167,9 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
     if not other.startswith(word) and not parts <= others:  # another word is in its place
         return True
     following = re.match(r" (\w+)", after)
-    return (
-        match[0] == word
-        and following is not None
-        and (following[1].islower() or following[1].isdigit())
-        and following[1] not in lexicon.lists["not_before"]
-    )
+    if match[0] != word or following is None or following[1] in lexicon.lists["not_before"]:
+        return False
+    return following[1].islower() or following[1].isdigit()
 
 
 def _changed(text: str, start: int, end: int, new: str) -> str:

@@ -58,7 +58,7 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[s
         is_stream = not hasattr(dataset, "__len__")
         pairs = language_pairs(dataset)
         check_languages(pairs, name)
-        swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
+        swap = {pair for pair in pairs if pivot is not None and _is_backward(*pair, pivot)}
         if swap and (negatives := negative_columns(names)):
             logger.warning("%s: leaves out %s, which no source has once sides are turned", name, ", ".join(negatives))
             dataset = dataset.remove_columns(negatives)
@@ -91,10 +91,8 @@ def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     return {pair: len(rows) for pair, rows in pair_rows(head(dataset, HEAD_ROWS)).items()}
 
 
-def _is_backward(source: str, target: str, pivot: str | None) -> bool:
+def _is_backward(source: str, target: str, pivot: str) -> bool:
     """Return whether the source is the pivot, in any spelling and region, and the target is not."""
-    if pivot is None:
-        return False
     one, other, last = map(base_language, (source, target, pivot))
     return one == last != other
 

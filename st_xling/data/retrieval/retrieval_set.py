@@ -180,11 +180,8 @@ def read_xquad_r(
             for number, (context, breaks) in enumerate(zip(file.paragraphs, file.sentences))
             for place, (start, end) in enumerate(breaks)
         ]
-        relevant = {
-            question.identity: {f"{question.paragraph}/{question.sentence}": 1}
-            for question in file.questions
-            if question.sentence is not None
-        }
+        answered = [question for question in file.questions if question.sentence is not None]
+        relevant = {one.identity: {f"{one.paragraph}/{one.sentence}": 1} for one in answered}
         own = {code: queries[code] for code in codes}
         sets.append(checked_set(language, Passages(sentences), own, relevant, where=file.path))
     return sets
