@@ -28,9 +28,9 @@ from st_xling.data.check import Fault, ParallelTextError
 from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_translations
 from st_xling.data.language_texts import load_texts
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
-from st_xling.data.pairs import COLUMNS, require_rows, sample_rows
+from st_xling.data.pairs import COLUMNS, sample_rows
 from st_xling.data.read import load_data_specs, load_pairs, parse_data_spec
-from st_xling.data.sides import OrientedData, orient
+from st_xling.data.sides import orient
 from st_xling.data.spec import DataSpec
 from st_xling.data.test_sets import BuccCorpus, read_bucc, read_tatoeba
 
@@ -43,7 +43,6 @@ __all__ = [
     "HardTranslation",
     "LeakError",
     "LeakReport",
-    "OrientedData",
     "ParallelTextError",
     "drop_leaks",
     "hard_translations",
@@ -57,6 +56,5 @@ __all__ = [
     "read_bucc",
     "read_tatoeba",
     "refuse_leaks",
-    "require_rows",
     "sample_rows",
 ]

@@ -121,7 +121,7 @@ def choose_columns(
         translation_keys: The keys of a ``translation`` column, if there is one.
         known: Pairs of names, in order of preference.
     """
-    spelled = {_spelling(name): name for name in reversed(names)}
+    spelled = {name.strip().lower().replace("_", " ").removesuffix(":"): name for name in reversed(names)}
     found: tuple[Any, ...] | None
     nested = False
     stated: tuple[str | None, ...] = (None, None)
@@ -177,10 +177,6 @@ def _language_pair(names: Sequence[str], languages: Languages, nested: bool = Fa
     # A language that is asked for and is neither column's leaves no choice.
     fits = [code is None or found == name for code, found, name in zip(languages, (source, target), (one, other))]
     return (one, other) if all(fits) else None
-
-
-def _spelling(name: str) -> str:
-    return name.strip().lower().replace("_", " ").removesuffix(":")
 
 
 def _language(name: str) -> str | None:

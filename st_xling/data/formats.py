@@ -288,7 +288,7 @@ def has_bars(path: str | Path) -> bool:
     return (next(iter_lines(path, FaultLog()), None) or "").count(" ||| ") == 1
 
 
-FORMATS: dict[str, Callable[[str, FaultLog, Languages], Iterator[Row]]] = {
+FORMATS: dict[str, Callable[..., Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
     ".jsonl": json_objects,

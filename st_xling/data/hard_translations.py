@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 #: What a change is about.
 HARD_CATEGORIES = ("causality", "entity", "number")
@@ -44,11 +43,8 @@ class HardTranslation:
     kind: str
 
 
-class _Edit(NamedTuple):
-    start: int
-    end: int
-    new: str
-    kind: str
+_Edit = tuple[int, int, str, str]
+"""Start and end of what is replaced, its replacement, and the kind of the change."""
 
 
 @dataclass
@@ -97,21 +93,20 @@ def hard_translations(sentences: Sequence[str], *, seed: int = 0, most: int = 4)
         counts = dict.fromkeys(HARD_CATEGORIES, 0)
         edits = list(_edits(text, lexicon, lot))
         lot.shuffle(edits)
-        for edit in edits:
-            category = _CATEGORY.get(edit.kind, "entity")
-            changed = _changed(text, edit)
+        for start, end, new, kind in edits:
+            category = _CATEGORY.get(kind, "entity")
+            changed = _changed(text, start, end, new)
             if changed not in used and counts[category] < most:
                 used.add(changed)
                 counts[category] += 1
-                result.append(HardTranslation(changed, index, category, edit.kind))
+                result.append(HardTranslation(changed, index, category, kind))
     return result
 
 
 @cache
 def _lexicon() -> _Lexicon:
     lexicon = _Lexicon()
-    lines = (files(__package__) / "swaps" / "en.tsv").read_text(encoding="utf-8").splitlines()
-    for line in lines:
+    for line in (files(__package__) / "swaps" / "en.tsv").read_text(encoding="utf-8").splitlines():
         kind, *cells = line.split("\t")
         columns = [cell.split("|") for cell in cells]
         if kind.startswith("#"):
@@ -144,13 +139,13 @@ def _edits(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
     for match in lexicon.pattern.finditer(shadow):
         choices = [each for each in lexicon.swaps.get(match[0].lower(), ()) if _fits(shadow, match, *each, lexicon)]
         for _, new, kind in lot.sample(choices, min(2, len(choices))):
-            yield _Edit(match.start(), match.end(), new, kind)
+            yield match.start(), match.end(), new, kind
     for pattern, template, kind in lexicon.rewrites:
         for match in pattern.finditer(shadow):
-            yield _Edit(match.start(), match.end(), match.expand(template), kind)
+            yield match.start(), match.end(), match.expand(template), kind
     for match in _NUMBER.finditer(text):
         for new in dict.fromkeys(_other_number(match[0], lot) for _ in range(2)):
-            yield _Edit(match.start(), match.end(), new, "number")
+            yield match.start(), match.end(), new, "number"
     yield from _names(text, lexicon, lot)
 
 
@@ -172,18 +167,14 @@ def _fits(text: str, match: re.Match[str], word: str, other: str, kind: str, lex
     if not other.startswith(word) and not parts <= others:  # another word is in its place
         return True
     following = re.match(r" (\w+)", after)
-    return (
-        match[0] == word
-        and following is not None
-        and (following[1].islower() or following[1].isdigit())
-        and following[1] not in lexicon.lists["not_before"]
-    )
+    if match[0] != word or following is None or following[1] in lexicon.lists["not_before"]:
+        return False
+    return following[1].islower() or following[1].isdigit()
 
 
-def _changed(text: str, edit: _Edit) -> str:
-    """Return the text with an edit, and the article before it that fits."""
-    before, old, after = text[: edit.start], text[edit.start : edit.end], text[edit.end :]
-    new = edit.new
+def _changed(text: str, start: int, end: int, new: str) -> str:
+    """Return the text with a place replaced, and the article before it that fits."""
+    before, old, after = text[:start], text[start:end], text[end:]
     if old[:1].isupper() and _OPENING.search(before):
         new = _capitalised(new)
         after = after if new else _capitalised(after)
@@ -218,6 +209,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
     if len(words) > 3 and 2 * sum(capital) > len(words):  # a headline
         return
     known = {part for name in _EXACT for each in lexicon.groups.get(name, ()) for part in each.split()}
+    no_name = re.compile("|".join(lexicon.lists["not_names"]))
     given, surnames = lexicon.groups["given"], lexicon.lists["surname"]
     row = 0
     while row < len(words):
@@ -239,7 +231,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
             run, kind, choices = run[1:], "surname", surnames
         elif titled and run[0][0] not in given:
             kind, choices = "surname", surnames
-        elif opening or any(_no_name(word[0], known, lexicon) for word in run):
+        elif opening or any(word[0] in known or no_name.fullmatch(word[0]) for word in run):
             continue
         elif previous in lexicon.lists["places"]:
             kind, choices = "city", lexicon.groups["city"]
@@ -252,7 +244,7 @@ def _names(text: str, lexicon: _Lexicon, lot: random.Random) -> Iterator[_Edit]:
         old = text[run[0].start() : run[-1].end()]
         choices = [name for name in choices if name != old]
         for new in lot.sample(choices, min(2, len(choices))):
-            yield _Edit(run[0].start(), run[-1].end(), new, kind)
+            yield run[0].start(), run[-1].end(), new, kind
 
 
 def _looks_like_name(word: str) -> bool:
@@ -262,7 +254,3 @@ def _looks_like_name(word: str) -> bool:
 
 def _gap(text: str, words: list[re.Match[str]], row: int) -> str:
     return text[words[row - 1].end() : words[row].start()]
-
-
-def _no_name(word: str, known: set[str], lexicon: _Lexicon) -> bool:
-    return word in known or re.fullmatch("|".join(lexicon.lists["not_names"]), word) is not None

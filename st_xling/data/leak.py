@@ -89,15 +89,14 @@ class LeakReport:
 
     def table(self) -> str:
         """Return one line for each evaluation set that leaks, examples, and what it means for the training rows."""
-        leaking = self.leaking
-        lines = [f"text in both training and evaluation data: {len(leaking)} of {len(self.sets)} evaluation sets"]
-        if leaking:
-            head, rows = ("evaluation set", "rows", "source", "target", "both"), []
-            for name in leaking:
-                sides = self.sets[name]
-                first = next(iter(sides.values()))  # the source, or sentences of one language
-                rows.append([name, first.rows, first, sides.get("target"), sides.get("pair")])
-            lines.append(format_table(head, rows))
+        rows = []
+        for name in self.leaking:
+            sides = self.sets[name]
+            first = next(iter(sides.values()))  # the source, or sentences of one language
+            rows.append([name, first.rows, first, sides.get("target"), sides.get("pair")])
+        lines = [f"text in both training and evaluation data: {len(rows)} of {len(self.sets)} evaluation sets"]
+        if rows:
+            lines.append(format_table(("evaluation set", "rows", "source", "target", "both"), rows))
             lines += [f"  e.g. {example}" for example in self.examples]
         done = "dropped" if self.dropped else "in question"
         for name, leaked in self.leaked_rows.items():
@@ -107,11 +106,7 @@ class LeakReport:
 
 
 class LeakError(ValueError):
-    """Training and evaluation data share text, and that was not to be; ``report`` has the numbers."""
-
-    def __init__(self, message: str, report: LeakReport) -> None:
-        super().__init__(message)
-        self.report = report
+    """Training and evaluation data share text, and that was not to be."""
 
 
 def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progress: bool = False) -> LeakReport:
@@ -229,8 +224,7 @@ def refuse_leaks(report: LeakReport) -> None:
         listed = ", ".join(report.leaking[:4]) + (", …" if len(report.leaking) > 4 else "")
         raise LeakError(
             f"training data must not hold evaluation text: {len(report.leaking)} of {len(report.sets)} evaluation sets "
-            f"share some ({listed}); drop the training rows in question, or evaluate by other text.",
-            report,
+            f"share some ({listed}); drop the training rows in question, or evaluate by other text."
         )
 
 

@@ -20,29 +20,21 @@ COLUMNS = ("source", "target", "source_language", "target_language")
 
 LANGUAGE_COLUMNS = ("source_language", "target_language")
 
-PairRow = tuple[str, ...]
-"""The cells of :data:`COLUMNS`, and those of hard negatives where there are any."""
-
-
-def pair_columns(negatives: int = 0) -> list[str]:
-    """Return :data:`COLUMNS`, and ``negative_1``, ``negative_2``, … behind them."""
-    return [*COLUMNS, *(f"negative_{number + 1}" for number in range(negatives))]
-
 
 def text_features(negatives: int = 0) -> Any:
-    """Return the features of a parallel data set with so many hard negatives."""
+    """Return the features of a parallel data set: :data:`COLUMNS`, and ``negative_1``, ``negative_2``, … behind."""
     from datasets import Features, Value
 
-    return Features({name: Value("string") for name in pair_columns(negatives)})
+    names = [*COLUMNS, *(f"negative_{number + 1}" for number in range(negatives))]
+    return Features({name: Value("string") for name in names})
 
 
-def pair_dataset(rows: Iterable[PairRow], negatives: int = 0) -> Dataset:
-    """Return rows of :func:`pair_columns`, in that order, as a data set in memory."""
+def pair_dataset(rows: Iterable[tuple[str, str, str, str]]) -> Dataset:
+    """Return rows of :data:`COLUMNS`, in that order, as a data set in memory."""
     from datasets import Dataset
 
-    names = pair_columns(negatives)
-    columns = zip(names, list(zip(*rows)) or [()] * len(names))
-    return Dataset.from_dict({name: list(cells) for name, cells in columns}, features=text_features(negatives))
+    columns = zip(COLUMNS, list(zip(*rows)) or [()] * len(COLUMNS))
+    return Dataset.from_dict({name: list(cells) for name, cells in columns}, features=text_features())
 
 
 def stream_rows(dataset: Any) -> int | None:

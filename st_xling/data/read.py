@@ -114,8 +114,7 @@ def load_data_specs(
         else:
             languages: Any = spec.languages or (None, None)
             source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
-            read = source.stream if stream else source.read
-            found = [read(skip_bad_lines, spec.sample)]
+            found = [(source.stream if stream else source.read)(skip_bad_lines, spec.sample)]
         for dataset in found:
             loaded[name := unique_name(_name(dataset, spec), loaded)] = dataset
             if identify and not spec.is_phrasebook:
@@ -283,7 +282,8 @@ class Source:
         # `datasets` has no public name for the fingerprint of a table, which changes with its content.
         table = self.table if self.table is None or is_stream else self.table._fingerprint
         # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
-        readers = [(part.rows.func.__qualname__, part.rows.args if self.files else ()) for part in self.parts]
+        rows = [part.rows for part in self.parts]
+        readers = [(one.func.__qualname__, one.args if self.files else (), one.keywords) for one in rows]
         layouts = [(part.layout, part.where) for part in self.parts]
         key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
@@ -377,14 +377,10 @@ def _check_unused(what: str, **options: Any) -> None:
 def _open_files(paths: Sequence[Path], kind: str, find: dict[str, Any]) -> Source:
     parts = []
     for path in paths:
-        reader = partial(_format_rows, str(path), kind, find["requested"])
+        reader = partial(FORMATS[kind], str(path), languages=find["requested"])
         layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), **find)
         parts.append(Part(reader, layout, (str(path), str(path))))
     return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
-
-
-def _format_rows(path: str, kind: str, languages: Languages, faults: FaultLog) -> Iterator[Row]:
-    return FORMATS[kind](path, faults, languages)
 
 
 def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> Source:
@@ -452,9 +448,7 @@ def _from_table(table: Any, where: str, name: str | None, find: dict[str, Any]) 
 
 def _table_rows(table: Any, names: list[str], faults: FaultLog) -> Iterator[Row]:
     batches = table.with_format(None).select_columns(names).iter(batch_size=1000)
-    rows: Iterator[Mapping[str, Any]] = (
-        dict(zip(batch, values)) for batch in batches for values in zip(*batch.values())
-    )
+    rows = (dict(zip(batch, values)) for batch in batches for values in zip(*batch.values()))
     return enumerate(rows, 1)
 
 

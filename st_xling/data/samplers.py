@@ -72,6 +72,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         self.rows = len(dataset)
         self.one_pair = one_pair
         self.processes = get_world_size() if processes is None else processes
+        self.step_rows = batch_size * self.processes  # of a batch of all processes together
         self.balanced = alpha not in (None, 1)
         self.keys = row_keys(dataset, without=valid_label_columns or ()) if keep_duplicates_apart else None
         self.pairs = pair_rows(dataset) if self.rows and (one_pair or self.balanced) else {}
@@ -113,11 +114,6 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         return self.processes * sum(
             rows // self.step_rows if self._drops(rows) else -(-rows // self.step_rows) for rows in sections
         )
-
-    @property
-    def step_rows(self) -> int:
-        """Rows of a batch of all processes together."""
-        return self.batch_size * self.processes
 
     def _sections(self, generator: torch.Generator) -> list[np.ndarray]:
         """Return the rows of the epoch, shuffled, in as many parts as must not be mixed."""

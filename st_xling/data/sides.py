@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -27,44 +26,10 @@ LEAST_ROWS = 10
 LEAST_CHARS = 15
 """Shorter texts are names and interjections, which are identified by chance."""
 
-_SWAPPED = {
-    "source": "target",
-    "target": "source",
-    "source_language": "target_language",
-    "target_language": "source_language",
-}
+_SWAPPED = dict(zip(COLUMNS, ("target", "source", "target_language", "source_language")))
 
 
-@dataclass(frozen=True)
-class OrientedData:
-    """Data sets whose pivot side is the target.
-
-    Attributes:
-        data: Name → data set or stream, in the order given. A data set that was named by its two languages is named by
-            them in their new order.
-        turned: New name → rows whose sides were exchanged, of the data sets that had any; of a stream, among the first
-            :data:`HEAD_ROWS`.
-        target_languages: Languages of the target sides, as the rows spell them, in their order; ``und``, the unknown
-            language, included.
-        pivot: The language that was put last; ``None`` if nothing was to be turned.
-    """
-
-    data: dict[str, Any]
-    turned: dict[str, int]
-    target_languages: tuple[str, ...]
-    pivot: str | None = "en"
-
-    def messages(self) -> list[str]:
-        """Return a line for each data set that was turned, and one if the target side has several languages."""
-        lines = [
-            f"{name}: {rows:,} rows turned, so that {self.pivot} is the target" for name, rows in self.turned.items()
-        ]
-        if len(set(map(canonical_language, self.target_languages))) > 1:
-            lines.append(f"the target side holds several languages: {', '.join(self.target_languages)}")
-        return lines
-
-
-def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData:
+def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> tuple[dict[str, Any], list[str]]:
     """Exchange the sides of every row whose source is the pivot and whose target is not.
 
     Objectives that rebuild or rank the target side (DAP, section 5.1: non-English → English) need it to be one
@@ -76,7 +41,9 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
             stream are read; later ones are turned one by one as they come.
         pivot: Language to put last, in any spelling (``en``, ``eng``, ``en-GB``); ``None`` to leave all as it is.
     Returns:
-        The data sets, what was turned, and the languages of the target side.
+        Name → data set or stream, in the order given; a data set that was named by its two languages is named by them
+        in their new order. And messages: a line for each data set that was turned, with its rows whose sides were
+        exchanged (of a stream, among the first :data:`HEAD_ROWS`), and one if the target side has several languages.
     Raises:
         ValueError: If rows have one known language on both sides, such as ``en-en`` (of a stream, also when such a row
             is reached).
@@ -84,14 +51,14 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
         Li et al. 2023 (DAP), section 5.1 and table 5: the target that switches between languages costs.
     """
     oriented: dict[str, Any] = {}
-    turned: dict[str, int] = {}
+    messages: list[str] = []
     targets: dict[str, None] = {}
     for name, dataset in data.items():
         names = dataset.column_names or COLUMNS
         is_stream = not hasattr(dataset, "__len__")
         pairs = language_pairs(dataset)
         check_languages(pairs, name)
-        swap = {pair for pair in pairs if _is_backward(*pair, pivot)}
+        swap = {pair for pair in pairs if pivot is not None and _is_backward(*pair, pivot)}
         if swap and (negatives := negative_columns(names)):
             logger.warning("%s: leaves out %s, which no source has once sides are turned", name, ", ".join(negatives))
             dataset = dataset.remove_columns(negatives)
@@ -105,8 +72,11 @@ def orient(data: Mapping[str, Any], *, pivot: str | None = "en") -> OrientedData
         new = unique_name(new, oriented)
         oriented[new] = dataset
         if swap:
-            turned[new] = sum(pairs[pair] for pair in swap)
-    return OrientedData(oriented, turned, tuple(targets), pivot)
+            rows = sum(pairs[pair] for pair in swap)
+            messages.append(f"{new}: {rows:,} rows turned, so that {pivot} is the target")
+    if len(set(map(canonical_language, targets))) > 1:
+        messages.append(f"the target side holds several languages: {', '.join(targets)}")
+    return oriented, messages
 
 
 def check_languages(pairs: Iterable[tuple[str, str]], name: str) -> None:
@@ -121,10 +91,8 @@ def language_pairs(dataset: Any) -> dict[tuple[str, str], int]:
     return {pair: len(rows) for pair, rows in pair_rows(head(dataset, HEAD_ROWS)).items()}
 
 
-def _is_backward(source: str, target: str, pivot: str | None) -> bool:
+def _is_backward(source: str, target: str, pivot: str) -> bool:
     """Return whether the source is the pivot, in any spelling and region, and the target is not."""
-    if pivot is None:
-        return False
     one, other, last = map(base_language, (source, target, pivot))
     return one == last != other
 

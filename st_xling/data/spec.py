@@ -19,6 +19,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -160,17 +161,10 @@ def split_spec(text: str) -> SpecParts:
         SpecParts(languages=('pt_BR', 'en'), location='what?.tsv', query='size=8&seed=1')
     """
     name, equals, rest = text.partition("=")
-    languages: tuple[str, ...] = ()
-    if not equals:
-        rest = text
-    elif name == "queries":
-        languages = ("en",)
-    elif is_strict_code(name):
-        languages = (name,)
-    elif pair := split_pair(name):
-        languages = pair
-    else:
-        rest = text
+    name = "en" if name == "queries" else name
+    languages = (name,) if is_strict_code(name) else split_pair(name)
+    if not equals or languages is None:
+        return SpecParts((), *split_options(text))
     return SpecParts(languages, *split_options(rest))
 
 
@@ -265,11 +259,8 @@ def unique_name(name: str, taken: Container[str]) -> str:
         >>> unique_name("de-en", {"de-en", "de-en-2"})
         'de-en-3'
     """
-    number, free = 1, name
-    while free in taken:
-        number += 1
-        free = f"{name}-{number}"
-    return free
+    numbered = (f"{name}-{number}" for number in count(2))
+    return next(free for free in chain([name], numbered) if free not in taken)
 
 
 def paired_languages(spec: DataSpec) -> tuple[str, ...]:

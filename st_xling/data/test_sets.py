@@ -77,7 +77,6 @@ class BuccCorpus:
         gold: ``(source_id, target_id)`` of the translations, in the order of the file; ``None`` without a file of them.
         source_language: E.g. ``"de"``.
         target_language: E.g. ``"en"``.
-        split: ``"training"``, ``"sample"`` or ``"test"``.
     """
 
     source_ids: list[str]
@@ -87,7 +86,6 @@ class BuccCorpus:
     gold: list[tuple[str, str]] | None
     source_language: str
     target_language: str
-    split: str
 
 
 def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "training") -> BuccCorpus:
@@ -128,8 +126,7 @@ def read_bucc(folder_or_prefix: str | Path, pair: str = "de-en", split: str = "t
     gold = _read_gold(gold_path, source, target, faults) if gold_path.is_file() else None
     faults.finalize()
     source_columns, target_columns = ((list(side), list(side.values())) for side in (source, target))
-    source_language, target_language = map(str, languages)
-    return BuccCorpus(*source_columns, *target_columns, gold, source_language, target_language, split)
+    return BuccCorpus(*source_columns, *target_columns, gold, *map(str, languages))
 
 
 def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
@@ -199,7 +196,7 @@ HUB_RETRIEVAL_SETS = {
     "mlqa": HubTestSet("mteb/MLQARetrieval", "5bef8b6e2601af974fb1a1cca03fd702229be4b6"),
     "xquad": HubTestSet("mteb/XQuADRetrieval", "194842d6a49baddf6cd3f4d5130ab3c7756268d2"),
 }
-"""Name → retrieval set, see :mod:`st_xling.data.retrieval.hub`."""
+"""Name → retrieval set, see :mod:`st_xling.data.retrieval.files`."""
 
 _ELSEWHERE = {
     "bucc": "BUCC's corpora with distractors are not on the Hub: download and unpack them from "

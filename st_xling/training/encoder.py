@@ -134,19 +134,19 @@ def _reading_mono(recipe: Recipe) -> Recipe:
 def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapping[str, Dataset]) -> Mixture:
     """Mix the data, without what evaluates the run if that shall be dropped; sets the columns that losses read."""
     recipe, processes = run.recipe, distributed.process_count()
-    oriented = orient(data, pivot=recipe.training.pivot)
-    names = dict(zip(data, oriented.data))  # a data set that was turned has its languages in their new order
+    oriented, messages = orient(data, pivot=recipe.training.pivot)
+    names = dict(zip(data, oriented))  # a data set that was turned has its languages in their new order
     for entry in run.provenance:
         if entry["option"] == "data":
             entry["names"] = [names.get(name, name) for name in entry["names"]]
     if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # others: no direction
-        for line in oriented.messages():
+        for line in messages:
             logger.info("%s", line)
     # Monolingual text takes the columns that negatives would have.
     mined = {"translation_ranking"} if recipe.negatives.count else set()
     readers = set() if mono else mined or reads_negatives(recipe.losses)
     kept = bool(readers) and not mined
-    mixture = prepare(oriented.data, recipe.training, processes=processes, negatives=kept)
+    mixture = prepare(oriented, recipe.training, processes=processes, negatives=kept)
     if mixture.streamed and (mined or recipe.taught or run.on_leak != "report"):
         raise ValueError(
             "a teacher, the search for negatives and dropping leaks read all text before training: got a stream; read "

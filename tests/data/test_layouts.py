@@ -70,8 +70,8 @@ def test_hard_negatives_stay_beside_their_pair(tmp_path: Path, ending: str, capl
     picked = parse_data_spec(f"{path}?columns=0,1,3").options["columns"]
     assert picked == (0, 1, 3)
     # Turned, they would be negatives of the wrong side.
-    back = orient({"en-de": load_pairs(path, source_language="en", target_language="de")})
-    assert back.data["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
+    back, _ = orient({"en-de": load_pairs(path, source_language="en", target_language="de")})
+    assert back["de-en"].column_names == whole.column_names[:4] and "negative_1" in caplog.text
 
 
 @pytest.mark.parametrize("ending", ["tsv", "jsonl", "parquet"])
@@ -96,7 +96,7 @@ def test_a_subset_names_the_languages(tmp_path: Path, monkeypatch: pytest.Monkey
     spec = "user/talks?name=en-de&split=train"
     (loaded,) = load_data_specs([spec]).values()
     assert codes(loaded) == ("en", "de") and cells(loaded)[0] == HUND[0][::-1]
-    assert cells(orient(load_data_specs([spec])).data["de-en"]) == HUND
+    assert cells(orient(load_data_specs([spec]))[0]["de-en"]) == HUND
     assert list(load_data_specs([f"de-en={spec}"])) == ["de-en"]
     assert cells(load_data_specs([f"de-en={spec}"])["de-en"]) == HUND
 

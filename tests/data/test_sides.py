@@ -32,24 +32,22 @@ def cells(data: Any) -> list[tuple[str, ...]]:
 def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
     data = {"en-de": rows("en|de", "en|de", stream=stream), "zh-en": rows("zh|en", stream=stream)}
     before = {name: cells(part) for name, part in data.items()}
-    found = orient(data)
-    assert list(found.data) == ["de-en", "zh-en"] and found.turned == {"de-en": 2}
-    assert cells(found.data["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
-    assert cells(found.data["zh-en"]) == before["zh-en"]
-    assert all(part.column_names == list(COLUMNS) for part in found.data.values())
-    assert found.target_languages == ("en",)
+    found, messages = orient(data)
+    assert list(found) == ["de-en", "zh-en"]
+    assert cells(found["de-en"]) == [(TEXTS["de"], TEXTS["en"], "de", "en")] * 2
+    assert cells(found["zh-en"]) == before["zh-en"]
+    assert all(part.column_names == list(COLUMNS) for part in found.values())
     assert {name: cells(part) for name, part in data.items()} == before  # what was given is as it was
-    assert found.messages() == ["de-en: 2 rows turned, so that en is the target"]
+    assert messages == ["de-en: 2 rows turned, so that en is the target"]
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
-    found = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
-    assert found.turned == {"mixed": 2} and found.target_languages == ("en", "th", "eng")
-    assert ["-".join(pair[2:]) for pair in cells(found.data["mixed"])] == ["de-en", "zh-en", "de-th", "zh-eng"]
-    assert cells(found.data["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
-    assert "en, th, eng" in found.messages()[-1]
-    assert orient(found.data).turned == {}
+    found, messages = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
+    assert messages[0].startswith("mixed: 2 rows turned") and messages[1].endswith("languages: en, th, eng")
+    assert ["-".join(pair[2:]) for pair in cells(found["mixed"])] == ["de-en", "zh-en", "de-th", "zh-eng"]
+    assert cells(found["mixed"])[3][:2] == (TEXTS["zh"], TEXTS["en"])
+    assert orient(found)[1] == messages[1:]
 
 
 def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
@@ -58,16 +56,16 @@ def test_rows_of_a_stream_that_turn_late_have_no_negatives() -> None:
     columns = [forward + late, ["en"] * 1001 + ["de"], ["de"] * 1001 + ["en"], ["en"] * 1001 + ["de"]]
     data = Dataset.from_dict({**dict(zip(COLUMNS, columns)), "negative": ["no"] * 1002}).to_iterable_dataset()
     with pytest.raises(ValueError, match="x: a row begins with en, and its negatives"):
-        list(orient({"x": data}).data["x"])
+        list(orient({"x": data})[0]["x"])
 
 
 def test_spellings_of_the_pivot() -> None:
     for code in ("en", "eng", "en-GB"):
-        assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng").data["x"])[0][2:] == ("de", code)
-    found = orient({"x": rows("en|de")}, pivot=None)
-    assert cells(found.data["x"])[0][2:] == ("en", "de") and found.turned == {} and found.target_languages == ("de",)
-    assert "several languages" not in orient({"x": rows("en|de"), "y": rows("en|de")}).messages()[-1]
-    assert "en, de" in orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None).messages()[-1]
+        assert cells(orient({"x": rows(f"{code}|de")}, pivot="eng")[0]["x"])[0][2:] == ("de", code)
+    found, messages = orient({"x": rows("en|de")}, pivot=None)
+    assert cells(found["x"])[0][2:] == ("en", "de") and messages == []
+    assert "several languages" not in orient({"x": rows("en|de"), "y": rows("en|de")})[1][-1]
+    assert "en, de" in orient({"x": rows("zh|en"), "y": rows("en|de")}, pivot=None)[1][-1]
 
 
 def test_one_language_twice(tmp_path: Path) -> None:
@@ -75,7 +73,7 @@ def test_one_language_twice(tmp_path: Path) -> None:
         orient({"x": rows("de|en", "zh|cmn")})
     late = rows(*["de|en"] * 1001, "en|eng", stream=True)
     with pytest.raises(ValueError, match="x: expected two languages, got en-eng"):
-        list(orient({"x": late}).data["x"])
+        list(orient({"x": late})[0]["x"])
     # The prefix of a spec, the name of a file, and the rows of one, each by the spec's own text.
     (tmp_path / "en-en.tsv").write_text("a\tb\n", encoding="utf-8")
     (tmp_path / "rows.jsonl").write_text(

@@ -55,7 +55,7 @@ def test_bucc(tmp_path: Path) -> None:
     assert corpus.source_ids == ["de-1", "de-2", "de-3"] and corpus.source == ["Hund", "Katze", "Hund"]
     assert corpus.target_ids == ["en-1", "en-2"] and corpus.target == ["dog", "cat"]
     assert corpus.gold == [("de-1", "en-1"), ("de-3", "en-1")]
-    assert (corpus.source_language, corpus.target_language, corpus.split) == ("de", "en", "training")
+    assert (corpus.source_language, corpus.target_language) == ("de", "en")
     assert read_bucc(tmp_path) == corpus
     assert read_bucc(tmp_path / "de-en" / "de-en.training", pair="zh-en", split="test") == corpus
     with pytest.raises(FileNotFoundError, match=r"the nearest name there is de-en\.training\.de"):

@@ -107,7 +107,7 @@ CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
 
 
 def test_errors():
-    without_gold = BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en", "test")
+    without_gold = BuccCorpus(["1"], ["a"], ["2"], ["x"], None, "de", "en")
     for corpora, options, message in (
         ({}, {"threshold": 1.0}, "corpora of none"),
         ({"de-en": without_gold}, {"threshold": 1.0}, "de-en: .*got 0"),

@@ -92,7 +92,7 @@ def test_rows_of_losses_that_compare_passages() -> None:
         ("谁", "he", 0, "zh", "en"),
         ("who", "it", 1, "nl", "en"),  # nothing to compare with
     ]
-    pairs = labeled_dataset(*map(list, zip(*rows)))  # type: ignore[arg-type]
+    pairs = labeled_dataset(*map(list, zip(*rows)))
     found, skipped = loss_rows(pairs, RankingLoss("lambda"))
     assert skipped == 1 and found.to_list() == [
         {"query": "who", "passages": ["她", "he", "them"], "labels": [1.0, 0.0, 0.0]},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -82,17 +82,11 @@ class AlignedPairs:
             query_codes: Place of the query's language in ``languages``. *Shape:* ``(pairs,)``
             passage_codes: The same, of the passage. *Shape:* ``(pairs,)``
         """
-        of_queries, of_passages = (
-            [self.languages[code] for code in codes.tolist()] for codes in (query_codes, passage_codes)
-        )
-        numbers = rows.tolist()
-        return labeled_dataset(
-            [self.queries[language][row] for language, row in zip(of_queries, numbers)],
-            [self.passages[language][row] for language, row in zip(of_passages, numbers)],
-            np.asarray(self.labels)[rows],
-            of_queries,
-            of_passages,
-        )
+        asked = [self.languages[code] for code in query_codes.tolist()]
+        shown = [self.languages[code] for code in passage_codes.tolist()]
+        queries = [self.queries[language][row] for language, row in zip(asked, rows.tolist())]
+        passages = [self.passages[language][row] for language, row in zip(shown, rows.tolist())]
+        return labeled_dataset(queries, passages, np.asarray(self.labels, np.float32)[rows], asked, shown)
 
 
 def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str, list[str]]:
@@ -100,21 +94,14 @@ def pick(columns: Mapping[str, Sequence[str]], rows: Sequence[int]) -> dict[str,
     return {language: [column[row] for row in rows] for language, column in columns.items()}
 
 
-def labeled_dataset(
-    queries: Sequence[str],
-    passages: Sequence[str],
-    labels: Sequence[int] | np.ndarray,
-    query_languages: Sequence[str],
-    passage_languages: Sequence[str],
-) -> Dataset:
-    """Make a data set of one row a pair, in the order given, from its columns. *Shape:* ``(pairs,)`` each"""
+def labeled_dataset(*columns: Sequence[Any]) -> Dataset:
+    """Make a data set of one row a pair from :data:`PAIR_COLUMNS`, in this order. *Shape:* ``(pairs,)`` each"""
     import pyarrow as pa
     from datasets import Dataset
 
-    numbers = np.asarray(labels, np.float32)  # ST's binary cross-entropy takes floats
-    columns = dict(zip(PAIR_COLUMNS, [queries, passages, numbers, query_languages, passage_languages]))
+    # ST's binary cross-entropy takes floats.
     kinds = [(name, pa.float32() if name == "label" else pa.string()) for name in PAIR_COLUMNS]
-    return Dataset(pa.table(columns, schema=pa.schema(kinds)))
+    return Dataset(pa.table(list(columns), schema=pa.schema(kinds)))
 
 
 def same_text_classes(columns: Iterable[Sequence[str]]) -> np.ndarray:

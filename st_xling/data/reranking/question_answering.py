@@ -66,14 +66,9 @@ def read_question_answering(paths: Mapping[str, str | Path]) -> AlignedQuestions
         raise ValueError(f"no question is left of {', '.join(map(str, paths.values()))}: {counts}")
     if faults:
         logger.warning("%d questions are left of these files, without: %s", len(kept), counts)
-    queries = {
-        code: [file.questions[number].text for number in numbers]
-        for code, file, numbers in zip(codes, files, zip(*kept))
-    }
+    queries = {code: [file.questions[row].text for row in own] for code, file, own in zip(codes, files, zip(*kept))}
     places = [paragraphs[number] for number in shown.tolist()]
-    passages = {
-        code: [file.paragraphs[number] for number in numbers] for code, file, numbers in zip(codes, files, zip(*places))
-    }
+    passages = {code: [file.paragraphs[row] for row in own] for code, file, own in zip(codes, files, zip(*places))}
     # The own paragraph of each question, then those of questions that read the same.
     own = [passage_of[_paragraphs(files, row)] for row in kept]
     of_class: dict[int, dict[int, None]] = {}

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from st_xling.data.batches import apportion
 from st_xling.data.pairs import COLUMNS
-from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, same_text_classes
+from st_xling.data.reranking.pairs import AlignedPairs, draw_apart, pick, same_text_classes
 from st_xling.data.reranking.pools import AlignedQuestions, CandidatePool, CandidatePools, candidate_pools
 from st_xling.data.text_columns import column_texts
 from st_xling.utils.languages import UNKNOWN
@@ -63,7 +64,8 @@ def mixed(pairs: AlignedPairs, *, seed: int = 0) -> list[Dataset]:
     codes, rows = _all_languages(pairs)
     rng = np.random.default_rng(seed)
     # One passage language for all samples of a pair, in even shares.
-    shown = spread(even_counts(len(pairs), len(pairs.languages)), np.asarray(pairs.labels), rng)
+    languages = len(pairs.languages)
+    shown = spread(apportion(len(pairs), [1 / languages] * languages), np.asarray(pairs.labels), rng)
     order = rng.permutation(len(rows))
     return [pairs.in_languages(rows[order], codes[order], shown[rows[order]])]
 
@@ -78,16 +80,6 @@ def _all_languages(pairs: AlignedPairs) -> tuple[np.ndarray, np.ndarray]:
     if count < 2 or not len(pairs):
         raise ValueError(f"expected pairs in 2 languages or more: got {len(pairs)} in {', '.join(pairs.languages)}.")
     return np.repeat(np.arange(count), len(pairs)), np.tile(np.arange(len(pairs)), count)
-
-
-def even_counts(total: int, parts: int) -> list[int]:
-    """Divide ``total`` into ``parts``, as evenly as whole numbers can be; the first parts take the remainder.
-
-    Example:
-        >>> even_counts(8, 3)
-        [3, 3, 2]
-    """
-    return [total // parts + (part < total % parts) for part in range(parts)]
 
 
 def spread(counts: Sequence[int], labels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -153,25 +145,19 @@ def xpi_pairs_from_parallel(
         drawn = draw_apart(classes, own, len(first_rows), each=each, seed=seed + number)
         queries = np.concatenate([np.arange(count), np.repeat(np.arange(count), each)])
         passages = np.concatenate([np.arange(count), first_rows[drawn.ravel()]])
-        pairs = AlignedPairs(
-            {code: [column[row] for row in queries.tolist()] for code, column in zip(codes, columns)},
-            {code: [column[row] for row in passages.tolist()] for code, column in zip(codes, columns)},
-            [1] * count + [0] * count * each,
-        )
+        texts, labels = dict(zip(codes, columns)), [1] * count + [0] * count * each
+        pairs = AlignedPairs(pick(texts, queries.tolist()), pick(texts, passages.tolist()), labels)
         # A stream of its own, so that the number of negatives does not change what the forms are drawn from.
-        first, second = _forms(pairs, np.random.default_rng([seed, number, 2]))
-        parts.append(pairs.in_languages(np.arange(len(pairs)), first, second))
+        rng = np.random.default_rng([seed, number, 2])
+        # Forms are the languages of query and passage, as places in ``pairs.languages``; the third is mix-language.
+        mono = apportion(len(pairs) // 2, [0.5, 0.5])
+        forms = np.array([(0, 0), (1, 1), (0, 1)])
+        first, second = forms[spread([*mono, len(pairs) - sum(mono)], np.asarray(pairs.labels), rng)].T
+        heads = rng.random(len(pairs)) < 0.5
+        shown = np.where(heads, first, second), np.where(heads, second, first)
+        parts.append(pairs.in_languages(np.arange(len(pairs)), *shown))
     joined = datasets.concatenate_datasets(parts)
     return joined.select(np.random.default_rng([seed, 3]).permutation(len(joined)))
-
-
-def _forms(pairs: AlignedPairs, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Choose the languages of queries and passages, as places in ``pairs.languages``. *Shape:* ``(pairs,)`` each"""
-    mono = len(pairs) // 2
-    counts = [*even_counts(mono, 2), len(pairs) - mono]
-    codes = np.array([(0, 0), (1, 1), (0, 1)])[spread(counts, np.asarray(pairs.labels), rng)]
-    heads = rng.random(len(pairs)) < 0.5
-    return np.where(heads, codes[:, 0], codes[:, 1]), np.where(heads, codes[:, 1], codes[:, 0])
 
 
 def parallel_pools(
@@ -198,7 +184,7 @@ def parallel_pools(
         rows = np.unique(same_text_classes(columns), return_index=True)[1]
         chosen = rng.permutation(len(rows))[: max(1, queries // len(groups))]
         heads = rng.random(len(chosen)) < 0.5
-        texts = {code: [column[row] for row in rows.tolist()] for code, column in zip(codes, columns)}
+        texts = pick(dict(zip(codes, columns)), rows.tolist())
         for (source, target), queried in ((codes, chosen[heads]), (codes[::-1], chosen[~heads])):
             asked = {source: [texts[source][row] for row in queried.tolist()]}
             questions = AlignedQuestions(asked, {target: texts[target]}, [[row] for row in queried.tolist()])

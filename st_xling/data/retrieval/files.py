@@ -132,10 +132,23 @@ _QUERY_IDS = ("_id", "query_id", "id")
 _QUERY_TEXTS = ("text", "query")
 
 
-def find_retrieval_files(
-    folder: str | Path, *, language: str, split: str = "test"
-) -> tuple[list[Path], dict[str, Path], Path | None]:
-    """Find the files of a folder.
+Parts = tuple[Passages, dict[str, dict[str, str]], Qrels]
+"""Passages; language → query id → text; query id → passage id → grade above 0."""
+
+
+def chosen_languages(query_languages: Iterable[str] | None, known: Iterable[str], where: str) -> list[str]:
+    """Return the languages of queries asked for, by default all; raise ``ValueError`` if one is not there."""
+    known = list(known)
+    codes = known if query_languages is None else list(dict.fromkeys(query_languages))
+    if absent := [code for code in codes if code not in known]:
+        raise ValueError(f"{where} has queries in {', '.join(known)}: asked for {', '.join(absent)}.")
+    return codes
+
+
+def read_folder(
+    folder: str | Path, language: str, query_languages: Iterable[str] | None, *, split: str, skip_bad_lines: bool
+) -> Parts:
+    """Read the passages, queries and judgments of a folder.
 
     Args:
         folder: ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv`` (BEIR); the same with ``queries.xx.jsonl``
@@ -143,12 +156,13 @@ def find_retrieval_files(
             ``corpus.jsonl`` and ``test.jsonl`` (Mr.TyDi); ``topics/`` and ``qrels/`` (MIRACL), next to its corpus.
             Any file may be packed (``.gz``, ``.xz``, ``.bz2``, ``.zst``).
         language: Language of the passages, and of queries whose file names none.
+        query_languages: Languages of the queries to read; ``None`` for all.
         split: Split of queries and qrels.
-    Returns:
-        Passages, in one file or several; language → queries; judgments, or ``None`` where the queries have their
-        passages with them, in Mr.TyDi's form.
+        skip_bad_lines: Skip faulty lines, with a warning, instead of raising.
     Raises:
         FileNotFoundError: If the folder, or one of the three, is missing.
+        ParallelTextError: For faulty lines, a file's together.
+        ValueError: For a corpus without passages, or a language in which there are no queries.
     """
     folder = Path(folder)
     if not folder.is_dir():
@@ -172,9 +186,17 @@ def find_retrieval_files(
     if not queries and (files := find(*QUERIES)):
         queries = {language: files[0]}
     if queries:
-        return corpus, queries, find(*QRELS, what=f"qrels of split {split!r}")[0]
-    with_passages = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
-    return corpus, {language: with_passages[0]}, None
+        (qrels, *_) = find(*QRELS, what=f"qrels of split {split!r}")
+    else:
+        found = find("{split}.jsonl", "queries.xx.jsonl", *QUERIES, what=f"queries of split {split!r}")
+    codes = chosen_languages(query_languages, queries or [language], str(folder))
+    passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
+    if queries:
+        texts = {code: read_queries(queries[code], skip_bad_lines=skip_bad_lines) for code in codes}
+        return passages, texts, read_qrels(qrels, skip_bad_lines=skip_bad_lines)
+    # Mr.TyDi's form, whose queries have their relevant passages with them.
+    own, relevant = read_queries_with_passages(found[0], skip_bad_lines=skip_bad_lines)
+    return passages, {language: own}, {query: dict.fromkeys(ids, 1) for query, ids in relevant.items()}
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -293,7 +315,7 @@ def _judgment(line: str) -> tuple[str, str, int] | None:
 
 def load_hub_retrieval_set(
     location: str, language: str, query_language: str, *, name: str | None, split: str, skip_bad_lines: bool
-) -> tuple[Passages, dict[str, str], Qrels]:
+) -> Parts:
     """Load passages, queries and judgments of a data set.
 
     Args:
@@ -304,8 +326,6 @@ def load_hub_retrieval_set(
             language of the passages, or that of the queries and that of the passages (``eng-deu``), if they are there.
         split: Split of the judgments, and of the rest where it is divided too.
         skip_bad_lines: Skip faulty rows, with a warning, instead of raising.
-    Returns:
-        Passages; query id → text; query id → passage id → grade above 0.
     Raises:
         ValueError: If the data set cannot be loaded, or has no such configuration or split.
         ParallelTextError: For rows without id or text.
@@ -346,7 +366,7 @@ def load_hub_retrieval_set(
     for row in judgments:
         if row["score"] > 0:
             relevant.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
-    return passages, queries, relevant
+    return passages, {query_language: queries}, relevant
 
 
 def _prefix(configs: Iterable[str], name: str | None, language: str, query_language: str) -> str:
@@ -354,13 +374,11 @@ def _prefix(configs: Iterable[str], name: str | None, language: str, query_langu
     known = [config.removesuffix("-corpus") for config in configs if config.endswith("-corpus")]
     if name is None and not known:
         return ""
-    # One language is that of both; of two the queries' comes first.
-    ends = {one: (one.split("-")[:1], one.split("-")[-1:]) for one in known if one.count("-") < 2}
-    fitting = [
-        one
-        for one, (first, last) in ends.items()
-        if match_language(query_language, first) and match_language(language, last)
-    ]
+    fitting = []
+    for one in known:
+        codes = one.split("-")  # one language is that of both; of two the queries' comes first
+        if len(codes) < 3 and match_language(query_language, codes[:1]) and match_language(language, codes[-1:]):
+            fitting.append(one)
     name = name or (fitting[0] if len(fitting) == 1 else None)
     if name not in known:
         raise ValueError(f"configurations of {', '.join(known) or 'no language'}: choose one by ?name=.")

@@ -13,16 +13,7 @@ from st_xling.data.check import ParallelTextError
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import phrase_passages
 from st_xling.data.read import HUB_ID
-from st_xling.data.retrieval.files import (
-    Passages,
-    Qrels,
-    find_retrieval_files,
-    load_hub_retrieval_set,
-    read_passages,
-    read_qrels,
-    read_queries,
-    read_queries_with_passages,
-)
+from st_xling.data.retrieval.files import Passages, Qrels, chosen_languages, load_hub_retrieval_set, read_folder
 from st_xling.data.spec import OPTIONS, DataSpec, parse_spec, phrase_sample
 from st_xling.data.squad_form import read_squad
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
@@ -76,7 +67,7 @@ def read_retrieval_set(
     name: str | None = None,
     skip_bad_lines: bool = False,
 ) -> RetrievalSet:
-    """Read a folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`find_retrieval_files` for the files.
+    """Read a folder in the layout of BEIR, Mr.TyDi or MIRACL; see :func:`read_folder` for the files.
 
     Args:
         folder: The folder, or what :func:`~st_xling.data.retrieval.files.load_hub_retrieval_set` reads from the Hub.
@@ -91,35 +82,16 @@ def read_retrieval_set(
         ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
+    options: dict[str, Any] = {"split": split, "skip_bad_lines": skip_bad_lines}
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
     if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
         query_language, *more = [language] if query_languages is None else query_languages
         if more:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
-        options: dict[str, Any] = {"name": name, "split": split, "skip_bad_lines": skip_bad_lines}
-        passages, texts, relevant = load_hub_retrieval_set(str(folder), language, query_language, **options)
-        queries = {query_language: texts}
+        parts = load_hub_retrieval_set(str(folder), language, query_language, name=name, **options)
     else:
-        corpus, asked, qrels = find_retrieval_files(folder, language=language, split=split)
-        codes = _chosen_languages(query_languages, asked, str(folder))
-        passages = read_passages(corpus, skip_bad_lines=skip_bad_lines)
-        if qrels is None:  # Mr.TyDi's form, which is its own qrels
-            texts, judged = read_queries_with_passages(asked[language], skip_bad_lines=skip_bad_lines)
-            queries, relevant = {language: texts}, {query: dict.fromkeys(own, 1) for query, own in judged.items()}
-        else:
-            queries = {code: read_queries(asked[code], skip_bad_lines=skip_bad_lines) for code in codes}
-            relevant = read_qrels(qrels, skip_bad_lines=skip_bad_lines)
-    where = f"{folder}, split {split!r}"
-    return checked_set(language, passages, queries, relevant, where=where, skip_bad_lines=skip_bad_lines)
-
-
-def _chosen_languages(query_languages: Iterable[str] | None, known: Iterable[str], where: str) -> list[str]:
-    """Return the languages of queries asked for, by default all; raise ``ValueError`` if one is not there."""
-    known = list(known)
-    codes = known if query_languages is None else list(dict.fromkeys(query_languages))
-    if absent := [code for code in codes if code not in known]:
-        raise ValueError(f"{where} has queries in {', '.join(known)}: asked for {', '.join(absent)}.")
-    return codes
+        parts = read_folder(folder, language, query_languages, **options)
+    return checked_set(language, *parts, where=f"{folder}, split {split!r}", skip_bad_lines=skip_bad_lines)
 
 
 def checked_set(
@@ -143,17 +115,16 @@ def checked_set(
         if not skip_bad_lines:
             raise ParallelTextError(f"{fact}; complete the corpus, or pass --skip-bad-lines to skip them.")
         logger.warning("%s: skipped", fact)
-    known = {
-        query: {name: grade for name, grade in grades.items() if name not in unknown}
-        for query, grades in relevant.items()
-    }
-    relevant = {query: grades for query, grades in known.items() if grades}
-    chosen = {code: {name: text for name, text in texts.items() if name in relevant} for code, texts in queries.items()}
+    known: Qrels = {}
+    for query, grades in relevant.items():
+        if kept := {name: grade for name, grade in grades.items() if name not in unknown}:
+            known[query] = kept
+    chosen = {code: {name: text for name, text in texts.items() if name in known} for code, texts in queries.items()}
     empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
     if empty:
         raise ValueError(f"expected relevant passages: {where} has none for {', '.join(empty)}; check ids and split.")
     skipped = sum(len(queries[code]) - len(texts) for code, texts in chosen.items())
-    return RetrievalSet(language, passages, chosen, relevant, skipped)
+    return RetrievalSet(language, passages, chosen, known, skipped)
 
 
 def sample_queries(data: RetrievalSet, sample: Sample, where: str) -> RetrievalSet:
@@ -197,7 +168,7 @@ def read_xquad_r(
         Roy et al. 2020 (LAReQA), sections 2 and 3.
     """
     files = {language: read_squad(path, sentences=True) for language, path in paths.items()}
-    codes = _chosen_languages(query_languages, files, "XQuAD-R")
+    codes = chosen_languages(query_languages, files, "XQuAD-R")
     queries = {code: {question.identity: question.text for question in file.questions} for code, file in files.items()}
     twice = [file.path for code, file in files.items() if len(queries[code]) < len(file.questions)]
     if twice:
@@ -209,11 +180,8 @@ def read_xquad_r(
             for number, (context, breaks) in enumerate(zip(file.paragraphs, file.sentences))
             for place, (start, end) in enumerate(breaks)
         ]
-        relevant = {
-            question.identity: {f"{question.paragraph}/{question.sentence}": 1}
-            for question in file.questions
-            if question.sentence is not None
-        }
+        answered = [question for question in file.questions if question.sentence is not None]
+        relevant = {one.identity: {f"{one.paragraph}/{one.sentence}": 1} for one in answered}
         own = {code: queries[code] for code in codes}
         sets.append(checked_set(language, Passages(sentences), own, relevant, where=file.path))
     return sets

@@ -65,7 +65,9 @@ def load_query_passage_specs(
             found = _of_folder(place, language, **folder)
         elif is_squad(place):
             _check_options(parsed, ())
-            found = _of_squad(place, language)
+            file = read_squad(home_path(place))
+            answered = (question for question in file.questions if question.fault != NO_ANSWER)
+            found = pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
         else:
             _check_options(parsed, ("columns", "name", "split"))
             found = find_source(place, (language, language), known=QUERY_NAMES, **options).read(skip_bad_lines)
@@ -105,10 +107,3 @@ def _of_folder(folder: str, language: str, *, split: str, skip_bad_lines: bool, 
     return pair_dataset(
         (query, text, language, language) for name, query in queries.items() for text in passages[name].values()
     )
-
-
-def _of_squad(path: str, language: str) -> Dataset:
-    """Pair the questions that have an answer with their paragraphs."""
-    file = read_squad(home_path(path))
-    answered = (question for question in file.questions if question.fault != NO_ANSWER)
-    return pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
