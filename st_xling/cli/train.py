@@ -177,7 +177,8 @@ def train(
     vocabulary and more. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers lines,
     passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training
     argument of sentence-transformers, such as training.report_to=wandb. --prompt has one text for all columns; others
-    are --set 'training.prompts={source: "query: ", target: "passage: "}'.
+    are --set 'training.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
+    adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
     if options.list_recipes or options.print_recipe:
