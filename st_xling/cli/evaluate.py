@@ -16,10 +16,10 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import TYPER, Command, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import check_keep, keep_results, keep_thresholds, print_results, resumable, write_results
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.options import Margin, Retrieval
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 
@@ -250,7 +250,7 @@ def reranking(
     """
     from st_xling.data.reranking.specs import load_pool_specs
     from st_xling.data.spec import phrasebook_name
-    from st_xling.evaluation import EvaluationResult, RerankingEvaluator
+    from st_xling.evaluation import RerankingEvaluator
 
     if keep:
         check_keep(Path(model))
@@ -306,7 +306,6 @@ def retrieval(
     """
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.data.spec import phrasebook_name
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
     options, encoder = options_of(context, model_opts.EvaluationOptions), None
@@ -434,7 +433,6 @@ def transfer(
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows. --hold-out is for sets of one
     split that are line-aligned in all languages.
     """
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training.run_folder import RunFolder

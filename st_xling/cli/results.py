@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from st_xling.utils.paths import shown_command
+
 if TYPE_CHECKING:
     from st_xling.evaluation.results import EvaluationResult
     from st_xling.mining.thresholds import PublishedThreshold
@@ -45,8 +47,6 @@ def print_report(context: typer.Context, report: Any, summary: str) -> None:
         print(line, file=sys.stderr if out == "-" else sys.stdout)
     content = {str(context.info_name): report.as_dict(), "signature": report.signature}
     if context.params["json"]:
-        from st_xling.hub.card import shown_command
-
         content["command"] = shown_command(context.obj.line)
     write_results(context, content)
 
@@ -109,7 +109,6 @@ def keep_results(context: typer.Context, task: str, result: EvaluationResult, fo
         folder: Folder of the model.
     """
     from st_xling.evaluation.results import SavedResults, save_results
-    from st_xling.hub.card import shown_command
 
     path = save_results(folder, SavedResults.of(task, result, shown_command(context.obj.line)))
     print(f"saved: {path}", file=sys.stderr)

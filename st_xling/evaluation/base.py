@@ -114,12 +114,7 @@ class SignedEvaluator(BaseEvaluator):
         self.joint_mean |= joint
         self.by_language |= any(tasks)
         return encode_columns(
-            model,
-            columns,
-            tasks=tasks,
-            role=role,
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
+            model, columns, tasks=tasks, role=role, batch_size=self.batch_size, show_progress_bar=self.show_progress_bar
         )
 
     def get_config_dict(self) -> dict[str, Any]:

@@ -17,8 +17,7 @@ from st_xling.evaluation.retrieval_search import (
     RetrievalPool,
     bm25_search,
     dense_search,
-    mixed_pool,
-    separate_pools,
+    retrieval_pools,
 )
 from st_xling.utils.io import write_atomic
 from st_xling.utils.options import check_choice, require
@@ -179,7 +178,7 @@ class RetrievalEvaluator(SignedEvaluator):
         super().__init__(f"mean_{next(iter(self.measures))}", **options)
         self.pool = pool
         self.sets = tuple(sets)
-        self.pools: list[RetrievalPool] = [mixed_pool(sets)] if pool == "mixed" else separate_pools(sets)
+        self.pools = retrieval_pools(sets, mixed=pool == "mixed")
 
     @property
     def languages(self) -> list[str]:

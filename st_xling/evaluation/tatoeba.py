@@ -330,7 +330,13 @@ def load_english_pairs(
     for spec in given:
         if _is_tatoeba(spec):
             # One folder: its own reader picks the languages, and names those it lacks.
-            more = _read_tatoeba(spec, wanted if len(given) == 1 else None)
+            asked = wanted if len(given) == 1 else None
+            if home_path(spec).is_dir():
+                sets = read_tatoeba(home_path(spec), asked)
+            else:
+                codes = asked or hub_languages("tatoeba")
+                sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
+            more = {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
             more = dict(_with_english(name, rows) for name, rows in read.items())
@@ -352,16 +358,6 @@ def load_english_pairs(
 def _is_tatoeba(spec: str) -> bool:
     path = home_path(spec)
     return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else spec == "tatoeba"
-
-
-def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
-    """The test sets of a folder or of the Hub."""
-    if home_path(spec).is_dir():
-        sets = read_tatoeba(home_path(spec), languages)
-    else:
-        codes = languages or hub_languages("tatoeba")
-        sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
-    return {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
 
 
 def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:

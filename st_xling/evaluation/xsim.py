@@ -104,12 +104,6 @@ def _array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; ``None`` where no language has any."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
-
-
 def xsim_by_language(
     model: SentenceTransformer,
     pairs: Mapping[str, tuple[Sequence[str], Sequence[str]]],
@@ -161,7 +155,9 @@ def xsim_by_language(
                 values[language] += [result.error_rate, *(result.by_category.get(kind) for kind in kinds)]
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    values["all"] = [_mean(column) for column in zip(*values.values())]
+    # A language may lack near-translations of some category; none at all may have any.
+    known = [[value for value in column if value is not None] for column in zip(*values.values())]
+    values["all"] = [sum(own) / len(own) if own else None for own in known]
     shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
     if plus_plus:
         shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))

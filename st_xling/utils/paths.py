@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from st_xling.utils.io import read_json_object
@@ -100,6 +100,34 @@ def without_folders(text: str) -> str:
         if text.startswith("st-xling "):  # a path ends where its word does
             return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(text))
     return _FOLDERS.sub("", text)
+
+
+def shown_command(command: str, repo_id: str | None = None) -> str:
+    """Return a command to paste, without what only concerns one machine and changes no result.
+
+    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and all but the last part of
+    ``--out`` and of absolute paths.
+
+    Args:
+        command: The command as it was typed.
+        repo_id: Replaces the model of ``evaluate`` and ``transfer``, which comes after the task.
+    Example:
+        >>> shown_command("st-xling evaluate bucc my-encoder --data mining --json f.json --keep", "me/encoder")
+        'st-xling evaluate bucc me/encoder --data mining'
+    """
+    shown: list[str] = []
+    rest = iter(shlex.split(command))
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag in ("--json", "--cache"):
+            value = value if equals else next(rest, "")
+        elif flag == "--out":
+            shown += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
+        elif word not in ("--overwrite", "--resume", "--keep"):
+            shown.append(word)
+    if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
+        shown[3] = repo_id
+    return without_folders(shlex.join(shown))
 
 
 def without_places(content: Any) -> Any:

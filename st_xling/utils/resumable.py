@@ -124,10 +124,8 @@ class ResumableFolder:
     @property
     def steps(self) -> dict[str, dict[str, Any]]:
         """The finished steps: those of which all files are there."""
-        return {name: step for name, step in self.listed.items() if all(map(self._has, step["files"]))}
-
-    def _has(self, file: str) -> bool:
-        return (self.path / file).is_file()
+        paths = {name: [self.path / file for file in step["files"]] for name, step in self.listed.items()}
+        return {name: step for name, step in self.listed.items() if all(map(Path.is_file, paths[name]))}
 
     def load(self) -> bool:
         """Read the record, if there is one.

@@ -11,8 +11,8 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.evaluation import read_saved_results
-from st_xling.hub.card import shown_command
 from st_xling.mining import load_published_thresholds
+from st_xling.utils.paths import shown_command
 from tests.commands import parse
 from tests.conftest import PAIRS
 from tests.retrieval_files import translated
