@@ -15,7 +15,7 @@ from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import TYPER, Command, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
-from st_xling.cli.results import check_keep, keep_results, keep_thresholds, print_results, resumable, write_results
+from st_xling.cli.results import check_keep, keep_results, print_results, resumable, write_results
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.options import Margin, Retrieval
 
@@ -144,6 +144,7 @@ def bucc(
     """
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
+    from st_xling.mining.thresholds import publish_thresholds
     from st_xling.utils.languages import pair_languages
 
     encoder, options = model_opts.load_evaluated(context, model, publishes=True)
@@ -157,7 +158,9 @@ def bucc(
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
     if options.keep:
-        keep_thresholds(Path(model), publishable_thresholds(evaluator, result))
+        if thresholds := publishable_thresholds(evaluator, result):
+            path = publish_thresholds(model, thresholds)
+            print(f"thresholds for {', '.join(thresholds)}: {path}", file=sys.stderr)
         result = dataclasses.replace(result, metrics={**metrics, "histograms": evaluator.histograms})
         keep_results(context, "bucc", result, Path(model))
 

@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ from st_xling.utils.paths import shown_command
 
 if TYPE_CHECKING:
     from st_xling.evaluation.results import EvaluationResult
-    from st_xling.mining.thresholds import PublishedThreshold
 
 logger = logging.getLogger(__name__)
 
@@ -113,14 +112,6 @@ def keep_results(context: typer.Context, task: str, result: EvaluationResult, fo
     path = save_results(folder, SavedResults.of(task, result, shown_command(context.obj.line)))
     print(f"saved: {path}", file=sys.stderr)
     update_model_card(folder)
-
-
-def keep_thresholds(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
-    """Write thresholds, if there are any, into the model's ``mining.json``."""
-    if thresholds:
-        from st_xling.mining.thresholds import publish_thresholds
-
-        print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 
 
 def update_model_card(folder: Path, *, is_new: bool = False) -> None:

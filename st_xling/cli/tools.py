@@ -159,10 +159,9 @@ def postprocess(
       st-xling postprocess my-encoder --data de-en=pairs.tsv --center language --out centered
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
-    from st_xling.evaluation import postprocess as fit_steps
-    from st_xling.evaluation import postprocess_table
+    from st_xling import evaluation
 
-    content = fit_steps(
+    content = evaluation.postprocess(
         model,
         data,
         center=None if center is None else CENTERS[center],
@@ -173,7 +172,7 @@ def postprocess(
         evaluate_on=eval or (),
         **_new_model(context),
     )
-    print(postprocess_table(content), content["signature"], sep="\n")
+    print(evaluation.postprocess_table(content), content["signature"], sep="\n")
     write_results(context, {"postprocess": content})
 
 

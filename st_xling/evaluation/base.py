@@ -90,8 +90,7 @@ class SignedEvaluator(BaseEvaluator):
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:
         """Return a signature with :attr:`model_options`, see :func:`~st_xling.utils.signature.sign`."""
-        center = "joint" if self.joint_mean else None
-        return sign(*names, **parts, center=center, data=data, model=self.model_options)
+        return sign(*names, **parts, center="joint" if self.joint_mean else None, data=data, model=self.model_options)
 
     def encode_columns(
         self,

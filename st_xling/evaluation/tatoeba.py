@@ -177,8 +177,7 @@ class _PairsEvaluator(SignedEvaluator):
         return found, metrics
 
     def row(self, name: str, values: Sequence[float]) -> Row:
-        counts = {"repeats": self.repeats[name]} if name in self.repeats else {}
-        return Row(name, [*values], arguments=counts)
+        return Row(name, [*values], arguments={"repeats": self.repeats[name]} if name in self.repeats else {})
 
 
 class TatoebaEvaluator(_PairsEvaluator):
@@ -297,9 +296,8 @@ class PrecisionEvaluator(_PairsEvaluator):
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
-    columns = getattr(pairs, "column_names", None) or ()
     # Lists have no columns of languages: then the name, such as zh-vi, names them.
-    if not {"source_language", "target_language"} <= set(columns):
+    if not {"source_language", "target_language"} <= set(getattr(pairs, "column_names", None) or ()):
         return pair_languages(name)
     source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))
     return source[0] if len(source) == 1 else None, target[0] if len(target) == 1 else None

@@ -42,11 +42,6 @@ class XsimPlusPlus(Xsim):
     with_hard: Mapping[str, int]
 
     @property
-    def is_error(self) -> np.ndarray:
-        """True if the search was wrong for each source. *Shape:* ``(sources,)``, bool"""
-        return np.array([bool(winner) for winner in self.winners], dtype=bool)
-
-    @property
     def by_category(self) -> dict[str, float]:
         """Category → its errors among the sources that have one; ``"misaligned"`` → its errors among all."""
         counts = Counter(self.winners)
@@ -96,8 +91,7 @@ def xsim_plus_plus(
         elif best >= total and hard_index[best - total] == row:
             winners[row] = categories[best - total]
     with_hard = Counter(category for _, category in set(zip(hard_index, categories)))
-    errors = sum(map(bool, winners))
-    return XsimPlusPlus(errors, total, tuple(winners), dict(sorted(with_hard.items())))
+    return XsimPlusPlus(sum(map(bool, winners)), total, tuple(winners), dict(sorted(with_hard.items())))
 
 
 def _array(embeddings: Any) -> np.ndarray:

@@ -296,5 +296,4 @@ def weighted_f1(found: ArrayLike) -> float:
     indices = np.asarray(found, dtype=np.int64)
     # Indices beyond the rows, which a larger corpus would have, are no class of any row.
     counts = np.bincount(indices, minlength=len(indices))[: len(indices)]
-    hits = indices == np.arange(len(indices))
-    return float(np.mean(2 * hits / (1 + counts)))
+    return float(np.mean(2 * (indices == np.arange(len(indices))) / (1 + counts)))

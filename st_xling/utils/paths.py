@@ -38,8 +38,11 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     outputs = [(name, path, "folder") for name, path in (folders or {}).items()]
     outputs += [(name, path, "file") for name, path in files.items()]
     for name, path, kind in outputs:
-        if (real := _real(path)) is None:
+        if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
             continue
+        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+            continue  # nothing is replaced: /dev/null, a pipe
+        real = os.path.realpath(path)
         if "://" in str(path):
             raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
         here, parents = Path(real), [str(parent) for parent in Path(real).parents]
@@ -160,11 +163,3 @@ def _is_result(path: Path) -> bool:
         return path.suffix == ".json" and "signature" in read_json_object(path)
     except (ValueError, OSError):
         return False
-
-
-def _real(path: Any) -> str | None:
-    """Return the path behind links; ``None`` for what is no path, or is not replaced: ``/dev/null``, a pipe."""
-    if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
-        return None
-    is_stream = Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
-    return None if is_stream else os.path.realpath(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -68,15 +69,15 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     found = judged(words, encoder, tmp_path / "f.json", capsys)
     figures = found["written"]["bucc"]
     assert found["kept"].task == "bucc" and figures.items() <= found["kept"].figures.items()
-    threshold = load_published_thresholds(encoder)["de-en"].as_dict()
+    threshold = asdict(load_published_thresholds(encoder)["de-en"])
     assert threshold == {
         **{name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")},
-        **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature},
+        **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature, "options": {}},
     }
     for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "it is inf")):
         assert main([*words, "--threshold", given, "--keep"]) == 0
         assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
-        assert load_published_thresholds(encoder)["de-en"].as_dict() == threshold
+        assert asdict(load_published_thresholds(encoder)["de-en"]) == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None
 
 

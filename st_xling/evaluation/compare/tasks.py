@@ -121,7 +121,7 @@ def _xsim_plus_plus(session: Session) -> Cells:
         source, target = (side[own] for side in session.pairs[code])
         index, categories = [each.index for each in hard[code]], [each.category for each in hard[code]]
         result = xsim_plus_plus(source, target, negatives, index, categories, k=min(K, len(own)))
-        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": result.is_error})
+        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": np.array(result.winners) != ""})
     return cells
 
 
