@@ -438,9 +438,8 @@ def transfer(
     """
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
+    from st_xling.training import transfer as fine_tuning
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import TASKS, result_rows
-    from st_xling.training.transfer import transfer as fine_tune
 
     if keep:
         check_keep(Path(model))
@@ -449,14 +448,14 @@ def transfer(
     loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
-        TASKS[task].options,
+        fine_tuning.TASKS[task].options,
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
         **given(schedule=schedule, max_length=max_length, seed=seed),
     )
-    content = fine_tune(
+    content = fine_tuning.transfer(
         task, encoder, train, test, out, hold_out=hold_out, options=options, command=context.obj.line, **again
     )
-    result = EvaluationResult(content, *result_rows(content), content["signature"])
+    result = EvaluationResult(content, *fine_tuning.result_rows(content), content["signature"])
     print_results(context, "transfer", content, result.signature, result.table())
     if keep:
         keep_results(context, f"transfer-{task}", result, Path(model))

@@ -252,16 +252,15 @@ def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: ty
 
 
 def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
+    from st_xling import training
     from st_xling.data.language_texts import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training import load_recipe
-    from st_xling.training import train as train_encoder
     from st_xling.utils import distributed
     from st_xling.utils.paths import check_outputs
 
     def prepare() -> tuple[dict[str, Any], TrainingPicture]:
-        arguments = _arguments(load_recipe, recipe, options, context)
+        arguments = _arguments(training.load_recipe, recipe, options, context)
         loaded = arguments["recipe"]
         if loaded.teacher.model is not None:
             check_outputs({"--json": context.params["json"]}, [loaded.teacher.model])
@@ -274,7 +273,7 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
 
     # Each process reads the data, and all stop if one cannot.
     arguments, picture = distributed.run_on_all(prepare)
-    result = train_encoder(**arguments, begin=picture.begin)
+    result = training.train(**arguments, begin=picture.begin)
     if distributed.is_main():
         picture.end(result.model, result.folder)
     return _summary(result, "accuracy")

@@ -20,7 +20,7 @@ from st_xling.data.spec import phrasebook_name, split_spec
 from st_xling.data.test_sets import hub_languages
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
+from st_xling.utils.cosines import nearest, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
@@ -168,9 +168,9 @@ class _PairsEvaluator(SignedEvaluator):
         """Return the nearest sentences of each language, both ways; and the metrics that both evaluators have."""
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         metrics: dict[str, float] = {f"{name}_repeats": count for name, count in self.repeats.items()}
-        for name, sides in vectors.items():
+        for name, (source, target) in vectors.items():
             try:
-                found[name] = nearest_both_ways(*sides)
+                found[name] = nearest(source, target), nearest(target, source)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
             metrics |= {f"{name}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(directions, found[name])}
@@ -225,8 +225,8 @@ class TatoebaEvaluator(_PairsEvaluator):
     def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         found, metrics = self.matched(vectors, ("to_en", "from_en"))
         accuracies, rows = {}, []
-        for language, nearest in found.items():
-            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in nearest]
+        for language, both in found.items():
+            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in both]
             metrics |= {f"{language}_{way}_en_accuracy": value for way, value in zip(("to", "from"), ways)}
             rows.append(self.row(language, [*ways, sum(ways) / 2]))
         for group, members in {**self.groups, "": [*self.pairs]}.items():

@@ -182,11 +182,6 @@ def nearest(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     return indices
 
 
-def nearest_both_ways(source: Embeddings, target: Embeddings) -> tuple[np.ndarray, np.ndarray]:
-    """The :func:`nearest` target of each source, and the other way around. *Shape of each:* ``(rows,)``"""
-    return nearest(source, target), nearest(target, source)
-
-
 def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     """Count the corpus vectors that are nearer to query ``i`` than row ``i``: 0 where that is the nearest.
 

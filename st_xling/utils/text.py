@@ -169,22 +169,17 @@ def check_head(path: str | Path, head: bytes) -> None:
         )
 
 
-def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str]:
-    """The text of a line and what is wrong with its bytes, ``""`` where nothing is.
-
-    Args:
-        line: A line of :func:`raw_lines`.
-        errors: For bytes that are not UTF-8, ``"strict"`` returns ``None`` as text, ``"replace"`` puts U+FFFD.
+def decode_line(line: bytes) -> tuple[str | None, str]:
+    """Return the text of a line of :func:`raw_lines`, and ``""``; for bytes that are not UTF-8 ``None``, and the fault.
 
     Example:
-        >>> decode_line(b"caf\\xe9", errors="replace")
-        ('caf\ufffd', 'byte 0xe9 at byte 4')
+        >>> decode_line(b"caf\\xe9")
+        (None, 'byte 0xe9 at byte 4')
     """
     try:
         return line.decode("utf-8"), ""
     except UnicodeDecodeError as error:
-        fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
-        return (line.decode("utf-8", "replace") if errors == "replace" else None), fault
+        return None, f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
 
 
 def is_blank(text: str) -> bool:

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.evaluation import nearest, precision_at, retrieval_accuracy, translation_ranks
-from st_xling.utils.cosines import STEPS, rounded_cosines, unit_vectors
+from st_xling.evaluation import precision_at, retrieval_accuracy, translation_ranks
+from st_xling.utils.cosines import STEPS, nearest, rounded_cosines, unit_vectors
 from tests import reference_mining as reference
 
 
