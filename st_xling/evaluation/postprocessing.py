@@ -24,8 +24,6 @@ from st_xling.utils.options import Center
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
 
-#: File of the ranges that int8 vectors are made with, in the model's folder.
-INT8_RANGES = "int8_ranges.json"
 _BEFORE, _INT8 = "as it was", "int8"
 
 
@@ -169,7 +167,7 @@ def postprocess(
 
         def finish(path: Path) -> None:
             if int8:
-                (path / INT8_RANGES).write_text(json.dumps(ranges.tolist()) + "\n", encoding="utf-8")
+                (path / "int8_ranges.json").write_text(json.dumps(ranges.tolist()) + "\n", encoding="utf-8")
             if complete is not None:
                 complete(path)
 
