@@ -74,7 +74,10 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
         **{name: figures[f"bucc_de-en_{name}"] for name in ("threshold", "precision", "recall", "f1")},
         **{"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature, "options": {}},
     }
-    for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "it is inf")):
+    for given, why in (
+        ("tune", "it was tuned on the gold that it was evaluated by"),
+        ("inf", "threshold must be a finite number: got inf"),
+    ):
         assert main([*words, "--threshold", given, "--keep"]) == 0
         assert f"the threshold of de-en is not published: {why}" in capsys.readouterr().err
         assert asdict(load_published_thresholds(encoder)["de-en"]) == threshold

@@ -14,6 +14,7 @@ from st_xling.data import BuccCorpus, read_bucc
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
+from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.models.normalization import Centering, apply_centering
 from tests import reference_mining as reference
 from tests.evaluation.table_model import TableModel
@@ -161,10 +162,10 @@ def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.Lo
         result = evaluator.evaluate(model)
         found = publishable_thresholds(evaluator, result)
         measured = dict(zip(("precision", "recall", "f1", "threshold"), result.rows[0].values))
-        assert found["de-en"].as_dict() == {**measured, **ways, "signature": evaluator.signature}
+        assert found["de-en"] == PublishedThreshold(**measured, **ways, signature=evaluator.signature)
     for options, why in (
         ({"train": {"de-en": test}}, "tuned on the gold"),
-        ({"threshold": float("inf")}, "it is inf"),
+        ({"threshold": float("inf")}, "threshold must be a finite number: got inf"),
     ):
         evaluator = BuccEvaluator({"de-en": test}, **options)
         assert not publishable_thresholds(evaluator, evaluator.evaluate(model)) and why in caplog.text
