@@ -58,7 +58,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.evaluation.results import SavedResults
-    from st_xling.hub.card import CardOptions, write_card
+    from st_xling.hub import CardOptions, write_card
     from st_xling.hub.card_facts import PHRASEBOOK_LICENSE
     from st_xling.training import load_recipe, train
     from st_xling.utils.io import write_json

@@ -15,11 +15,11 @@ from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
 from st_xling.cli.app import TYPER, Command, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
-from st_xling.cli.results import check_keep, keep_results, keep_thresholds, print_results, resumable, write_results
+from st_xling.cli.results import check_keep, keep_results, print_results, resumable, write_results
+from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.options import Margin, Retrieval
 
 if TYPE_CHECKING:
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, RetrievalReport
 
 
@@ -144,6 +144,7 @@ def bucc(
     """
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
+    from st_xling.mining.thresholds import publish_thresholds
     from st_xling.utils.languages import pair_languages
 
     encoder, options = model_opts.load_evaluated(context, model, publishes=True)
@@ -157,7 +158,9 @@ def bucc(
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
     print_results(context, "bucc", metrics, result.signature, result.table("pair"))
     if options.keep:
-        keep_thresholds(Path(model), publishable_thresholds(evaluator, result))
+        if thresholds := publishable_thresholds(evaluator, result):
+            path = publish_thresholds(model, thresholds)
+            print(f"thresholds for {', '.join(thresholds)}: {path}", file=sys.stderr)
         result = dataclasses.replace(result, metrics={**metrics, "histograms": evaluator.histograms})
         keep_results(context, "bucc", result, Path(model))
 
@@ -250,7 +253,7 @@ def reranking(
     """
     from st_xling.data.reranking.specs import load_pool_specs
     from st_xling.data.spec import phrasebook_name
-    from st_xling.evaluation import EvaluationResult, RerankingEvaluator
+    from st_xling.evaluation import RerankingEvaluator
 
     if keep:
         check_keep(Path(model))
@@ -306,7 +309,6 @@ def retrieval(
     """
     from st_xling.data.retrieval import load_retrieval_specs
     from st_xling.data.spec import phrasebook_name
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
     options, encoder = options_of(context, model_opts.EvaluationOptions), None
@@ -434,12 +436,10 @@ def transfer(
     Several files of a language are joined; FILE?size=1000&seed=0 is a sample of its rows. --hold-out is for sets of one
     split that are line-aligned in all languages.
     """
-    from st_xling.evaluation.results import EvaluationResult
     from st_xling.models import load_encoder
     from st_xling.models.load import cast_to_saved_dtype
+    from st_xling.training import transfer as fine_tuning
     from st_xling.training.run_folder import RunFolder
-    from st_xling.training.transfer import TASKS, result_rows
-    from st_xling.training.transfer import transfer as fine_tune
 
     if keep:
         check_keep(Path(model))
@@ -448,14 +448,14 @@ def transfer(
     loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
     encoder = cast_to_saved_dtype(loaded)
     options = dataclasses.replace(
-        TASKS[task].options,
+        fine_tuning.TASKS[task].options,
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),
         **given(schedule=schedule, max_length=max_length, seed=seed),
     )
-    content = fine_tune(
+    content = fine_tuning.transfer(
         task, encoder, train, test, out, hold_out=hold_out, options=options, command=context.obj.line, **again
     )
-    result = EvaluationResult(content, *result_rows(content), content["signature"])
+    result = EvaluationResult(content, *fine_tuning.result_rows(content), content["signature"])
     print_results(context, "transfer", content, result.signature, result.table())
     if keep:
         keep_results(context, f"transfer-{task}", result, Path(model))

@@ -227,9 +227,11 @@ def score(
       st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl
       st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
 
-    Neighbors come from the corpus itself. Pairs are written in the order of the file, in the format of st-xling mine,
-    with line numbers as ids. Faulty lines (columns, bytes, an empty side, too long) are skipped, counted, and listed
-    first in --rejects, with their number and the reason. Run the same command again to resume from OUT.work.
+    PAIRS is any parallel text that train --data reads: a TSV, CSV or JSONL file, xx-yy=PATH, xx-yy=SOURCE,TARGET, …;
+    PATH?columns=0,1 names its columns, by number or by name. Neighbors come from the corpus itself. Pairs are written
+    in the order of the file, in the format of st-xling mine, with line numbers as ids. Faulty lines (columns, bytes, an
+    empty side, too long) are skipped, counted, and listed first in --rejects, with their number and the reason. Run the
+    same command again to resume from OUT.work.
     """
     from st_xling.mining import score_texts
 
@@ -260,7 +262,8 @@ def align_documents(
     """Align documents with their translations, sentence by sentence.
 
     Finds which sentences of a document are translations of which, in order, up to several on either side, and writes
-    the pairs. Sentences without a translation are counted; blank lines mark paragraphs.
+    the pairs. Sentences without a translation are counted; blank lines mark paragraphs. Documents are UTF-8 text, also
+    compressed (.gz, .xz, .bz2, .zst).
 
     \b
     examples:

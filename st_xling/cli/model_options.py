@@ -142,37 +142,32 @@ def centered(
         ValueError: For a language without a mean, or if there is no text for the means.
     """
     from st_xling.data import load_data_specs
-    from st_xling.models.normalization import (
-        Centering,
-        apply_centering,
-        center_by_text,
-        find_centering,
-        language_routes,
-    )
+    from st_xling.models import normalization
     from st_xling.models.view import with_options
     from st_xling.utils.signature import sha8
 
-    how, own = options.center, find_centering(model)
+    how, own = options.center, normalization.find_centering(model)
     if how is None or (how == "none" and own is None):
         return model
     if how == "none":
-        return with_options(apply_centering(model, None), center="none")
+        return with_options(normalization.apply_centering(model, None), center="none")
     if options.center_text:
         read = load_data_specs(options.center_text)
         sides = [(part, side) for part in read.values() for side in ("source", "target")]
         texts = [text for part, side in sides for text in part[side][:]]
         codes = [code for part, side in sides for code in part[f"{side}_language"][:]]
-        result = center_by_text(
+        result = normalization.center_by_text(
             model, texts, codes, CENTERS[how], batch_size=options.batch_size, show_progress_bar=True
         )
         where = f"{','.join(read)}@{sha8([[part['source'][:], part['target'][:]] for part in read.values()])}"
     elif own is not None and (how == "joint" or own.languages):
-        result, where = apply_centering(model, own if how == "language" else Centering(own.joint, {})), "model"
+        centering = own if how == "language" else normalization.Centering(own.joint, {})
+        result, where = normalization.apply_centering(model, centering), "model"
     else:
         raise ValueError(f"--center {how} needs text for the means; name it with --center-text xx-yy=PATH.")
     # A language without a mean of its own would silently be centered by the joint one.
     wanted = {UNKNOWN if code is None else code for code in languages}
-    lacking = [code for code in wanted if match_language(code, language_routes(result)) is None]
+    lacking = [code for code in wanted if match_language(code, normalization.language_routes(result)) is None]
     if lacking and how == "language":
         raise ValueError(
             f"--center language needs a mean for each language: {where} has none for {', '.join(sorted(lacking))}."

@@ -6,16 +6,17 @@ import json
 import logging
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from st_xling.utils.paths import shown_command
+
 if TYPE_CHECKING:
     from st_xling.evaluation.results import EvaluationResult
-    from st_xling.mining.thresholds import PublishedThreshold
 
 logger = logging.getLogger(__name__)
 
@@ -45,8 +46,6 @@ def print_report(context: typer.Context, report: Any, summary: str) -> None:
         print(line, file=sys.stderr if out == "-" else sys.stdout)
     content = {str(context.info_name): report.as_dict(), "signature": report.signature}
     if context.params["json"]:
-        from st_xling.hub.card import shown_command
-
         content["command"] = shown_command(context.obj.line)
     write_results(context, content)
 
@@ -109,19 +108,10 @@ def keep_results(context: typer.Context, task: str, result: EvaluationResult, fo
         folder: Folder of the model.
     """
     from st_xling.evaluation.results import SavedResults, save_results
-    from st_xling.hub.card import shown_command
 
     path = save_results(folder, SavedResults.of(task, result, shown_command(context.obj.line)))
     print(f"saved: {path}", file=sys.stderr)
     update_model_card(folder)
-
-
-def keep_thresholds(folder: Path, thresholds: Mapping[str, PublishedThreshold]) -> None:
-    """Write thresholds, if there are any, into the model's ``mining.json``."""
-    if thresholds:
-        from st_xling.mining.thresholds import publish_thresholds
-
-        print(f"thresholds for {', '.join(thresholds)}: {publish_thresholds(folder, thresholds)}", file=sys.stderr)
 
 
 def update_model_card(folder: Path, *, is_new: bool = False) -> None:

@@ -18,6 +18,7 @@ from st_xling.cli.app import Command, app, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
+from st_xling.utils.paths import shown_command
 
 if TYPE_CHECKING:
     from st_xling.hub import DatasetReport, PushReport
@@ -40,8 +41,6 @@ class NewModelOptions:
 
 def _new_model(context: typer.Context) -> dict[str, Any]:
     """Return the arguments of functions that save a model made of another."""
-    from st_xling.hub.card import shown_command
-
     return {
         **vars(options_of(context, NewModelOptions)),
         **options_of(context, EncoderOptions).given(),
@@ -160,10 +159,9 @@ def postprocess(
       st-xling postprocess my-encoder --data de-en=pairs.tsv --center language --out centered
       st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
     """
-    from st_xling.evaluation import postprocess as fit_steps
-    from st_xling.evaluation import postprocess_table
+    from st_xling import evaluation
 
-    content = fit_steps(
+    content = evaluation.postprocess(
         model,
         data,
         center=None if center is None else CENTERS[center],
@@ -174,7 +172,7 @@ def postprocess(
         evaluate_on=eval or (),
         **_new_model(context),
     )
-    print(postprocess_table(content), content["signature"], sep="\n")
+    print(evaluation.postprocess_table(content), content["signature"], sep="\n")
     write_results(context, {"postprocess": content})
 
 
@@ -257,7 +255,7 @@ def card(
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
     _check_folder(model)
-    from st_xling.hub.card import CardOptions, write_card
+    from st_xling.hub import CardOptions, write_card
 
     licenses = {}
     for text in data_license or ():

@@ -177,7 +177,8 @@ def train(
     vocabulary and more. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers lines,
     passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training
     argument of sentence-transformers, such as training.report_to=wandb. --prompt has one text for all columns; others
-    are --set 'training.prompts={source: "query: ", target: "passage: "}'.
+    are --set 'training.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
+    adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
     if options.list_recipes or options.print_recipe:
@@ -251,16 +252,15 @@ def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: ty
 
 
 def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
+    from st_xling import training
     from st_xling.data.language_texts import read_all_others
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
-    from st_xling.training import load_recipe
-    from st_xling.training import train as train_encoder
     from st_xling.utils import distributed
     from st_xling.utils.paths import check_outputs
 
     def prepare() -> tuple[dict[str, Any], TrainingPicture]:
-        arguments = _arguments(load_recipe, recipe, options, context)
+        arguments = _arguments(training.load_recipe, recipe, options, context)
         loaded = arguments["recipe"]
         if loaded.teacher.model is not None:
             check_outputs({"--json": context.params["json"]}, [loaded.teacher.model])
@@ -273,7 +273,7 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
 
     # Each process reads the data, and all stop if one cannot.
     arguments, picture = distributed.run_on_all(prepare)
-    result = train_encoder(**arguments, begin=picture.begin)
+    result = training.train(**arguments, begin=picture.begin)
     if distributed.is_main():
         picture.end(result.model, result.folder)
     return _summary(result, "accuracy")

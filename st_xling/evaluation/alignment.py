@@ -16,7 +16,7 @@ from st_xling.models.backbone import backbone
 from st_xling.models.view import model_options
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import Column, Row, format_table
-from st_xling.utils.text import ParallelTextError, decode_line, raw_lines
+from st_xling.utils.text import ParallelTextError, raw_lines
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -177,9 +177,8 @@ def read_links(path: str | Path, *, first: int = 0) -> list[GoldLinks]:
     """
     gold = []
     for number, raw in enumerate(raw_lines(path), 1):
-        line, _ = decode_line(raw, errors="replace")
         links = GoldLinks(set(), set())
-        for part in (line or "").split():
+        for part in raw.decode("utf-8", "replace").split():
             match = re.fullmatch(r"(\d+)([-?p])(\d+)", part)
             if match is None or min(int(match[1]), int(match[3])) < first:
                 raise ValueError(
@@ -201,8 +200,8 @@ def read_groups(path: str | Path) -> list[Group]:
     """
     groups: list[Group] = []
     for number, raw in enumerate(raw_lines(path), 1):
-        line, _ = decode_line(raw, errors="replace")
-        if line is None or not line.strip():
+        line = raw.decode("utf-8", "replace")
+        if not line.strip():
             continue
         if (match := _GROUP.fullmatch(line)) is None:
             raise ParallelTextError(
@@ -272,8 +271,7 @@ def evaluate_groups(found: Sequence[str | Path], gold: Sequence[str | Path]) -> 
     signature = f"documents|groups:{names}@{sha8(groups[0])}|gold:{sha8(groups[1])}|st-xling:{__version__}"
     scores = document_scores(*groups)
     columns = [Column(name) for name in ("precision", "recall", "F1")]
-    rows = [Row(kind, [*own.values()]) for kind, own in scores.items()]
-    return EvaluationResult(scores, columns, rows, signature)
+    return EvaluationResult(scores, columns, [Row(kind, [*own.values()]) for kind, own in scores.items()], signature)
 
 
 def _rates(precision: float, recall: float) -> dict[str, float]:

@@ -90,8 +90,7 @@ class SignedEvaluator(BaseEvaluator):
 
     def sign(self, *names: str, data: str, **parts: Any) -> str:
         """Return a signature with :attr:`model_options`, see :func:`~st_xling.utils.signature.sign`."""
-        center = "joint" if self.joint_mean else None
-        return sign(*names, **parts, center=center, data=data, model=self.model_options)
+        return sign(*names, **parts, center="joint" if self.joint_mean else None, data=data, model=self.model_options)
 
     def encode_columns(
         self,
@@ -114,12 +113,7 @@ class SignedEvaluator(BaseEvaluator):
         self.joint_mean |= joint
         self.by_language |= any(tasks)
         return encode_columns(
-            model,
-            columns,
-            tasks=tasks,
-            role=role,
-            batch_size=self.batch_size,
-            show_progress_bar=self.show_progress_bar,
+            model, columns, tasks=tasks, role=role, batch_size=self.batch_size, show_progress_bar=self.show_progress_bar
         )
 
     def get_config_dict(self) -> dict[str, Any]:

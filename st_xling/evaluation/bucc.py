@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -265,18 +264,15 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
         try:
             if evaluator.threshold == "tune" or (evaluator.train or {}).get(pair) == corpus:
                 raise ValueError("it was tuned on the gold that it was evaluated by")
-            if not math.isfinite(values["threshold"]):
-                raise ValueError(f"it is {values['threshold']}")
             canonical_pair(pair)
+            published[pair] = PublishedThreshold(
+                **values,
+                margin=evaluator.margin,
+                k=evaluator.k,
+                retrieval=evaluator.retrieval,
+                signature=evaluator.signature,
+                options={**center, **evaluator.model_options},
+            )
         except ValueError as error:
             logger.warning("the threshold of %s is not published: %s", pair, str(error).rstrip("."))
-            continue
-        published[pair] = PublishedThreshold(
-            **values,
-            margin=evaluator.margin,
-            k=evaluator.k,
-            retrieval=evaluator.retrieval,
-            signature=evaluator.signature,
-            options={**center, **evaluator.model_options},
-        )
     return published

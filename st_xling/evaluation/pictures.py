@@ -26,7 +26,6 @@ _IN_HEAT_MAP = 14
 _START = "cosines.npy"
 _BINS = 40
 _BLUE, _ORANGE, _GREY, _RED = "#0072b2", "#e69f00", "#777777", "#d55e00"  # distinct for the color-blind
-_RESULTS_DPI = 110
 _MOST_ROWS = 120
 
 
@@ -197,7 +196,7 @@ def _save_panels(panels: Panels, path: Path) -> None:
     grid = figure.subplots(len(panels), squeeze=False, gridspec_kw={"height_ratios": heights})
     for axes, (_, panel) in zip(grid[:, 0], panels):
         panel(axes)
-    save_figure(figure, path, dpi=_RESULTS_DPI)
+    save_figure(figure, path, dpi=110)
 
 
 def _drawable(text: str, *, most: int = 40) -> str:

@@ -15,24 +15,15 @@ from st_xling._version import __version__
 from st_xling.data import load_data_specs
 from st_xling.data.holdout import hold_out
 from st_xling.evaluation.tatoeba import PrecisionEvaluator
-from st_xling.models import load_encoder
-from st_xling.models.normalization import (
-    Center,
-    apply_centering,
-    encode_columns,
-    find_centering,
-    fit_postprocessing,
-    language_tasks,
-)
+from st_xling.models import load_encoder, normalization
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
 from st_xling.models.view import model_options
 from st_xling.utils.cosines import precision_at
 from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.options import Center
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
 
-#: File of the ranges that int8 vectors are made with, in the model's folder.
-INT8_RANGES = "int8_ranges.json"
 _BEFORE, _INT8 = "as it was", "int8"
 
 
@@ -116,14 +107,15 @@ def postprocess(
                     texts.setdefault(code, []).append(text)
         if UNKNOWN in texts and (center == "per_language" or remove_languages):
             raise ValueError("each language's own mean needs the languages of the text: name them (de-en=PATH).")
-        own, bare = find_centering(encoder), apply_centering(encoder, None)
+        own, bare = normalization.find_centering(encoder), normalization.apply_centering(encoder, None)
         encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-        columns = encode_columns(bare, [*texts.values()], tasks=language_tasks(bare, list(texts))[0], **encoding)
+        tasks, _ = normalization.language_tasks(bare, list(texts))
+        columns = normalization.encode_columns(bare, [*texts.values()], tasks=tasks, **encoding)
         fitted = {code: torch.from_numpy(column) for code, column in zip(texts, columns)}
         steps, result = None, encoder
         wanted = own if center is None or (center == "none" and own is None) else center
         if wanted is not None or remove_languages or whiten or dim is not None or not int8:
-            steps = fit_postprocessing(
+            steps = normalization.fit_postprocessing(
                 torch.cat([*fitted.values()]),
                 [code for code, own_texts in texts.items() for _ in own_texts],
                 center=wanted,
@@ -175,7 +167,7 @@ def postprocess(
 
         def finish(path: Path) -> None:
             if int8:
-                (path / INT8_RANGES).write_text(json.dumps(ranges.tolist()) + "\n", encoding="utf-8")
+                (path / "int8_ranges.json").write_text(json.dumps(ranges.tolist()) + "\n", encoding="utf-8")
             if complete is not None:
                 complete(path)
 

@@ -173,7 +173,19 @@ class RerankingEvaluator(SignedEvaluator):
 
     @cached_property
     def _digest(self) -> str:  # made once: it reads all text
-        return sha8(_content(self.pools))
+        # Each text once: the same few hundred passages are candidates of every query.
+        places: dict[str, int] = {}
+        rows = [
+            [
+                pool.query,
+                pool.query_language,
+                [places.setdefault(passage, len(places)) for passage in pool.passages],
+                list(pool.passage_languages),
+                [int(label) for label in pool.labels],
+            ]
+            for pool in self.pools
+        ]
+        return sha8([rows, list(places)])
 
     @property
     def signature(self) -> str:
@@ -243,19 +255,3 @@ class RerankingEvaluator(SignedEvaluator):
                 for i in order[:3].tolist()
             ],
         }
-
-
-def _content(pools: Sequence[CandidatePool]) -> list[Any]:
-    # Each text once: the same few hundred passages are candidates of every query.
-    places: dict[str, int] = {}
-    rows = [
-        [
-            pool.query,
-            pool.query_language,
-            [places.setdefault(passage, len(places)) for passage in pool.passages],
-            list(pool.passage_languages),
-            [int(label) for label in pool.labels],
-        ]
-        for pool in pools
-    ]
-    return [rows, list(places)]

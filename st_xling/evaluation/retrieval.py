@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.evaluation.retrieval_search import (
-    PoolQuery,
-    Rankings,
-    RetrievalPool,
-    bm25_search,
-    dense_search,
-    mixed_pool,
-    separate_pools,
-)
+from st_xling.evaluation.retrieval_search import PoolQuery, Rankings, bm25_search, dense_search, retrieval_pools
 from st_xling.utils.io import write_atomic
 from st_xling.utils.options import check_choice, require
 from st_xling.utils.tables import Column, Row, format_rows
@@ -179,7 +171,7 @@ class RetrievalEvaluator(SignedEvaluator):
         super().__init__(f"mean_{next(iter(self.measures))}", **options)
         self.pool = pool
         self.sets = tuple(sets)
-        self.pools: list[RetrievalPool] = [mixed_pool(sets)] if pool == "mixed" else separate_pools(sets)
+        self.pools = retrieval_pools(sets, mixed=pool == "mixed")
 
     @property
     def languages(self) -> list[str]:
@@ -200,14 +192,32 @@ class RetrievalEvaluator(SignedEvaluator):
             data=f"{self.data_name}@{digest}",
         )
 
-    def report(self, model: SentenceTransformer) -> RetrievalReport:
-        """Measures of an encoder."""
-        self.joint_mean = False
-        return self._report(lambda pool: dense_search(pool, self, model, k=self.cutoff))
+    def report(self, model: SentenceTransformer | None) -> RetrievalReport:
+        """Compute the measures of an encoder, or for ``None`` of BM25."""
+        if model is not None:  # signatures after both are the encoder's
+            self.joint_mean = False
+        figures: dict[str, dict[str, float]] = {}
+        counts: dict[str, int] = {}
+        rankings: dict[str, Rankings] = {}
+        bias = None
+        for pool in self.pools:
+            if model is None:
+                ranked = bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar)
+            else:
+                ranked = dense_search(pool, self, model, k=self.cutoff)
+            rankings[pool.name] = ranked
+            values = self.per_query(pool.queries, ranked)
+            for label in dict.fromkeys(query.label for query in pool.queries):
+                ids = [query.id for query in pool.queries if query.label == label]
+                figures[label] = {name: sum(row[each] for each in ids) / len(ids) for name, row in values.items()}
+                counts[label] = len(ids)
+            if self.pool == "mixed":
+                bias = language_bias(pool.queries, ranked, pool.languages)
+        return RetrievalReport(figures, counts, bias, rankings)
 
     def bm25_report(self) -> RetrievalReport:
-        """Measures of BM25 over the same queries and passages."""
-        return self._report(lambda pool: bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar))
+        """Compute the measures of BM25 over the same queries and passages."""
+        return self.report(None)
 
     def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Embed, search and average."""
@@ -235,22 +245,6 @@ class RetrievalEvaluator(SignedEvaluator):
         for value in library.iter_calc(list(self.measures.values()), relevant, ranked):
             values[_printed(value.measure)][value.query_id] = float(value.value)
         return values
-
-    def _report(self, search: Callable[[RetrievalPool], Rankings]) -> RetrievalReport:
-        figures: dict[str, dict[str, float]] = {}
-        counts: dict[str, int] = {}
-        rankings: dict[str, Rankings] = {}
-        bias = None
-        for pool in self.pools:
-            ranked = rankings[pool.name] = search(pool)
-            values = self.per_query(pool.queries, ranked)
-            for label in dict.fromkeys(query.label for query in pool.queries):
-                ids = [query.id for query in pool.queries if query.label == label]
-                figures[label] = {name: sum(row[each] for each in ids) / len(ids) for name, row in values.items()}
-                counts[label] = len(ids)
-            if self.pool == "mixed":
-                bias = language_bias(pool.queries, ranked, pool.languages)
-        return RetrievalReport(figures, counts, bias, rankings)
 
 
 def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column], list[Row]]:

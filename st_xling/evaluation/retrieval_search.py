@@ -91,27 +91,22 @@ class RetrievalPool:
         return chain.from_iterable(self.corpora)
 
 
-def separate_pools(sets: Sequence[RetrievalSet]) -> list[RetrievalPool]:
-    """A pool for each set: its queries, over its passages.
+def retrieval_pools(sets: Sequence[RetrievalSet], *, mixed: bool) -> list[RetrievalPool]:
+    """Return a pool for each set, its queries over its passages; or one of all passages, in which all are searched.
+
+    A query that several sets of a mixed pool have in the same language, under the same id, is one query: what is
+    relevant in any of them is relevant.
 
     Raises:
-        ValueError: No set, or two of one language, whose measures would have the same label.
+        ValueError: No set, or two of one language, whose measures would have the same label; in a mixed pool, a query
+            id that two sets use for different texts of one language.
     """
-    _check_languages(sets)
-    return [_pool([part], mixed=False) for part in sets]
-
-
-def mixed_pool(sets: Sequence[RetrievalSet]) -> RetrievalPool:
-    """One pool of all passages of all sets, in which every query is searched.
-
-    A query that several sets have in the same language, under the same id, is one query: what is relevant in any of
-    them is relevant.
-
-    Raises:
-        ValueError: No set, or two of one language; a query id that two sets use for different texts of one language.
-    """
-    _check_languages(sets)
-    return _pool(sets, mixed=True)
+    codes = [part.language for part in sets]
+    if not codes or len({*codes}) < len(codes):
+        raise ValueError(
+            f"retrieval needs sets of different languages, at least one: got {', '.join(codes) or 'none'}."
+        )
+    return [_pool(sets, mixed=True)] if mixed else [_pool([part], mixed=False) for part in sets]
 
 
 def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
@@ -143,21 +138,8 @@ def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
     return RetrievalPool(name, tuple(queries), [part.passages for part in sets], [*languages], languages, digest)
 
 
-def _check_languages(sets: Sequence[RetrievalSet]) -> None:
-    codes = [part.language for part in sets]
-    if not codes or len({*codes}) < len(codes):
-        raise ValueError(
-            f"retrieval needs sets of different languages, at least one: got {', '.join(codes) or 'none'}."
-        )
-
-
 def dense_search(
-    pool: RetrievalPool,
-    encoder: SignedEvaluator,
-    model: SentenceTransformer,
-    *,
-    k: int = 100,
-    chunk: int | None = None,
+    pool: RetrievalPool, encoder: SignedEvaluator, model: SentenceTransformer, *, k: int = 100, chunk: int | None = None
 ) -> Rankings:
     """The best passages of each query by an encoder, best first; equal scores in the order of the passages' ids.
 

@@ -20,7 +20,7 @@ from st_xling.data.spec import phrasebook_name, split_spec
 from st_xling.data.test_sets import hub_languages
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.utils.cosines import nearest_both_ways, precision_at, weighted_f1
+from st_xling.utils.cosines import nearest, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
@@ -43,11 +43,10 @@ _LASER112 = (
 _FULL28 = (
     "afr ara ben bul cmn deu ell est eus fin fra heb hin hun ind ita jpn kor mar nld pes por rus spa tgl tur urd vie"
 )
-_XNLI14 = "ara bul cmn deu ell fra hin rus spa swh tha tur urd vie"
 
 #: Group name to its languages, in alphabetical order: three-letter codes, as in the files' names.
 TATOEBA_GROUPS: dict[str, tuple[str, ...]] = {
-    "xnli14": tuple(_XNLI14.split()),
+    "xnli14": tuple(["ara", "bul", "cmn", "deu", "ell", "fra", "hin", "rus", "spa", "swh", "tha", "tur", "urd", "vie"]),
     "full28": tuple(_FULL28.split()),
     "xtreme36": tuple(sorted(f"{_FULL28} jav kat kaz mal swh tam tel tha".split())),
     "laser112": tuple(_LASER112.split()),
@@ -168,17 +167,16 @@ class _PairsEvaluator(SignedEvaluator):
         """Return the nearest sentences of each language, both ways; and the metrics that both evaluators have."""
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         metrics: dict[str, float] = {f"{name}_repeats": count for name, count in self.repeats.items()}
-        for name, sides in vectors.items():
+        for name, (source, target) in vectors.items():
             try:
-                found[name] = nearest_both_ways(*sides)
+                found[name] = nearest(source, target), nearest(target, source)
             except ValueError as error:
                 raise ValueError(f"{name}: {error}") from error
             metrics |= {f"{name}_{way}_weighted_f1": weighted_f1(own) for way, own in zip(directions, found[name])}
         return found, metrics
 
     def row(self, name: str, values: Sequence[float]) -> Row:
-        counts = {"repeats": self.repeats[name]} if name in self.repeats else {}
-        return Row(name, [*values], arguments=counts)
+        return Row(name, [*values], arguments={"repeats": self.repeats[name]} if name in self.repeats else {})
 
 
 class TatoebaEvaluator(_PairsEvaluator):
@@ -226,8 +224,8 @@ class TatoebaEvaluator(_PairsEvaluator):
     def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
         found, metrics = self.matched(vectors, ("to_en", "from_en"))
         accuracies, rows = {}, []
-        for language, nearest in found.items():
-            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in nearest]
+        for language, both in found.items():
+            ways = accuracies[language] = [float(np.mean(own == np.arange(len(own)))) for own in both]
             metrics |= {f"{language}_{way}_en_accuracy": value for way, value in zip(("to", "from"), ways)}
             rows.append(self.row(language, [*ways, sum(ways) / 2]))
         for group, members in {**self.groups, "": [*self.pairs]}.items():
@@ -297,9 +295,8 @@ class PrecisionEvaluator(_PairsEvaluator):
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:
-    columns = getattr(pairs, "column_names", None) or ()
     # Lists have no columns of languages: then the name, such as zh-vi, names them.
-    if not {"source_language", "target_language"} <= set(columns):
+    if not {"source_language", "target_language"} <= set(getattr(pairs, "column_names", None) or ()):
         return pair_languages(name)
     source, target = (pairs.unique(f"{side}_language") for side in ("source", "target"))
     return source[0] if len(source) == 1 else None, target[0] if len(target) == 1 else None
@@ -330,7 +327,13 @@ def load_english_pairs(
     for spec in given:
         if _is_tatoeba(spec):
             # One folder: its own reader picks the languages, and names those it lacks.
-            more = _read_tatoeba(spec, wanted if len(given) == 1 else None)
+            asked = wanted if len(given) == 1 else None
+            if home_path(spec).is_dir():
+                sets = read_tatoeba(home_path(spec), asked)
+            else:
+                codes = asked or hub_languages("tatoeba")
+                sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
+            more = {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
             more = dict(_with_english(name, rows) for name, rows in read.items())
@@ -352,16 +355,6 @@ def load_english_pairs(
 def _is_tatoeba(spec: str) -> bool:
     path = home_path(spec)
     return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else spec == "tatoeba"
-
-
-def _read_tatoeba(spec: str, languages: Sequence[str] | None) -> dict[str, tuple[list[str], list[str]]]:
-    """The test sets of a folder or of the Hub."""
-    if home_path(spec).is_dir():
-        sets = read_tatoeba(home_path(spec), languages)
-    else:
-        codes = languages or hub_languages("tatoeba")
-        sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
-    return {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
 
 
 def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:

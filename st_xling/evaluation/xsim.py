@@ -42,11 +42,6 @@ class XsimPlusPlus(Xsim):
     with_hard: Mapping[str, int]
 
     @property
-    def is_error(self) -> np.ndarray:
-        """True if the search was wrong for each source. *Shape:* ``(sources,)``, bool"""
-        return np.array([bool(winner) for winner in self.winners], dtype=bool)
-
-    @property
     def by_category(self) -> dict[str, float]:
         """Category → its errors among the sources that have one; ``"misaligned"`` → its errors among all."""
         counts = Counter(self.winners)
@@ -96,18 +91,11 @@ def xsim_plus_plus(
         elif best >= total and hard_index[best - total] == row:
             winners[row] = categories[best - total]
     with_hard = Counter(category for _, category in set(zip(hard_index, categories)))
-    errors = sum(map(bool, winners))
-    return XsimPlusPlus(errors, total, tuple(winners), dict(sorted(with_hard.items())))
+    return XsimPlusPlus(sum(map(bool, winners)), total, tuple(winners), dict(sorted(with_hard.items())))
 
 
 def _array(embeddings: Any) -> np.ndarray:
     return embeddings.float().cpu().numpy() if hasattr(embeddings, "cpu") else np.asarray(embeddings)
-
-
-def _mean(values: Sequence[float | None]) -> float | None:
-    """Return the mean of the known values; ``None`` where no language has any."""
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known) if known else None
 
 
 def xsim_by_language(
@@ -161,7 +149,9 @@ def xsim_by_language(
                 values[language] += [result.error_rate, *(result.by_category.get(kind) for kind in kinds)]
         except ValueError as error:
             raise ValueError(f"{language}: {error}") from error
-    values["all"] = [_mean(column) for column in zip(*values.values())]
+    # A language may lack near-translations of some category; none at all may have any.
+    known = [[value for value in column if value is not None] for column in zip(*values.values())]
+    values["all"] = [sum(own) / len(own) if own else None for own in known]
     shown = [Column(f"error {way} English", "xsim_error", decimals=2) for way in ("to", "from")]
     if plus_plus:
         shown.append(Column("xsim++ to English", "xsim_plus_plus_error", decimals=2))

@@ -5,7 +5,8 @@
 - ``dataset``: publishes a file of pairs as a data set, with a card
 """
 
-from st_xling.hub.card import CardOptions, card_text, write_card
+from st_xling.hub.card import card_text, write_card
+from st_xling.hub.card_facts import CardOptions
 from st_xling.hub.dataset import DatasetReport, push_dataset
 from st_xling.hub.push import HubError, PushReport, published_files, push_model
 

@@ -10,10 +10,9 @@ import contextlib
 import csv
 import json
 import re
-import shlex
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path, PurePath
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import jinja2
@@ -32,9 +31,7 @@ from st_xling.losses.base import bibtex
 from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
-from st_xling.utils.paths import without_folders
-
-__all__ = ["CardOptions", "card_text", "write_card"]
+from st_xling.utils.paths import shown_command
 
 # Language → a sentence, a question that it answers, and another sentence; the same in all languages.
 with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="") as _file:
@@ -77,34 +74,6 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
 def card_text(folder: str | Path) -> str:
     """Return the card of a folder, without writing anything."""
     return _render(CardFacts(folder))
-
-
-def shown_command(command: str, repo_id: str | None = None) -> str:
-    """Return a command to paste, without what only concerns one machine and changes no result.
-
-    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and all but the last part of
-    ``--out`` and of absolute paths.
-
-    Args:
-        command: The command as it was typed.
-        repo_id: Replaces the model of ``evaluate`` and ``transfer``, which comes after the task.
-    Example:
-        >>> shown_command("st-xling evaluate bucc my-encoder --data mining --json f.json --keep", "me/encoder")
-        'st-xling evaluate bucc me/encoder --data mining'
-    """
-    shown: list[str] = []
-    rest = iter(shlex.split(command))
-    for word in rest:
-        flag, equals, value = word.partition("=")
-        if flag in ("--json", "--cache"):
-            value = value if equals else next(rest, "")
-        elif flag == "--out":
-            shown += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
-        elif word not in ("--overwrite", "--resume", "--keep"):
-            shown.append(word)
-    if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
-        shown[3] = repo_id
-    return without_folders(shlex.join(shown))
 
 
 def one_line(text: object) -> str:
@@ -250,12 +219,16 @@ def _render(facts: CardFacts) -> str:
     template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
     model = CrossEncoder if facts.kind == "cross-encoder" else SentenceTransformer
+    # Texts in two languages of the model, the second English if possible; in English if none is known.
+    languages = facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages
+    first, *others = [code for code in map(canonical_language, languages) if code in _EXAMPLES] or ["eng"]
+    second = "eng" if "eng" in others or not others else others[0]
     functions = (code, data_title, duration, fenced, flat_recipe, plain, repr, shown_command, span)
     text = template.render(
         card_data=metadata.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
-        examples=_examples(facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages),
+        examples=[_EXAMPLES[first], _EXAMPLES[second]],
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
         place=facts.said.repo_id or model._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
         st_xling_version=__version__,
@@ -289,10 +262,3 @@ def _losses(recipe: Mapping[str, Any]) -> list[Any]:
             with contextlib.suppress(AttributeError, TypeError):  # ST's, whose citation may depend on their options
                 modules[known.loss] = known.loss.__new__(known.loss) if known.is_ours else known.loss(None)
     return list(modules.values())
-
-
-def _examples(languages: Sequence[str]) -> list[dict[str, str]]:
-    """Return texts in two languages of the model, the second English if possible; in English if none is known."""
-    first, *others = [code for code in map(canonical_language, languages) if code in _EXAMPLES] or ["eng"]
-    second = "eng" if "eng" in others or not others else others[0]
-    return [_EXAMPLES[first], _EXAMPLES[second]]

@@ -16,8 +16,7 @@ from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
 from st_xling.mining.thresholds import load_published_thresholds
 from st_xling.models.sidecar import card_metadata
 from st_xling.utils.io import read_json_object
-from st_xling.utils.languages import UNKNOWN as UNKNOWN_LANGUAGE
-from st_xling.utils.languages import hub_language, is_code, is_strict_code, split_pair
+from st_xling.utils.languages import UNKNOWN, hub_language, is_code, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
 from st_xling.utils.text import home_path
 
@@ -175,13 +174,22 @@ class CardFacts:
             self.kind_words = "cross-lingual paraphrase identifier (cross-encoder)"
         elif self.is_retriever and self.kind == "encoder":
             self.kind_words = "cross-lingual retriever with one encoder for queries and passages"
-        self.title = self.said.title or str(self.said.repo_id or "").rpartition("/")[2] or self._own_title()
+        self.title = self.said.title or str(self.said.repo_id or "").rpartition("/")[2]
+        if not self.title:
+            kind = self.kind_words.split(" with ")[0].split(" (")[0]
+            recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
+            codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
+            self.title = f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
 
     def _source(self, name: str, facts: Mapping[str, Any]) -> dict[str, Any]:
-        specs = _specs_of(name, self.run)
+        specs = []
+        for role, spec, names in _training_sources(self.run):
+            label = name.removeprefix(f"{role}:")
+            # A source without names shares its data sets with others, such as those of a cross-encoder.
+            if label in names if names else ":" not in label:
+                specs.append(spec)
         known = PHRASEBOOK_LICENSE if _is_phrasebook(specs) else "unknown"
-        is_of_hub = len(specs) == 1 and specs[0] in self.found["data"]
-        hub_id = split_spec(specs[0]).location if is_of_hub else None
+        hub_id = split_spec(specs[0]).location if len(specs) == 1 and specs[0] in self.found["data"] else None
         license = self.said.data_licenses.get(name) or known
         read = {"rows": facts.get("rows"), "sha8": facts.get("sha8"), "specs": specs}
         return {"name": name, **read, "hub_id": hub_id, "license": license}
@@ -191,14 +199,8 @@ class CardFacts:
             return list(given)
         codes = [code for source in self.sources for code in _named_languages(source["name"])]
         codes += [code for _, spec, _ in _training_sources(self.run) for code in split_spec(spec).languages]
-        codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN_LANGUAGE]
+        codes = [code for code in dict.fromkeys(codes) if code != UNKNOWN]
         return sorted(codes, key=lambda code: (code == "en", codes.index(code)))
-
-    def _own_title(self) -> str:
-        kind = self.kind_words.split(" with ")[0].split(" (")[0]
-        recipe = f" ({self.recipe['name']})" if self.recipe.get("name") else ""
-        codes = f", {'-'.join(self.languages)}" if 0 < len(self.languages) <= 6 else ""
-        return f"{kind[0].upper()}{kind[1:]}{codes}{recipe}"
 
 
 def _dimension(folder: Path) -> int | None:
@@ -221,17 +223,6 @@ def _training_sources(run: Mapping[str, Any]) -> list[tuple[str, str, list[str]]
     """Role, spec and names of the text that a model was trained on, not of that for evaluation."""
     sources = run.get("sources") or ()
     return [(_ROLES[each["option"]], each["spec"], each["names"]) for each in sources if each["option"] in _ROLES]
-
-
-def _specs_of(name: str, run: Mapping[str, Any]) -> list[str]:
-    """Return the specs that a training data set was read from."""
-    specs = []
-    for role, spec, names in _training_sources(run):
-        label = name.removeprefix(f"{role}:")
-        # A source without names shares its data sets with others, such as those of a cross-encoder.
-        if label in names if names else ":" not in label:
-            specs.append(spec)
-    return specs
 
 
 def _is_phrasebook(specs: Sequence[str]) -> bool:

@@ -315,12 +315,6 @@ class _Reader:
         known = {_NAME.sub(lambda name: str(values.get(name[1], name[0])), path): None for path in paths}
         return Cell(tuple(steps), tuple(path for path, _, _ in self._expanded(known)))
 
-    def _model(self, name: str, values: Mapping[str, Any], seed: int) -> Step:
-        """Return the step that trains a model; a base is trained once, for all."""
-        if name in self.bases:
-            return self._step(name, self.bases[name], {}, 0, None)
-        return self._step(name, self.models[name], values, seed, seed)
-
     def _step(self, name: str, template: str, values: Mapping[str, Any], seed: int, own_seed: int | None) -> Step:
         """Return the step of a command, which needs those that train the models it names.
 
@@ -353,7 +347,10 @@ class _Reader:
                 whole = " ".join(map(str, setting)) if isinstance(setting, list) else str(setting)
                 return self._fill(whole, values, seed, needs)
             check_choice(f"name in {template!r}", name, [*self.settings, *values, *self.bases, *self.models])
-            step = self._model(name, values, seed)
+            if name in self.bases:  # trained once, for all
+                step = self._step(name, self.bases[name], {}, 0, None)
+            else:
+                step = self._step(name, self.models[name], values, seed, seed)
             if needs is not None:
                 needs[step.id] = step
             return step.folder

@@ -10,7 +10,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,11 @@ def reproduce(
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
-    check_data(paper.steps(), data)
+    if any("{data}" in word for step in paper.steps() for word in step.words):
+        if data is None:
+            raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
+        if not Path(data).is_dir():
+            raise ValueError(f"--data must be a folder: there is none at {data}.")
     for name in ("models", "results", "logs", "steps"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with locked(out):
@@ -68,15 +71,6 @@ def reproduce(
         return report(paper, out, failed)
 
 
-def check_data(steps: Sequence[Step], data: str | Path | None) -> None:
-    """Raise ``ValueError`` where steps read from the folder of data and there is none."""
-    if any("{data}" in word for step in steps for word in step.words):
-        if data is None:
-            raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
-        if not Path(data).is_dir():
-            raise ValueError(f"--data must be a folder: there is none at {data}.")
-
-
 def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None) -> bool:
     """Return whether the step is done, with its result there and the model and data it reads unchanged."""
     record = read_json_object(out / "steps" / f"{step.id}.json")
@@ -86,8 +80,7 @@ def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None)
 
 def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str:
     """Hash name, size and time of the files that a step reads, besides those of other steps."""
-    starts = Path(paper.model).is_dir() and any(paper.model in word for word in step.words)
-    read = [paper.model] if starts else []
+    read = [paper.model] if Path(paper.model).is_dir() and any(paper.model in word for word in step.words) else []
     if data is not None:
         read += [f"{data}{rest}" for word in step.words for rest in re.findall(r"\{data\}([^\s,?=]*)", word)]
     files: set[Path] = set()

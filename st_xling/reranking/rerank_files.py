@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -307,13 +308,8 @@ def read_candidates(
     return [np.array(list(own), dtype=np.int64) for own in places], digest.hexdigest()
 
 
-def _groups(sizes: Sequence[int]) -> Iterator[range]:
-    """Yield consecutive queries with about 2,000 pairs together, each group as every other run would make it."""
-    start = count = 0
-    for query, size in enumerate(sizes):
-        count += size
-        if count >= _PAIRS:
-            yield range(start, query + 1)
-            start, count = query + 1, 0
-    if start < len(sizes):
-        yield range(start, len(sizes))
+def _groups(sizes: Sequence[int]) -> list[range]:
+    """Return consecutive queries with about 2,000 pairs together, each group as every other run would make it."""
+    pairs_before = np.cumsum(sizes) - sizes
+    starts = [0, *(np.flatnonzero(np.diff(pairs_before // _PAIRS)) + 1).tolist(), len(sizes)]
+    return [range(start, end) for start, end in pairwise(starts)]

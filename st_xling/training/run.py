@@ -181,8 +181,8 @@ class Run:
             single_process: Kind of model, if it is trained in one process only.
         """
         distributed.init_distributed()
-        if single_process:
-            distributed.require_one_process(single_process)
+        if single_process and (count := distributed.process_count()) > 1:
+            raise ValueError(f"{single_process} are trained in one process: got {count}; start one.")
         return self.folder
 
     def check_leaks(self, data: Mapping[str, Dataset]) -> Mapping[str, Dataset]:

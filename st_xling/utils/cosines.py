@@ -182,11 +182,6 @@ def nearest(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     return indices
 
 
-def nearest_both_ways(source: Embeddings, target: Embeddings) -> tuple[np.ndarray, np.ndarray]:
-    """The :func:`nearest` target of each source, and the other way around. *Shape of each:* ``(rows,)``"""
-    return nearest(source, target), nearest(target, source)
-
-
 def translation_ranks(queries: Embeddings, corpus: Embeddings) -> np.ndarray:
     """Count the corpus vectors that are nearer to query ``i`` than row ``i``: 0 where that is the nearest.
 
@@ -296,5 +291,4 @@ def weighted_f1(found: ArrayLike) -> float:
     indices = np.asarray(found, dtype=np.int64)
     # Indices beyond the rows, which a larger corpus would have, are no class of any row.
     counts = np.bincount(indices, minlength=len(indices))[: len(indices)]
-    hits = indices == np.arange(len(indices))
-    return float(np.mean(2 * hits / (1 + counts)))
+    return float(np.mean(2 * (indices == np.arange(len(indices))) / (1 + counts)))

@@ -39,12 +39,6 @@ def process_count() -> int:
     return get_world_size()
 
 
-def require_one_process(what: str) -> None:
-    """Raise ``ValueError`` with several processes; ``what`` is trained here, such as ``"adapters"``."""
-    if process_count() > 1:
-        raise ValueError(f"{what} are trained in one process: got {process_count()}; start one.")
-
-
 def is_main() -> bool:
     """Return whether this process logs and writes; known from the environment before :func:`init_distributed`."""
     return (get_rank() if get_world_size() > 1 else _environment("RANK", MAIN)) == MAIN

@@ -30,8 +30,6 @@ logger = logging.getLogger(__name__)
 #: Error codes of a full disk.
 DISK_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
-_WAIT_S = 30.0
-
 
 def temporary_path(path: Path) -> Path:
     """Return a hidden name next to ``path`` that nothing else has; :data:`TEMPORARY` matches it."""
@@ -180,7 +178,7 @@ def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, 
         ValueError: As :func:`read_json_object`, or if another process keeps the folder for half a minute.
         OSError: When it cannot be written; the old file is then kept.
     """
-    with locked(path.parent, wait_s=_WAIT_S):
+    with locked(path.parent, wait_s=30.0):
         write_json(path, finite(change(read_json_object(path))))
 
 

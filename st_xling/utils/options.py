@@ -61,22 +61,21 @@ def nearest_name(key: str, known: Iterable[str]) -> str:
 
 
 def check_option(value: Any, hint: Any, name: str) -> None:
-    """Raise ``ValueError`` if the annotation ``hint`` excludes the value; see :func:`is_checked`."""
-    if not is_checked(hint):
+    """Raise ``ValueError`` if the annotation ``hint`` excludes the value.
+
+    Checked are numbers, booleans, text and ``Literal`` choices.
+    """
+    kinds = kinds_of(hint)
+    if not all(get_origin(kind) is Literal or kind in _WORDS for kind in kinds):
         return
     from huggingface_hub.dataclasses import type_validator
 
     try:
         type_validator(name, value, hint)
     except TypeError as error:
-        choices = (f"one of {', '.join(map(repr, get_args(kind)))}" for kind in kinds_of(hint) if kind not in _WORDS)
-        expected = [*choices, *(_WORDS[kind] for kind in kinds_of(hint) if kind in _WORDS)]
+        choices = (f"one of {', '.join(map(repr, get_args(kind)))}" for kind in kinds if kind not in _WORDS)
+        expected = [*choices, *(_WORDS[kind] for kind in kinds if kind in _WORDS)]
         raise ValueError(f"{name} must be {' or '.join(expected)}: got {value!r}.") from error
-
-
-def is_checked(hint: Any) -> bool:
-    """Return whether an annotation has numbers, booleans, text and ``Literal`` choices only."""
-    return all(get_origin(kind) is Literal or kind in _WORDS for kind in kinds_of(hint))
 
 
 def kinds_of(hint: Any) -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from st_xling.utils.io import read_json_object
@@ -38,8 +38,11 @@ def check_outputs(files: Mapping[str, Any], inputs: Iterable[Any], *, folders: M
     outputs = [(name, path, "folder") for name, path in (folders or {}).items()]
     outputs += [(name, path, "file") for name, path in files.items()]
     for name, path, kind in outputs:
-        if (real := _real(path)) is None:
+        if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
             continue
+        if Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir()):
+            continue  # nothing is replaced: /dev/null, a pipe
+        real = os.path.realpath(path)
         if "://" in str(path):
             raise ValueError(f"{name} must be on this machine: got {path}; write it here, then copy it there.")
         here, parents = Path(real), [str(parent) for parent in Path(real).parents]
@@ -102,6 +105,34 @@ def without_folders(text: str) -> str:
     return _FOLDERS.sub("", text)
 
 
+def shown_command(command: str, repo_id: str | None = None) -> str:
+    """Return a command to paste, without what only concerns one machine and changes no result.
+
+    These are ``--keep``, ``--json``, ``--cache``, ``--overwrite`` and ``--resume``, and all but the last part of
+    ``--out`` and of absolute paths.
+
+    Args:
+        command: The command as it was typed.
+        repo_id: Replaces the model of ``evaluate`` and ``transfer``, which comes after the task.
+    Example:
+        >>> shown_command("st-xling evaluate bucc my-encoder --data mining --json f.json --keep", "me/encoder")
+        'st-xling evaluate bucc me/encoder --data mining'
+    """
+    shown: list[str] = []
+    rest = iter(shlex.split(command))
+    for word in rest:
+        flag, equals, value = word.partition("=")
+        if flag in ("--json", "--cache"):
+            value = value if equals else next(rest, "")
+        elif flag == "--out":
+            shown += [flag, PurePath(value if equals else next(rest, "")).name or "model"]
+        elif word not in ("--overwrite", "--resume", "--keep"):
+            shown.append(word)
+    if repo_id and shown[1:2] in (["evaluate"], ["transfer"]) and len(shown) > 3 and not shown[3].startswith("-"):
+        shown[3] = repo_id
+    return without_folders(shlex.join(shown))
+
+
 def without_places(content: Any) -> Any:
     """Apply :func:`without_folders` to every text and key of JSON data."""
     if isinstance(content, dict):
@@ -132,11 +163,3 @@ def _is_result(path: Path) -> bool:
         return path.suffix == ".json" and "signature" in read_json_object(path)
     except (ValueError, OSError):
         return False
-
-
-def _real(path: Any) -> str | None:
-    """Return the path behind links; ``None`` for what is no path, or is not replaced: ``/dev/null``, a pipe."""
-    if not isinstance(path, (str, os.PathLike)) or str(path) == "-":
-        return None
-    is_stream = Path(path).exists() and not (Path(path).is_file() or Path(path).is_dir())
-    return None if is_stream else os.path.realpath(path)

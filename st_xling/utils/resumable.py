@@ -124,10 +124,8 @@ class ResumableFolder:
     @property
     def steps(self) -> dict[str, dict[str, Any]]:
         """The finished steps: those of which all files are there."""
-        return {name: step for name, step in self.listed.items() if all(map(self._has, step["files"]))}
-
-    def _has(self, file: str) -> bool:
-        return (self.path / file).is_file()
+        paths = {name: [self.path / file for file in step["files"]] for name, step in self.listed.items()}
+        return {name: step for name, step in self.listed.items() if all(map(Path.is_file, paths[name]))}
 
     def load(self) -> bool:
         """Read the record, if there is one.
@@ -254,14 +252,14 @@ def remove_file(folder: Path, name: str) -> None:
             path.rmdir()
 
 
-def differences(before: Any, now: Any, name: str = "") -> list[str]:
+def differences(before: Any, now: Any) -> list[str]:
     """Return the dotted names and both values of what two tasks do not agree on.
 
     Example:
         >>> differences({"k": 4, "model": {"layer": 1}}, {"k": 5, "model": {"layer": 2}})
         ['k was 4, is now 5', 'model.layer was 1, is now 2']
     """
-    return [f"{key} was {_short(old)}, is now {_short(new)}" for key, old, new in changed_values(before, now, name)]
+    return [f"{key} was {_short(old)}, is now {_short(new)}" for key, old, new in changed_values(before, now)]
 
 
 def changed_values(before: Any, now: Any, name: str = "") -> list[tuple[str, Any, Any]]:

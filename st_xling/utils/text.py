@@ -48,8 +48,6 @@ _XML = re.compile(
     rb"|xliff|corpus|text|seg|s(?=\s+id=))[\s>])",
     re.IGNORECASE,
 )
-_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
-_NUMPY = b"\x93NUMPY"
 _FILLERS = frozenset("\u034f\u115f\u1160\u2800\u3164\uffa0") | {chr(code) for code in range(0xFE00, 0xFE10)}
 _HEAD_BYTES = 1 << 20
 _ESCAPES = {"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"}
@@ -83,11 +81,11 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
             compression that is not there, a NumPy array, or UTF-16, unless of ``any_encoding``.
     """
     with _opened(Path(path)) as (_, stream):
-        if stream.peek(6).startswith(_NUMPY):
+        if stream.peek(6).startswith(b"\x93NUMPY"):
             raise ParallelTextError(
                 f"{path}: expected text, got a NumPy array; embeddings are passed as such, see --source-embeddings"
             )
-        if stream.peek(2).startswith(_UTF16_MARKS) and not any_encoding:
+        if stream.peek(2).startswith((b"\xff\xfe", b"\xfe\xff")) and not any_encoding:
             raise ParallelTextError(
                 f"{path}: expected UTF-8, got invalid UTF-8: the file begins with the byte order mark of UTF-16; "
                 "convert it: iconv -f utf-16 -t utf-8"
@@ -169,22 +167,17 @@ def check_head(path: str | Path, head: bytes) -> None:
         )
 
 
-def decode_line(line: bytes, *, errors: str = "strict") -> tuple[str | None, str]:
-    """The text of a line and what is wrong with its bytes, ``""`` where nothing is.
-
-    Args:
-        line: A line of :func:`raw_lines`.
-        errors: For bytes that are not UTF-8, ``"strict"`` returns ``None`` as text, ``"replace"`` puts U+FFFD.
+def decode_line(line: bytes) -> tuple[str | None, str]:
+    """Return the text of a line of :func:`raw_lines`, and ``""``; for bytes that are not UTF-8 ``None``, and the fault.
 
     Example:
-        >>> decode_line(b"caf\\xe9", errors="replace")
-        ('caf\ufffd', 'byte 0xe9 at byte 4')
+        >>> decode_line(b"caf\\xe9")
+        (None, 'byte 0xe9 at byte 4')
     """
     try:
         return line.decode("utf-8"), ""
     except UnicodeDecodeError as error:
-        fault = f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
-        return (line.decode("utf-8", "replace") if errors == "replace" else None), fault
+        return None, f"byte 0x{line[error.start]:02x} at byte {error.start + 1}"
 
 
 def is_blank(text: str) -> bool:

@@ -161,7 +161,7 @@ def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.Lo
         found = publishable_thresholds(evaluator, result)
         measured = dict(zip(("precision", "recall", "f1", "threshold"), result.rows[0].values))
         assert found["de-en"] == PublishedThreshold(**measured, **ways, signature=evaluator.signature)
-    for options, why in (({"train": {"de-en": test}}, "tuned on the gold"), ({"threshold": float("inf")}, "it is inf")):
+    for options, why in (({"train": {"de-en": test}}, "tuned on the gold"), ({"threshold": float("inf")}, "got inf")):
         evaluator = BuccEvaluator({"de-en": test}, **options)
         assert not publishable_thresholds(evaluator, evaluator.evaluate(model)) and why in caplog.text
     means = {"de": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}

@@ -11,7 +11,7 @@ import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, write_run
-from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, mixed_pool, separate_pools, words
+from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, retrieval_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
 
@@ -51,7 +51,8 @@ def test_a_model_centered_by_language(model: Any, sets: list[RetrievalSet], capl
     """Queries and passages less the mean of their own language, in chunks too; the joint mean is signed."""
     means = {"xx": torch.linspace(-0.3, 0.3, 16), "en": torch.linspace(0.3, -0.2, 16)}
     centered = apply_centering(model, Centering(torch.zeros(16), means))
-    pool, evaluator = mixed_pool(sets), RetrievalEvaluator(sets, pool="mixed", name="t")
+    evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
+    [pool] = evaluator.pools
     found = dense_search(pool, evaluator, centered, k=5, chunk=3)
     codes = [pool.languages[name] for name in pool.passage_ids]
     passages = np.stack([centered.encode(text, task=code) for text, code in zip(pool.passages, codes)])
@@ -120,7 +121,7 @@ def test_bm25_by_definition(tmp_path: Path) -> None:
     }
     asked = {"q1": "Wo ist der Hund?", "q2": "三本书", "q3": "nichts davon"}
     folder = beir(tmp_path / "set", texts, {"de": asked}, [(name, "p1", 1) for name in asked])
-    [pool] = separate_pools([read_retrieval_set(folder, language="de")])
+    [pool] = retrieval_pools([read_retrieval_set(folder, language="de")], mixed=False)
     rankings = bm25_search(pool, k=2)
     terms = {name: words(text) for name, text in texts.items()}
     average = sum(map(len, terms.values())) / 4
@@ -164,7 +165,7 @@ def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) ->
             RetrievalEvaluator(**{"sets": sets, **options})
     other = beir(tmp_path / "zz", {"p": "x"}, {"en": {"q1": "another question"}}, [("q1", "p", 1)])
     with pytest.raises(ValueError, match="1 differ in their text, such as en q1"):
-        mixed_pool([*sets, read_retrieval_set(other, language="zz")])
+        retrieval_pools([*sets, read_retrieval_set(other, language="zz")], mixed=True)
     broken = make_model()
     broken[0].auto_model.embeddings.LayerNorm.weight.data.fill_(float("nan"))
     with pytest.raises(ValueError, match="embeddings of queries must be finite"):

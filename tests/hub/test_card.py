@@ -14,8 +14,9 @@ from huggingface_hub import ModelCard
 from st_xling.cli import main
 from st_xling.evaluation import SavedResults, save_results
 from st_xling.hub import CardOptions, card_text, write_card
-from st_xling.hub.card import eval_results, fenced, one_line, plain, shown_command, span
+from st_xling.hub.card import eval_results, fenced, one_line, plain, span
 from st_xling.mining.thresholds import PublishedThreshold, publish_thresholds
+from st_xling.utils.paths import shown_command
 from st_xling.utils.tables import Column, Row
 from tests.hub.publishing import change, contents
 from tests.hub_cards.golden import recorded

@@ -153,8 +153,8 @@ def read_xquad_r(
 
     Files are SQuAD's form with ``sentence_breaks`` next to each ``context``. Every sentence of every paragraph is a
     candidate, repeats included; relevant is the one in which the first answer begins. Questions that share an id are
-    translations of each other, so in a mixed pool (:func:`~st_xling.evaluation.retrieval.mixed_pool`) a question has
-    one relevant sentence in each language, and mean average precision there is LAReQA's measure of language-agnostic
+    translations of each other, so in a mixed pool (of ``RetrievalEvaluator``) a question has one relevant
+    sentence in each language, and mean average precision there is LAReQA's measure of language-agnostic
     retrieval. Candidates are the sentences alone; LAReQA's own encoders were also shown the paragraph around them.
 
     Args:

@@ -9,11 +9,4 @@
 from st_xling.evaluation.compare.data import ComparisonData, load_comparison_data
 from st_xling.evaluation.compare.run import ComparisonReport, ModelSpec, compare_models, parse_models
 
-__all__ = [
-    "ComparisonData",
-    "ComparisonReport",
-    "ModelSpec",
-    "compare_models",
-    "load_comparison_data",
-    "parse_models",
-]
+__all__ = ["ComparisonData", "ComparisonReport", "ModelSpec", "compare_models", "load_comparison_data", "parse_models"]

@@ -106,8 +106,11 @@ def load_comparison_data(
                     mining |= _corpora(path, [pair])
                 except FileNotFoundError:
                     missing.append(f"mining {pair}: no training split, which gives the threshold")
-        elif path.is_dir() and (files := _passage_files(path)):
-            pool_specs += files
+        elif path.is_dir() and (
+            files := [each for each in path.glob("*.json*") if is_code(each.name.partition(".")[0])]
+        ):
+            # Named by languages, as XQuAD-R's are.
+            pool_specs += [f"{each.name.partition('.')[0]}={each}" for each in sorted(files)]
         else:
             (pool_specs if len(split_spec(spec).languages) == 1 else pair_specs).append(spec)
     pairs_read = load_english_pairs(pair_specs)[0] if pair_specs else {}
@@ -166,9 +169,3 @@ def _corpora(spec: str | Path, pairs: Sequence[str] | None = None) -> dict[str, 
     evaluator = BuccEvaluator.from_spec(spec, pairs)
     assert evaluator.train is not None
     return {pair: (test, evaluator.train[pair]) for pair, test in evaluator.corpora.items()}
-
-
-def _passage_files(folder: Path) -> list[str]:
-    """Return specs of a folder's files that are named by languages, as XQuAD-R's are."""
-    paths = sorted(folder.glob("*.json*"))
-    return [f"{path.name.partition('.')[0]}={path}" for path in paths if is_code(path.name.partition(".")[0])]

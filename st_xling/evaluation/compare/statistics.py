@@ -138,12 +138,7 @@ def _with_mean(values: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _permutation_p(
-    measure: Measure,
-    tables: Mapping[str, np.ndarray],
-    languages: Mapping[str, Cell],
-    *,
-    seed: int,
-    swaps: int,
+    measure: Measure, tables: Mapping[str, np.ndarray], languages: Mapping[str, Cell], *, seed: int, swaps: int
 ) -> np.ndarray:
     """Return the two-sided p-value of each label. *Shape:* ``(labels,)``"""
     from scipy.stats import permutation_test

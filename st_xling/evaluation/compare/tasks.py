@@ -92,23 +92,19 @@ class Task(NamedTuple):
     parts: Mapping[str, Any] = {}
 
 
-def _tatoeba(session: Session) -> Cells:
-    return {
-        code: Cell(
-            sha8(session.data.pairs[code]),
-            {"to": translation_ranks(source, target) == 0, "from": translation_ranks(target, source) == 0},
-        )
-        for code, (source, target) in session.pairs.items()
-    }
-
-
-def _xsim(session: Session) -> Cells:
+def _both_ways(session: Session, *, judge: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> Cells:
     cells: Cells = {}
     for code, (source, target) in session.pairs.items():
-        rows, k = np.arange(len(source)), min(K, len(source))
-        to, back = (best_targets(*both, k=k) != rows for both in ((source, target), (target, source)))
-        cells[code] = Cell(sha8(session.data.pairs[code]), {"to": to, "from": back})
+        cells[code] = Cell(sha8(session.data.pairs[code]), {"to": judge(source, target), "from": judge(target, source)})
     return cells
+
+
+def _is_nearest(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
+    return translation_ranks(queries, corpus) == 0
+
+
+def _is_xsim_error(queries: np.ndarray, corpus: np.ndarray) -> np.ndarray:
+    return best_targets(queries, corpus, k=min(K, len(queries))) != np.arange(len(queries))
 
 
 def _xsim_plus_plus(session: Session) -> Cells:
@@ -125,7 +121,7 @@ def _xsim_plus_plus(session: Session) -> Cells:
         source, target = (side[own] for side in session.pairs[code])
         index, categories = [each.index for each in hard[code]], [each.category for each in hard[code]]
         result = xsim_plus_plus(source, target, negatives, index, categories, k=min(K, len(own)))
-        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": result.is_error})
+        cells[code] = Cell(sha8([session.data.pairs[code], own.tolist()]), {"wrong": np.array(result.winners) != ""})
     return cells
 
 
@@ -225,7 +221,7 @@ TASKS: dict[str, Task] = {
         "Is the nearest sentence of the other language, by cosine, the translation? Both ways.",
         "pairs",
         (_BOTH("accuracy"), Measure("to English", ("to",)), Measure("from English", ("from",))),
-        _tatoeba,
+        partial(_both_ways, judge=_is_nearest),
         {"direction": "both", "ties": "index"},
     ),
     "xsim": Task(
@@ -237,7 +233,7 @@ TASKS: dict[str, Task] = {
             _LOWER("to English", ("to",), decimals=2),
             _LOWER("from English", ("from",), decimals=2),
         ),
-        _xsim,
+        partial(_both_ways, judge=_is_xsim_error),
         {"direction": "both", "margin": "ratio", "k": K},
     ),
     "xsim++": Task(

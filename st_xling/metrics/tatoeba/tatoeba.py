@@ -11,7 +11,7 @@ import evaluate
 import numpy as np
 
 from st_xling.mining.mine import xsim
-from st_xling.utils.cosines import nearest_both_ways, weighted_f1
+from st_xling.utils.cosines import nearest, weighted_f1
 from st_xling.utils.signature import sign
 
 _CITATION = """\
@@ -65,7 +65,7 @@ class Tatoeba(evaluate.Metric):
 
     def _compute(self, predictions, references, *, margin="ratio", k=4):
         source, target = _matrix(predictions, "predictions"), _matrix(references, "references")
-        forward, backward = nearest_both_ways(source, target)
+        forward, backward = nearest(source, target), nearest(target, source)
         own = np.arange(len(source))
         to_target, to_source = float(np.mean(forward == own)), float(np.mean(backward == own))
         neighbors = min(k, len(source))

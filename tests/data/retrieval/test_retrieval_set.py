@@ -7,7 +7,7 @@ import pytest
 
 from st_xling.data import ParallelTextError, retrieval
 from st_xling.data.retrieval.files import read_passages
-from st_xling.evaluation.retrieval_search import mixed_pool
+from st_xling.evaluation.retrieval_search import retrieval_pools
 from tests.retrieval_files import ENGLISH, OTHERS, beir, json_lines, lines, raw, translated
 from tests.xquad_r_files import TEXTS, write_xquad_r
 
@@ -130,7 +130,7 @@ def test_sentences_of_every_language_answer_questions_in_any(tmp_path: Path) -> 
             code: TEXTS[code][1] for code in TEXTS
         }
         assert found.relevant == {"q0": {"0/0": 1}, "q1": {"0/2": 1}}
-    pool = mixed_pool(sets)
+    [pool] = retrieval_pools(sets, mixed=True)
     assert len(pool.queries) == 4 and len(list(pool.passages)) == len(pool.passage_ids) == 6
     assert {query.id: set(query.relevant) for query in pool.queries}["zh:q1"] == {"en:0/2", "zh:0/2"}
 
@@ -164,7 +164,7 @@ def test_xquad_r_itself(real_data: Path) -> None:
     folder = real_data / "xquad_r"
     sets = retrieval.read_xquad_r({code: folder / f"{code}.json.gz" for code in ("ar", "en", "zh")})
     assert {found.language: len(found.passages) for found in sets} == {"ar": 1222, "en": 1180, "zh": 1196}
-    queries = mixed_pool(sets).queries
+    queries = retrieval_pools(sets, mixed=True)[0].queries
     assert len(queries) == 3 * 1190 and all(len(query.relevant) == 3 for query in queries)
 
 
