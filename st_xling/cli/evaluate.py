@@ -226,7 +226,9 @@ def reranking(
     context: typer.Context,
     model: str = model_opts.CROSS_ENCODER,
     data: list[str] = required("--data XX=PATH", "Questions with passages of a language, see above (repeatable)."),
-    split: Literal["train", "dev", "test"] | None = query_option("--split", "Part of the articles (default: all)."),
+    split: Literal["train", "dev", "test"] | None = query_option(
+        "--split", "Part of the articles (default: all), or of the phrasebook (default: test)."
+    ),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     max_candidates: int | None = option("--max-candidates", "Candidates per query, drawn at random (default: all)."),
     seed: int | None = opts.SEED,
@@ -280,7 +282,7 @@ def retrieval(
     data: list[str] = required("--data XX=DIR", "Passages of a language with queries, see above (repeatable)."),
     bm25: bool = flag("--bm25", "Also evaluate BM25."),
     pool: Literal["separate", "mixed"] | None = option("--pool", "Each set alone, or all mixed (default: separate)."),
-    measures: list[str] | None = listed("--measures LIST...", "Of ir_measures (default: MRR@100,Recall@100)."),
+    measures: list[str] | None = listed("--measures LIST...", "Such as MAP,nDCG@10 (default: MRR@100,Recall@100)."),
     split: str | None = query_option("--split", "Split of queries and qrels (default: test)."),
     query_languages: list[str] | None = QUERY_LANGUAGES,
     runs: Path | None = option("--runs DIR", "Also write rankings into this folder, as TREC runs."),

@@ -150,7 +150,9 @@ def mine(
     rescore_threshold: float | None = rescore_option("--rescore-threshold", "Its minimum score (default: none)."),
     text_format: TextFormat | None = TEXT_FORMAT,
     calibrate: str | None = threshold_option("--calibrate PARALLEL", "Known translations, to estimate the threshold."),
-    target_precision: float | None = threshold_option("--target-precision", "To reach (default: that of the best F1)."),
+    target_precision: float | None = threshold_option(
+        "--target-precision", "With --calibrate: precision to reach (default: that of the best F1)."
+    ),
     retrieval: Retrieval | None = opts.RETRIEVAL,
 ) -> None:
     """Find translations between two text files.

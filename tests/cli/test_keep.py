@@ -72,7 +72,7 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     assert threshold == PublishedThreshold(**measured, **way)
     for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "got inf")):
         assert main([*words, "--threshold", given, "--keep"]) == 0
-        assert f"the threshold of de-en is not published: " in (told := capsys.readouterr().err) and why in told
+        assert "the threshold of de-en is not published: " in (told := capsys.readouterr().err) and why in told
         assert load_published_thresholds(encoder)["de-en"] == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None
 
