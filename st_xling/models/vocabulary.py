@@ -82,8 +82,7 @@ def slim_encoder(
     if len(kept) == len({*vocabulary.ids.values()}):
         raise ValueError(f"there is nothing to prune: the text uses all {len(kept):,} tokens; name fewer languages.")
     # The library gives added tokens that are no pieces of the model the ids behind all pieces.
-    ordered = sorted(kept, key=lambda number: (number not in vocabulary.pieces, number))
-    ids = {old: new for new, old in enumerate(ordered)}
+    ids = {old: new for new, old in enumerate(sorted(kept, key=lambda old: (old not in vocabulary.pieces, old)))}
 
     # A copy that shares all weights with ``model`` but the word embeddings.
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}

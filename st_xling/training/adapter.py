@@ -35,7 +35,7 @@ from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import describe, mix
 from st_xling.training.options import AdapterOptions, TrainingOptions
-from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe import BaseRecipe
 from st_xling.training.run import Run, RunOptions
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
 
 STAGES = ("untrained", "centered", "trained")
 LOGS_A_RUN = 50
-Vectors = Mapping[str, CachedVectors]
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "linear": (nn.Identity,),
@@ -155,15 +154,7 @@ class AdapterRecipe(BaseRecipe):
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
 
 
-def load_adapter_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> AdapterRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
-    """
-    return load_kind(AdapterRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_adapter_recipe = AdapterRecipe.load
 
 
 def fit_adapter(
@@ -266,7 +257,7 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]
 
 
 def _try_layer(
-    run: Run, label: str, columns: Sequence[Column], cached: Vectors, pairs: Dataset, device: Any
+    run: Run, label: str, columns: Sequence[Column], cached: Mapping[str, CachedVectors], pairs: Dataset, device: Any
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
@@ -298,10 +289,8 @@ def _try_layer(
 
     # What an adapter has to beat is the better way to center, whichever its own is.
     text, languages = torch.cat([source, target]), languages_of(pairs)
-    centered = {}
-    for way in ("per_language", "joint"):
-        centering: Any = fit_centering(text, languages, way)
-        centered[way] = evaluate(centering)
+    ways: Any = {way: fit_centering(text, languages, way) for way in ("per_language", "joint")}
+    centered = {way: evaluate(centering) for way, centering in ways.items()}
     best = max(centered, key=lambda way: centered[way][evaluator.primary_measure])
     stages = (evaluate(lambda matrix, _: matrix), centered[best], evaluate(adapter.adapt))
     return LayerResult(label, adapter, history, dict(zip(STAGES, stages)), best)

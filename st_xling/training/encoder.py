@@ -17,13 +17,7 @@ from st_xling.data.columns import negative_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
 from st_xling.data.text_columns import column_texts
-from st_xling.losses import (
-    CachedLoss,
-    CombinedLoss,
-    CrossLingualLoss,
-    Term,
-    TranslationLanguageModelingLoss,
-)
+from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, TranslationLanguageModelingLoss
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
@@ -110,11 +104,9 @@ def train(
     run = Run(recipe=recipe, out=out, **options)
     with run.opened():
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
-        described: dict[str, Any] = {"data": mixture.manifest}
-        if mono:
-            described["mono"] = describe(mono)
+        described = {"mono": describe(mono)} if mono else {}
         vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
-        checkpoint = run.claim({**described, **taught}, longer=True)
+        checkpoint = run.claim({"data": mixture.manifest, **described, **taught}, longer=True)
         trainer = distributed.run_on_all(lambda: _build(run, mixture, vectors, checkpoint))
         return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
 
@@ -153,8 +145,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
             "it whole."
         )
     seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
-    parts = {name + seen: part for name, part in mixture.parts.items()}
-    parts_left = run.check_leaks(parts)
+    parts_left = run.check_leaks({name + seen: part for name, part in mixture.parts.items()})
     if run.leak is not None and run.leak.dropped:
         mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
     if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
@@ -203,8 +194,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     size = training.mini_batch_size
     total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
     trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts)
-    collator: Any = trainer.data_collator
-    collator.teacher = learned
+    trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
     return trainer
 
 
@@ -248,8 +238,7 @@ def _fit(
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
     if training.save_vocabulary_head:
-        loss: Any = trainer.loss
-        save_with_head(backbone(result.model), trained_heads(loss)[0])
+        save_with_head(backbone(result.model), trained_heads(trainer.loss)[0])  # type: ignore[arg-type]
     return result
 
 

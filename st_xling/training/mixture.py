@@ -83,13 +83,12 @@ def prepare(
     """
     more, alpha = _shared_negatives(data, negatives), options.language_alpha
     # One stream makes all of them streams: their batches are mixed by the same sampler.
-    if not any(is_stream(part) for part in data.values()):
+    if all(hasattr(part, "__len__") for part in data.values()):
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole, more)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         shares = dict(zip(counts, language_shares([*counts.values()], alpha=alpha)))
-        read = ("source", "target", *more)
-        manifest = describe(whole, read)
+        manifest = describe(whole, ("source", "target", *more))
         rows, size = sum(counts.values()), options.per_device_train_batch_size * processes
         if options.batches == "one_pair" and rows >= size:  # what does not fill the last batch of a pair is left out
             rows = sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
@@ -243,13 +242,6 @@ def describe(data: Mapping[str, Dataset], columns: Sequence[str] = ("source", "t
     return {name: {"rows": len(part), "sha8": fingerprint(part, columns)} for name, part in data.items()}
 
 
-def is_stream(dataset: Any) -> bool:
-    """Return whether it is a ``datasets.IterableDataset``, which has no length."""
-    from datasets import IterableDataset
-
-    return isinstance(dataset, IterableDataset)
-
-
 def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
     """Log what share of the batches each language has, and that only the start of a stream was looked at."""
     if len(mixture.shares) > 1:
@@ -269,7 +261,7 @@ def _check_filled(name: str, part: Any) -> None:
 
 def as_stream(name: str, part: Any) -> IterableDataset:
     """A data set as a stream that knows how many rows it has; a stream as it is."""
-    if is_stream(part):
+    if not hasattr(part, "__len__"):
         return part
     _check_filled(name, part)
     from datasets import Split, SplitDict, SplitInfo

@@ -144,15 +144,31 @@ class BaseRecipe:
     """ST's training arguments, any of which the section ``training`` may set; ``None``: only those named there."""
 
     @classmethod
-    def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
-        """A recipe from its keys, checked.
+    def load(cls: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
+        """Read a recipe of this kind by name, or from a YAML file.
 
         Args:
-            raw: The sections of a file, unchecked.
-            stem: Names a recipe that does not name itself.
+            name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
+            tiny: Apply the recipe's ``tiny`` section, meant for models that start from random weights.
+            overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
+
+        Raises:
+            ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+
+        Example:
+            >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
+            2.0
         """
+        raw = read_recipe(name_or_path, recipe_names(cls.kind))
+        sections = [entry.name for entry in dataclasses.fields(cls)]
+        changes = raw.pop("tiny", None) or {}
+        check_keys(changes, sections[2:], "tiny")
+        raw = merge(raw, changes) if tiny else raw
+        for key, value in (overrides or {}).items():
+            set_key(raw, key, value)
+        check_keys(raw, sections, "the recipe")
         hints: dict[str, Any] = get_type_hints(cls)
-        values: dict[str, Any] = {"name": stem, "summary": ""}
+        values: dict[str, Any] = {"name": Path(name_or_path).stem, "summary": ""}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
@@ -225,36 +241,7 @@ class Recipe(BaseRecipe):
 
     def as_dict(self) -> dict[str, Any]:
         used = {"teacher": bool(self.taught), "negatives": bool(self.negatives.count)}
-        unused = [name for name, is_used in used.items() if not is_used]
-        return {name: value for name, value in super().as_dict().items() if name not in unused}
+        return {name: value for name, value in super().as_dict().items() if used.get(name, True)}
 
 
-def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
-    """Read the recipe of an encoder by name, or from a YAML file.
-
-    Args:
-        name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
-        tiny: Apply the recipe's ``tiny`` section, meant for encoders that start from random weights.
-        overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
-
-    Raises:
-        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
-
-    Example:
-        >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
-        2.0
-    """
-    return load_kind(Recipe, name_or_path, tiny=tiny, overrides=overrides)
-
-
-def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
-    """Read a recipe of one kind, see :func:`load_recipe`."""
-    raw = read_recipe(name_or_path, recipe_names(kind.kind))
-    sections = [entry.name for entry in dataclasses.fields(kind)]
-    changes = raw.pop("tiny", None) or {}
-    check_keys(changes, sections[2:], "tiny")
-    raw = merge(raw, changes) if tiny else raw
-    for key, value in (overrides or {}).items():
-        set_key(raw, key, value)
-    check_keys(raw, sections, "the recipe")
-    return kind.from_dict(raw, Path(name_or_path).stem)
+load_recipe = Recipe.load

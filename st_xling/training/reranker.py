@@ -43,7 +43,7 @@ from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.mixture import describe, log_truncation
 from st_xling.training.options import TrainingOptions
-from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
@@ -170,15 +170,7 @@ class CrossEncoderRecipe(BaseRecipe):
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
 
 
-def load_cross_encoder_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> CrossEncoderRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: No such recipe, an unknown key, or a bad value.
-    """
-    return load_kind(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_cross_encoder_recipe = CrossEncoderRecipe.load
 
 
 class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
@@ -207,11 +199,14 @@ def train_cross_encoder(
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
     run = Run(recipe=recipe, out=out, stages=len(stages), **options)
     for part in stages:
-        _check_pairs(part)
+        labels = part.unique("label")
+        if not set(labels) <= {0, 1}:
+            raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, labels[:5]))}.")
+        if len(part) < 2:
+            raise ValueError(f"training needs at least 2 labeled pairs: got {len(part)}; check the reader's report.")
     with run.opened("cross-encoders"):
         parts = _without_leaks(dict(zip(names, stages)), run)
-        text = [name for name in PAIR_COLUMNS if name != "label"]
-        checkpoint = run.claim({"data": describe(parts, text)})
+        checkpoint = run.claim({"data": describe(parts, [name for name in PAIR_COLUMNS if name != "label"])})
         model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
         prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
         return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
@@ -247,14 +242,6 @@ def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
     if run.recipe.training.lora is not None and checkpoint.name != "model":
         checkpoint = checkpoint.parent / BASE
     return load_sentence_transformer(CrossEncoder, str(checkpoint))
-
-
-def _check_pairs(pairs: Dataset) -> None:
-    """Raise ``ValueError`` unless ``pairs`` can be trained on."""
-    if not set(pairs.unique("label")) <= {0, 1}:
-        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, pairs.unique('label')[:5]))}.")
-    if len(pairs) < 2:
-        raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
 
 
 def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> tuple[Dataset, dict[str, int]]:

@@ -26,7 +26,7 @@ from st_xling.training.arguments import total_steps
 from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import describe, log_truncation, mix, mix_endless, report_texts
 from st_xling.training.options import RetrievalOptions
-from st_xling.training.recipe import Recipe, load_kind
+from st_xling.training.recipe import Recipe
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualTrainer
@@ -46,7 +46,12 @@ Part = tuple[int, dict[str, str], Data]
 
 @dataclass(frozen=True)
 class RetrievalRecipe(Recipe):
-    """A named way to train a retriever."""
+    """A named way to train a retriever.
+
+    Example:
+        >>> list(load_retrieval_recipe("ir-semacl").losses)
+        ['in_batch_ranking', 'semantic_contrastive']
+    """
 
     kind: ClassVar[str] = "retriever"
 
@@ -59,18 +64,7 @@ class RetrievalRecipe(Recipe):
             raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
 
 
-def load_retrieval_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> RetrievalRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: As there; no IR loss, losses or options that a retriever does not take.
-    Example:
-        >>> list(load_retrieval_recipe("ir-semacl").losses)
-        ['in_batch_ranking', 'semantic_contrastive']
-    """
-    return load_kind(RetrievalRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_retrieval_recipe = RetrievalRecipe.load
 
 
 @dataclass(frozen=True)
@@ -97,15 +91,11 @@ class RetrievalSources:
         """Query-passage pairs: an epoch."""
         return sum(len(part) for part in self.queries.values())
 
-    @property
-    def negatives(self) -> list[str]:
-        """Columns of hard negatives."""
-        return negative_columns(next(iter(self.queries.values())).column_names) if self.queries else []
-
     def read_by(self, loss: str) -> list[Part]:
         """Return what a term looks at, in the order of its columns."""
         if loss == RANKING:
-            negatives = {name: name for name in self.negatives}
+            first = next(iter(self.queries.values()))  # all data sets have as many hard negatives
+            negatives = {name: name for name in negative_columns(first.column_names)}
             return [(0, {"query": "source", "passage": "target", **negatives}, self.queries)]
         if loss == SEMANTIC:
             return [(1, {"semantic_source": "source", "semantic_target": "target"}, self.parallel)]
@@ -167,8 +157,7 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     sources.check(recipe)
     parts = []
     for place, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
-        more = negative_columns(columns)
-        parts.append((columns, mix_endless(data, recipe.training, more=more, place=place)))
+        parts.append((columns, mix_endless(data, recipe.training, more=negative_columns(columns), place=place)))
     features = Features({name: Value("string") for columns, _ in parts for name in columns})
     return IterableDataset.from_generator(partial(_joined, parts), features=features)
 
@@ -217,8 +206,7 @@ class TermByTermLoss(CombinedLoss):
         columns = self.columns_read(list(sentence_features))
         components: dict[str, Tensor] = {}
         for name, term in zip(self.names, self.term_list()):
-            seen = columns if term.columns is None else [columns[column] for column in term.columns]
-            components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
+            components[name] = term.weight * term.loss([dict(column) for column in term.select(columns)], labels)
         return components
 
 

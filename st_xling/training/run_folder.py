@@ -181,10 +181,6 @@ class RunFolder:
         # Resumed after its end, the model is the same, and its results stay with it.
         self._folder.install("model", temporary, also=() if self.is_finished else OF_THE_WEIGHTS)
 
-    def finish(self) -> None:
-        """Mark the run as finished."""
-        self.update(finished=True)
-
     def update(self, **facts: Any) -> None:
         """Add facts to ``run.json``."""
         self._folder.load()

@@ -46,13 +46,7 @@ class Column(NamedTuple):
         return f"{self.pooling}-{self.layer}"
 
 
-def layer_vectors(
-    model: SentenceTransformer,
-    texts: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    batch_size: int | None = None,
-) -> dict[str, np.ndarray]:
+def layer_vectors(model: SentenceTransformer, texts: Sequence[str], columns: Sequence[Column]) -> dict[str, np.ndarray]:
     """Vectors of every text, by the columns' names.
 
     Layers above the highest of them are not computed.
@@ -61,7 +55,6 @@ def layer_vectors(
         model: Its first module is a transformer; pooling and whatever else follows it are passed over.
         texts: Sentences.
         columns: Layers and how they are pooled.
-        batch_size: Most texts of a batch, see :func:`~st_xling.models.encode.token_batches`.
 
     Returns:
         float32. *Shape of each:* ``(texts, hidden)``
@@ -76,7 +69,7 @@ def layer_vectors(
     poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
     matrices = {column.name: np.empty((len(texts), hidden), np.float32) for column in columns}
     with torch.inference_mode():
-        for rows, features in token_batches(cut, texts, batch_size=batch_size):
+        for rows, features in token_batches(cut, texts):
             states = layer_states(cut, features)
             pooled = [
                 poolings[column.pooling]({**features, "token_embeddings": states[column.layer]})["sentence_embedding"]
@@ -161,19 +154,16 @@ def cached_vectors(
         key = hashlib.sha256("\0".join([fingerprint, *columns, *part]).encode("utf-8", "surrogatepass")).hexdigest()
         path, before = folder / f"{key[:32]}.arrow", encoded
         intact = is_intact(path)
-        vectors = (
-            Dataset.from_dict({"text": part})
-            .with_format("arrow")
-            .map(
-                encode_table,
-                batched=True,
-                batch_size=BATCH_TEXTS,
-                remove_columns=["text"],
-                desc="encoding",
-                new_fingerprint=key,
-                cache_file_name=str(path),
-                load_from_cache_file=intact,
-            )
+        rows = Dataset.from_dict({"text": part}).with_format("arrow")
+        vectors = rows.map(
+            encode_table,
+            batched=True,
+            batch_size=BATCH_TEXTS,
+            remove_columns=["text"],
+            desc="encoding",
+            new_fingerprint=key,
+            cache_file_name=str(path),
+            load_from_cache_file=intact,
         )
         if not intact:
             record_hash(path)

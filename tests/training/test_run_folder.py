@@ -57,7 +57,7 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
     assert begin(out) is None
     with pytest.raises(ValueError, match=r"holds an earlier run \(it can be continued with --resume\); use --overwr"):
         begin(out)
-    RunFolder(out).finish()
+    RunFolder(out).update(finished=True)
     with pytest.raises(ValueError, match=r"holds an earlier run \(it is complete\); use --overwrite"):
         begin(out)
 
@@ -133,7 +133,7 @@ def run(out: Path, says: str, *, dense: bool = False, **options: Any) -> None:
         write_log(folder, [{"loss": 1.0}])
         folder.save_model(TwoFiles(says, dense=dense))
         (out / "results.json").write_text(says)
-        folder.finish()
+        folder.update(finished=True)
 
 
 def model(out: Path) -> tuple[str, bool]:
