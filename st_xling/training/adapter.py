@@ -41,7 +41,7 @@ from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vec
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import Center, Network, Pooling
+from st_xling.utils.options import Center, Pooling
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -65,20 +65,18 @@ class Adapter(nn.Module):
 
     Args:
         dim: Width of the vectors, in and out.
-        network: ``"linear"`` (the paper's best), ``"tanh"``, ``"relu"``, or ``"two-layer"``: tanh, then linear.
-        dropout: Of the outputs of each layer, while training.
-        normalize: Whether to scale the vectors to length 1 first.
+        options: Network, dropout of the outputs of each layer, and whether to scale the vectors to length 1 first.
 
     Source:
         Huang et al. 2023 (mBERT-SF), equation 1 and figure 5; table 6 compares the networks.
     """
 
-    def __init__(self, dim: int, *, network: Network = "linear", dropout: float = 0.2, normalize: bool = False) -> None:
+    def __init__(self, dim: int, options: AdapterOptions) -> None:
         super().__init__()
         # ST's modules from the start: what is trained is what is published.
-        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network]]
-        self.stages = nn.ModuleList([Normalize(), *layers] if normalize else layers)
-        self.dropout = nn.Dropout(dropout)
+        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[options.network]]
+        self.stages = nn.ModuleList([Normalize(), *layers] if options.normalize else layers)
+        self.dropout = nn.Dropout(options.dropout)
         self.centering: Centering | None = None
 
     def forward(self, vectors: Tensor) -> Tensor:
@@ -180,9 +178,7 @@ def fit_adapter(
     sampler = ShuffledBatchSampler(pairs, size, drop_last=len(source) >= size, seed=options.seed)
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        shape = recipe.adapter
-        adapter = Adapter(source.shape[1], network=shape.network, dropout=shape.dropout, normalize=shape.normalize)
-        adapter.to(source.device).train()
+        adapter = Adapter(source.shape[1], recipe.adapter).to(source.device).train()
         optimizer = torch.optim.AdamW(
             adapter.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, foreach=True
         )

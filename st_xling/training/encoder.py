@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from datasets import Dataset, IterableDataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
@@ -43,7 +44,6 @@ from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
@@ -202,8 +202,6 @@ def _with_negatives(
     run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
 ) -> Dataset:
     """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
-    from datasets import Dataset, concatenate_datasets
-
     count, seed = run.recipe.negatives.count, run.recipe.training.seed
     if checkpoint is None:
         mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))

@@ -9,9 +9,11 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from datasets import Dataset, IterableDataset, Split, SplitDict, SplitInfo, concatenate_datasets
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import mine_hard_negatives
 from tokenizers import Tokenizer
 
@@ -23,10 +25,6 @@ from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import sampler_options, total_steps
 from st_xling.training.options import TrainingOptions
 from st_xling.utils.console import progress_bar
-
-if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -138,8 +136,6 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
     Raises:
         ValueError: No data set, or an empty one; fewer than 2 rows in all.
     """
-    from datasets import concatenate_datasets
-
     if not data:
         raise ValueError("training needs at least one data set: got none.")
     for name, part in data.items():
@@ -264,8 +260,6 @@ def as_stream(name: str, part: Any) -> IterableDataset:
     if not hasattr(part, "__len__"):
         return part
     _check_filled(name, part)
-    from datasets import Split, SplitDict, SplitInfo
-
     # Streams say their size by the split they come from; one made of a data set has none yet.
     stream = part.to_iterable_dataset()
     stream._split, stream.info.splits = Split.TRAIN, SplitDict({"train": SplitInfo("train", num_examples=len(part))})

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from datasets import Dataset
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -52,7 +53,6 @@ from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from typing_extensions import Unpack
 
 
@@ -292,8 +292,6 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
     Raises:
         ValueError: No query that can be ranked.
     """
-    from datasets import Dataset
-
     if loss.name in _READ_PAIRS:
         return pairs.select_columns(["query", "passage", "label"]), 0
     # Passages of each query and language, relevant ones and others, in the order in which they first come.

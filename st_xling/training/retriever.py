@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from datasets import Dataset, Features, IterableDataset, Value
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
@@ -32,14 +33,13 @@ from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
 
 ROUTES = {"query": "query"}
 """Columns that the query encoder reads; the passage encoder reads all others."""
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
-Data = Mapping[str, "Dataset"]
+Data = Mapping[str, Dataset]
 Part = tuple[int, dict[str, str], Data]
 """Number of a source that a term reads, names of its columns in the joined rows → in the source, and the source."""
 
@@ -152,8 +152,6 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     Raises:
         ValueError: As :meth:`RetrievalSources.check`; while reading, too few distinct texts to fill a batch.
     """
-    from datasets import Features, IterableDataset, Value
-
     sources.check(recipe)
     parts = []
     for place, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):

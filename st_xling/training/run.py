@@ -24,7 +24,7 @@ from sentence_transformers.util.file_io import is_sentence_transformer_model
 from transformers.trainer_callback import EarlyStoppingCallback, TrainerCallback
 
 from st_xling._version import __version__
-from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
+from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
@@ -40,8 +40,6 @@ from st_xling.utils.options import check_choice
 if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Required
-
-    from st_xling.data.leak import Texts
 
 logger = logging.getLogger(__name__)
 

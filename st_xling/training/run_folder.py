@@ -43,7 +43,6 @@ from st_xling.utils.io import (
     naming_full_disk,
     read_json_object,
     temporary_path,
-    write_json,
 )
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
@@ -51,6 +50,7 @@ from st_xling.utils.resumable import ResumableFolder, changed_values, remove_fil
 logger = logging.getLogger(__name__)
 
 DONE = "done.json"
+"""Written when all other files of a checkpoint are, with the seconds of training so far."""
 BASE = "base"
 NEGATIVES = "negatives.parquet"
 LOSS_STATE_NAME = "loss.safetensors"
@@ -288,11 +288,6 @@ def _save(model: Any, folder: Path) -> None:
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-def mark_complete(checkpoint: Path, *, seconds: float = 0.0) -> None:
-    """Write ``done.json``, with the seconds of training so far, once all other files of a checkpoint are written."""
-    write_json(checkpoint / DONE, {"seconds": round(seconds, 3)})
 
 
 def is_complete(checkpoint: Path) -> bool:

@@ -11,10 +11,12 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
+from datasets import Dataset, concatenate_datasets
 from huggingface_hub.constants import HF_HOME
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
@@ -25,9 +27,6 @@ from st_xling.models.encode import token_batches
 from st_xling.models.view import check_layer, cut_to_layer, layer_states
 from st_xling.utils.io import is_intact, record_hash
 from st_xling.utils.options import Pooling
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -134,9 +133,6 @@ def cached_vectors(
     Returns:
         Column → vectors; and the number of texts that were encoded.
     """
-    import pyarrow as pa
-    from datasets import Dataset, concatenate_datasets
-
     folder, encoded = Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors"), 0
     folder.mkdir(parents=True, exist_ok=True)
 

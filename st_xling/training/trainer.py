@@ -34,10 +34,10 @@ from transformers.trainer_utils import get_last_checkpoint
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.run_folder import (
+    DONE,
     RunFolder,
     is_complete,
     load_loss_state,
-    mark_complete,
     newest_checkpoint,
     own_state,
     remove_earlier,
@@ -46,7 +46,7 @@ from st_xling.training.run_folder import (
     step_of,
 )
 from st_xling.utils.console import on_terminal, pace, progress_bar
-from st_xling.utils.io import naming_full_disk
+from st_xling.utils.io import naming_full_disk, write_json
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
@@ -112,7 +112,7 @@ class CheckpointCallback(TrainerCallback):
         self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
         if state.is_world_process_zero:
             self.trainer.save_more(str(checkpoint))
-            mark_complete(checkpoint, seconds=self.trainer.seconds)
+            write_json(checkpoint / DONE, {"seconds": round(self.trainer.seconds, 3)})  # the last of its files
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:

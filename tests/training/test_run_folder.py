@@ -14,7 +14,7 @@ from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import TrainingResult, load_recipe, train
 from st_xling.training.run import save_run, write_log
-from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, remove_earlier
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -202,7 +202,7 @@ def checkpoint(folder: Path, step: int, *, complete: bool = True) -> None:
     path.mkdir()
     (path / "trainer_state.json").write_text("{}")
     if complete:
-        mark_complete(path, seconds=step)
+        (path / DONE).write_text("{}")
 
 
 @pytest.mark.parametrize(
