@@ -169,8 +169,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
-        masks = self.head.mask_embedding.expand(*ids.shape, -1)
-        queries = parts.embed(inputs_embeds=masks, position_ids=positions)
+        queries = parts.embed(inputs_embeds=self.head.mask_embedding.expand(*ids.shape, -1), position_ids=positions)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)

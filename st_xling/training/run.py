@@ -192,12 +192,10 @@ class Run:
         """
         check_choice("on_leak", self.on_leak, OnLeak)
         texts = {**evaluation_texts(self.evaluator), **(self.evaluation or {})}
-        if not texts:
-            if self.on_leak != "report":
-                raise ValueError(
-                    f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some."
-                )
+        if not texts and self.on_leak == "report":
             return data
+        if not texts:
+            raise ValueError(f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some.")
         report = leaks(data, texts, progress=True)
         # Rows go from the training data alone: what evaluates the model stays as it is.
         if self.on_leak == "drop" and report.leaking:

@@ -338,8 +338,7 @@ def forget_last_call(model: Any) -> None:
     Fast tokenizers keep both and save them in ``tokenizer.json``, from where they come back as settings: files would
     depend on what was last encoded, and a resumed run would end with others than an undisturbed one.
     """
-    modules = [model, *model.modules()] if hasattr(model, "modules") else [model]
-    for module in modules:
+    for module in [model, *model.modules()] if hasattr(model, "modules") else [model]:
         backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
         if backend is not None:
             backend.no_truncation()

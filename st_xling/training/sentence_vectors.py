@@ -108,9 +108,8 @@ class CachedVectors:
         """float32. *Shape:* ``(rows, dim)``"""
         rows = np.arange(len(self))[rows]
         places = np.searchsorted(self.starts, rows, side="right") - 1
-        return torch.from_numpy(
-            np.stack([self.blocks[place][row - self.starts[place]] for place, row in zip(places, rows)])
-        )
+        found = [self.blocks[place][row - self.starts[place]] for place, row in zip(places, rows)]
+        return torch.from_numpy(np.stack(found))
 
 
 def cached_vectors(

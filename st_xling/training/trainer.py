@@ -120,8 +120,7 @@ class CheckpointCallback(TrainerCallback):
 
     def bad_weights(self) -> dict[str, str]:
         """Return the first weights that are not finite, as faults."""
-        weights = self.trainer.trained_weights()
-        bad = [name for name, weight in weights if not bool(weight.detach().isfinite().all())]
+        bad = [name for name, weight in self.trainer.trained_weights() if not weight.detach().isfinite().all()]
         return {f"weight {name}": "not finite" for name in bad[:3]}
 
     def check_finite(self, state: TrainerState, faults: Mapping[str, str]) -> None:
@@ -143,7 +142,6 @@ class FiniteTrainer(Trainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.args.logging_nan_inf_filter = False  # which would hide what training should stop at
-        self._seconds_before, self._started = 0.0, time.perf_counter()
         # transformers removes earlier checkpoints before done.json is written: too early, were the machine to stop.
         self.add_callback(CheckpointCallback(self, self.args.save_total_limit))
         self.args.save_total_limit = None
