@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,6 @@ from st_xling.utils.languages import canonical_code
 from st_xling.utils.options import check_choice
 
 Direction = Literal["target", "source", "both"]
-T = TypeVar("T")
 
 
 class RepresentationTranslationLoss(TokenLevelLoss):
@@ -207,7 +206,7 @@ def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
-def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
+def _rebuilt(direction: str, columns: Sequence[Iterable[Any]]) -> set[Any]:
     """Return what occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
     source, target = set(columns[0]), set(columns[1])
     return {"source": source, "target": target}.get(direction, source | target)

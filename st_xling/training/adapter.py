@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 STAGES = ("untrained", "centered", "trained")
-LOGS_A_RUN = 50
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "linear": (nn.Identity,),
@@ -57,7 +56,6 @@ _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "relu": (nn.ReLU,),
     "two-layer": (nn.Tanh, nn.Identity),
 }
-_IN = "sentence_embedding"
 
 
 class Adapter(nn.Module):
@@ -82,7 +80,7 @@ class Adapter(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """*Shape:* ``(batch, dim)`` → the same"""
         for stage in self.stages:
-            vectors = stage({_IN: vectors})[_IN]
+            vectors = stage({"sentence_embedding": vectors})["sentence_embedding"]
             if isinstance(stage, Dense):
                 vectors = self.dropout(vectors)
         return vectors
@@ -188,7 +186,7 @@ def fit_adapter(
         )
         history: list[dict[str, Any]] = []
         losses: list[Tensor] = []
-        every = max(1, steps // LOGS_A_RUN)
+        every = max(1, steps // 50)
         batches = itertools.islice(_batches(sampler), steps)
         for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
             index = torch.as_tensor(rows, device=source.device)

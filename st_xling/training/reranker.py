@@ -72,8 +72,6 @@ LOSSES = {
 }
 """Name in recipes → class of ST."""
 
-_READ_PAIRS = ("binary_cross_entropy", "mse")
-
 
 @dataclass(frozen=True)
 class RankingLoss:
@@ -292,7 +290,7 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
     Raises:
         ValueError: No query that can be ranked.
     """
-    if loss.name in _READ_PAIRS:
+    if loss.name in ("binary_cross_entropy", "mse"):
         return pairs.select_columns(["query", "passage", "label"]), 0
     # Passages of each query and language, relevant ones and others, in the order in which they first come.
     entries: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}

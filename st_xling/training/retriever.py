@@ -35,8 +35,6 @@ from st_xling.training.trainer import CrossLingualTrainer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-ROUTES = {"query": "query"}
-"""Columns that the query encoder reads; the passage encoder reads all others."""
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
 Data = Mapping[str, Dataset]
@@ -256,7 +254,7 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     recipe: RetrievalRecipe = run.recipe
     encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
     names = [name for loss in recipe.losses for name in sources.columns(loss)]
-    routes = {name: ROUTES.get(name, "document") for name in names}
+    routes = {name: "query" if name == "query" else "document" for name in names}
     prompts = run.set_prompts(encoder, routes)
     asked, limit = mix(sources.queries), encoder.max_seq_length
     for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):

@@ -54,7 +54,6 @@ DONE = "done.json"
 BASE = "base"
 NEGATIVES = "negatives.parquet"
 LOSS_STATE_NAME = "loss.safetensors"
-_CHECKPOINT = re.compile(r"checkpoint-\d+")
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
 _OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|eval|runs|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
@@ -387,4 +386,4 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
 
 
 def _by_step(folder: Path) -> list[Path]:
-    return sorted((path for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name)), key=step_of)
+    return sorted((path for path in folder.glob("*") if re.fullmatch(r"checkpoint-\d+", path.name)), key=step_of)
