@@ -193,7 +193,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         logger.info("LoRA trains %s of the encoder", trained_share(encoder))
     size = training.mini_batch_size
     total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
-    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts)
+    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
     trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
     return trainer
 

@@ -275,5 +275,5 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     more: dict[str, Any] = {"router_mapping": routes} if _has_routes(encoder) else {}
     data = join_sources(sources, recipe)
     return run.build_trainer(
-        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts, **more
+        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts or None, **more
     )

@@ -165,8 +165,7 @@ class FiniteTrainer(Trainer):
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         """Name and value of each weight in a checkpoint."""
-        assert self.model is not None
-        return self.model.named_parameters()
+        return self.model.named_parameters()  # type: ignore[union-attr]
 
     def save_more(self, checkpoint: str) -> None:
         """Save what a checkpoint contains besides transformers' files."""
