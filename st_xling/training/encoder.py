@@ -36,10 +36,10 @@ from st_xling.training.mixture import (
 )
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import NEGATIVES, own_state, save_folder
+from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import teacher_vectors, vectors_for
-from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.training.trainer import CrossLingualTrainer, own_state
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 

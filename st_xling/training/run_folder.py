@@ -27,23 +27,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file, save_file
 from sentence_transformers.base.model import BaseModel
-from torch import Tensor, nn
 
-from st_xling.models.lora import unlike_tensors
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
-from st_xling.utils.io import (
-    LOCK,
-    TEMPORARY,
-    atomic_path,
-    locked,
-    naming_full_disk,
-    read_json_object,
-    temporary_path,
-)
+from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, read_json_object, temporary_path
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
@@ -53,7 +41,6 @@ DONE = "done.json"
 """Written when all other files of a checkpoint are, with the seconds of training so far."""
 BASE = "base"
 NEGATIVES = "negatives.parquet"
-LOSS_STATE_NAME = "loss.safetensors"
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
 _OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|eval|runs|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
@@ -342,47 +329,6 @@ def forget_last_call(model: Any) -> None:
         if backend is not None:
             backend.no_truncation()
             backend.no_padding()
-
-
-def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
-
-    Args:
-        loss: An objective that holds ``model``, plain or wrapped for distributed training.
-        model: The ``SentenceTransformer`` being trained.
-
-    Returns:
-        Name → tensor, sharing memory with the loss; empty for an objective without a head.
-    """
-    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
-    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
-    return {name: tensor for name, tensor in named if id(tensor) not in shared}
-
-
-def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
-    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
-    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
-        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
-            save_file(state, temporary)
-
-
-def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
-    """Restore what :func:`save_loss_state` wrote, in place.
-
-    Raises:
-        ValueError: The file is missing, or contains other tensors than this loss owns.
-    """
-    state = own_state(loss, model)
-    path = Path(folder) / LOSS_STATE_NAME
-    saved = load_file(path) if path.exists() else {}
-    if unlike := unlike_tensors(state, saved):
-        raise ValueError(
-            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
-            "resume with the recipe that wrote it."
-        )
-    with torch.no_grad():
-        for name, tensor in state.items():
-            tensor.copy_(saved[name])
 
 
 def _by_step(folder: Path) -> list[Path]:

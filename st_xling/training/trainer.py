@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast
 from datasets import Dataset
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -37,20 +38,18 @@ from st_xling.training.run_folder import (
     DONE,
     RunFolder,
     is_complete,
-    load_loss_state,
     newest_checkpoint,
-    own_state,
     remove_earlier,
-    save_loss_state,
     seconds_at,
     step_of,
 )
 from st_xling.utils.console import on_terminal, pace, progress_bar
-from st_xling.utils.io import naming_full_disk, write_json
+from st_xling.utils.io import atomic_path, naming_full_disk, write_json
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
 
+LOSS_STATE_NAME = "loss.safetensors"
 SUFFIX = "_language"
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
 """What is logged next to the losses."""
@@ -347,6 +346,48 @@ class WholeRounds(BatchSampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         return islice(iter(self.batches), len(self))
+
+
+def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
+
+    Args:
+        loss: An objective that holds ``model``, plain or wrapped for distributed training.
+        model: The ``SentenceTransformer`` being trained.
+
+    Returns:
+        Name → tensor, sharing memory with the loss; empty for an objective without a head.
+    """
+    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
+    return {name: tensor for name, tensor in named if id(tensor) not in shared}
+
+
+def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
+    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
+        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
+            save_file(state, temporary)
+
+
+def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Restore what :func:`save_loss_state` wrote, in place.
+
+    Raises:
+        ValueError: The file is missing, or contains other tensors than this loss owns.
+    """
+    state = own_state(loss, model)
+    path = Path(folder) / LOSS_STATE_NAME
+    saved = load_file(path) if path.exists() else {}
+    shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (state, saved)]
+    if unlike := sorted({name for name, _ in shapes[0] ^ shapes[1]}):
+        raise ValueError(
+            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
+            "resume with the recipe that wrote it."
+        )
+    with torch.no_grad():
+        for name, tensor in state.items():
+            tensor.copy_(saved[name])
 
 
 class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
