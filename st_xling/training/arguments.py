@@ -15,7 +15,7 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions
-from st_xling.training.options import TrainingOptions, options_without_use
+from st_xling.training.options import TrainingOptions, unused_options
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.utils.languages import is_code
 from st_xling.utils.options import warn_of_slow_bfloat16
@@ -56,7 +56,7 @@ def read_training(
     Raises:
         ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
     """
-    without = options_without_use(kind)
+    without = unused_options(kind)
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
     hidden = {*own, *without, *_OF_THE_RUN}

@@ -23,13 +23,7 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import read_training
-from st_xling.training.options import (
-    ModelOptions,
-    NegativeOptions,
-    TeacherOptions,
-    TrainingOptions,
-    options_without_use,
-)
+from st_xling.training.options import ModelOptions, NegativeOptions, TeacherOptions, TrainingOptions, unused_options
 from st_xling.training.recipe_files import (
     check_keys,
     merge,
@@ -191,7 +185,7 @@ class BaseRecipe:
         """Plain values, as a file has them."""
         content = dataclasses.asdict(self)
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
-        unused = options_without_use(self.kind)
+        unused = unused_options(self.kind)
         training = {key: value for key, value in nested["training"].items() if key not in unused}
         return content | nested | {"training": training}
 

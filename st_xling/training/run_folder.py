@@ -31,7 +31,7 @@ from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
-from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, read_json_object, temporary_path
+from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, temporary_path
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
@@ -279,11 +279,6 @@ def _save(model: Any, folder: Path) -> None:
 def is_complete(checkpoint: Path) -> bool:
     """Return whether a checkpoint is complete."""
     return (checkpoint / DONE).is_file()
-
-
-def seconds_at(checkpoint: Path) -> float:
-    """Return the seconds of training up to a checkpoint; 0 for one that is not complete."""
-    return float(read_json_object(checkpoint / DONE).get("seconds") or 0.0)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

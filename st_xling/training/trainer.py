@@ -34,17 +34,9 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
-from st_xling.training.run_folder import (
-    DONE,
-    RunFolder,
-    is_complete,
-    newest_checkpoint,
-    remove_earlier,
-    seconds_at,
-    step_of,
-)
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
 from st_xling.utils.console import on_terminal, pace, progress_bar
-from st_xling.utils.io import atomic_path, naming_full_disk, write_json
+from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
@@ -155,7 +147,8 @@ class FiniteTrainer(Trainer):
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
         self._seconds_before, self._started = 0.0, time.perf_counter()
         if isinstance(resume_from_checkpoint, str):
-            self._seconds_before = seconds_at(Path(resume_from_checkpoint))
+            done = read_json_object(Path(resume_from_checkpoint) / DONE)  # nothing of one that is not complete
+            self._seconds_before = float(done.get("seconds") or 0.0)
             self.load_more(resume_from_checkpoint)
         result = super().train(resume_from_checkpoint, *args, **kwargs)
         if self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None:
