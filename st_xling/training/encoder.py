@@ -24,16 +24,7 @@ from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import total_steps
-from st_xling.training.mixture import (
-    Mixture,
-    add_mono,
-    describe,
-    log_mixture,
-    log_truncation,
-    mine_negatives,
-    prepare,
-    report_texts,
-)
+from st_xling.training.mixture import Mixture, add_mono, describe, log_truncation, mine_negatives, prepare, report_texts
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import NEGATIVES, save_folder
@@ -167,7 +158,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     else:
         encoder = run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"))
         check_start(encoder, lora, given=not isinstance(run.model, str))
-    log_mixture(mixture, training)
+    mixture.log(training)
     prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
     looked_at = mixture.looked_at
     texts = [report_texts(encoder, looked_at, side, prompts.get(side, "")) for side in ("source", "target")]

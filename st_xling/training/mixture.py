@@ -61,6 +61,17 @@ class Mixture:
     def streamed(self) -> bool:
         return self.rows is None
 
+    def log(self, options: TrainingOptions) -> None:
+        """Log what share of the batches each language has, and that only the start of a stream was looked at."""
+        if len(self.shares) > 1:
+            shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items())
+            logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
+        if self.streamed:
+            logger.info(
+                f"streaming: vocabulary, lengths and languages are those of the first {len(self.looked_at):,} rows; "
+                "tokens that come later only are missing from a target_vocabulary: auto"
+            )
+
 
 def prepare(
     data: Mapping[str, Dataset | IterableDataset],
@@ -236,18 +247,6 @@ def fingerprint(dataset: Dataset, columns: Sequence[str] = ("source", "target"))
 def describe(data: Mapping[str, Dataset], columns: Sequence[str] = ("source", "target")) -> dict[str, dict[str, Any]]:
     """Return the number of rows and the fingerprint of each data set, for the record of a run."""
     return {name: {"rows": len(part), "sha8": fingerprint(part, columns)} for name, part in data.items()}
-
-
-def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
-    """Log what share of the batches each language has, and that only the start of a stream was looked at."""
-    if len(mixture.shares) > 1:
-        shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in mixture.shares.items())
-        logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
-    if mixture.streamed:
-        logger.info(
-            f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
-            "tokens that come later only are missing from a target_vocabulary: auto"
-        )
 
 
 def _check_filled(name: str, part: Any) -> None:

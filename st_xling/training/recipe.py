@@ -24,16 +24,7 @@ from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import read_training
 from st_xling.training.options import ModelOptions, NegativeOptions, TeacherOptions, TrainingOptions, unused_options
-from st_xling.training.recipe_files import (
-    check_keys,
-    merge,
-    option_types,
-    read_options,
-    read_recipe,
-    read_value,
-    recipe_names,
-    set_key,
-)
+from st_xling.training.recipe_files import check_keys, option_types, read_options, read_sections, read_value
 
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", "TranslationLanguageModelingLoss")
 
@@ -153,14 +144,8 @@ class BaseRecipe:
             >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
             2.0
         """
-        raw = read_recipe(name_or_path, recipe_names(cls.kind))
         sections = [entry.name for entry in dataclasses.fields(cls)]
-        changes = raw.pop("tiny", None) or {}
-        check_keys(changes, sections[2:], "tiny")
-        raw = merge(raw, changes) if tiny else raw
-        for key, value in (overrides or {}).items():
-            set_key(raw, key, value)
-        check_keys(raw, sections, "the recipe")
+        raw = read_sections(name_or_path, cls.kind, sections, tiny=tiny, overrides=overrides)
         hints: dict[str, Any] = get_type_hints(cls)
         values: dict[str, Any] = {"name": Path(name_or_path).stem, "summary": ""}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
