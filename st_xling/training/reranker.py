@@ -203,19 +203,14 @@ def train_cross_encoder(
         if len(part) < 2:
             raise ValueError(f"training needs at least 2 labeled pairs: got {len(part)}; check the reader's report.")
     with run.opened("cross-encoders"):
-        parts = _without_leaks(dict(zip(names, stages)), run)
+        columns = {"query": "source", "passage": "target"}  # as leaks are looked for
+        left = run.check_leaks({name: part.rename_columns(columns) for name, part in zip(names, stages)})
+        back = {new: old for old, new in columns.items()}
+        parts = {name: part.rename_columns(back) for name, part in left.items()}
         checkpoint = run.claim({"data": describe(parts, [name for name in PAIR_COLUMNS if name != "label"])})
         model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
         prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
         return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
-
-
-def _without_leaks(data: dict[str, Dataset], run: Run) -> dict[str, Dataset]:
-    """Compare pairs with the text that evaluates the run, and drop those that share some, if they shall be dropped."""
-    columns = {"query": "source", "passage": "target"}
-    left = run.check_leaks({name: part.rename_columns(columns) for name, part in data.items()})
-    back = {new: old for old, new in columns.items()}
-    return {name: part.rename_columns(back) for name, part in left.items()}
 
 
 def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:

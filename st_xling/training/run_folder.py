@@ -267,7 +267,14 @@ def save_folder(model: Any, folder: Path) -> None:
 def _save(model: Any, folder: Path) -> None:
     try:
         with naming_full_disk(folder.parent):
-            forget_last_call(model)
+            # Fast tokenizers keep truncation and padding of their last call and save both in tokenizer.json, from where
+            # they come back as settings: files would depend on what was last encoded, and a resumed run would end with
+            # others than an undisturbed one.
+            for module in [model, *model.modules()] if hasattr(model, "modules") else [model]:
+                backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+                if backend is not None:
+                    backend.no_truncation()
+                    backend.no_padding()
             model.save_pretrained(str(folder))
             for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
                 shutil.copy(code, folder / code.name)
@@ -311,19 +318,6 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
     spared = [path for path in reversed(earlier) if is_complete(path)][:room]
     for path in set(earlier).difference(spared):
         shutil.rmtree(path, ignore_errors=True)
-
-
-def forget_last_call(model: Any) -> None:
-    """Take truncation and padding of the last call out of a model's tokenizers, before they are saved.
-
-    Fast tokenizers keep both and save them in ``tokenizer.json``, from where they come back as settings: files would
-    depend on what was last encoded, and a resumed run would end with others than an undisturbed one.
-    """
-    for module in [model, *model.modules()] if hasattr(model, "modules") else [model]:
-        backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
-        if backend is not None:
-            backend.no_truncation()
-            backend.no_padding()
 
 
 def _by_step(folder: Path) -> list[Path]:
