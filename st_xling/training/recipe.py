@@ -1,8 +1,8 @@
 """Recipes: YAML files with strict keys → what a model is trained by. One reader for all kinds of models.
 
 A recipe is a dataclass whose fields are the file's sections. A section that is a dataclass itself is read by its
-types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders stand
-besides their training; a file's kind is recognized by a key that no other kind has.
+types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders are
+defined with their training; a file's kind is recognized by a key that no other kind has.
 """
 
 from __future__ import annotations
