@@ -51,7 +51,9 @@ PACKAGES = [
 
 
 def place_of(value: Any, otherwise: tuple[str, str]) -> tuple[str, str]:
-    """Module and name of a class or function."""
+    """Module and name of a class, a function, or a class method, of which every class has its own."""
+    if isinstance(owner := getattr(value, "__self__", None), type):
+        return owner.__module__, f"{owner.__qualname__}.{value.__name__}"
     return getattr(value, "__module__", otherwise[0]), getattr(value, "__qualname__", otherwise[1])
 
 

@@ -18,7 +18,8 @@ from st_xling.data import spec
 from st_xling.mining.filters import FILTERS
 from st_xling.training.adapter import AdapterRecipe
 from st_xling.training.arguments import OURS, TrainingOptions
-from st_xling.training.recipe import OBJECTIVES, Recipe, recipe_names
+from st_xling.training.recipe import OBJECTIVES, Recipe
+from st_xling.training.recipe_files import recipe_names
 from st_xling.training.reranker import CrossEncoderRecipe
 from st_xling.training.retriever import RetrievalRecipe
 

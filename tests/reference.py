@@ -56,11 +56,10 @@ def translation_ranking(
 def vocabulary_cross_entropy(
     hidden: Sequence[Vector], weight: Sequence[Vector], bias: Vector, labels: Sequence[int]
 ) -> float:
-    """Mean over the labeled rows of −log softmax(W h + b)[label]."""
+    """Mean over the rows of −log softmax(W h + b)[label]."""
     losses = [
         -log_softmax([dot(row, state) + b for row, b in zip(weight, bias)], label)
         for state, label in zip(hidden, labels)
-        if label != -100
     ]
     return math.fsum(losses) / len(losses)
 

@@ -17,49 +17,36 @@
 - ``gather``: the batch of all processes
 
 A new objective is one file: a subclass of :class:`CrossLingualLoss`, or of :class:`TokenLevelLoss` for means over
-tokens, listed in ``__all__``, where recipes and the contract tests find it. :class:`GatheredBatch` gives it the rows of
+tokens, imported here, where recipes and the contract tests find it. :class:`GatheredBatch` gives it the rows of
 all processes.
 """
 
-from st_xling.losses.base import CombinedLoss, CrossLingualLoss, Term, TokenLevelLoss, make
-from st_xling.losses.cached import CachedLoss
-from st_xling.losses.cross_unmasking import CrossUnmaskingLoss
-from st_xling.losses.embedding_distance import EmbeddingDistanceLoss, embedding_distance
-from st_xling.losses.gather import GatheredBatch
-from st_xling.losses.in_batch_ranking import InBatchRankingLoss
-from st_xling.losses.koleo import KoleoLoss, koleo
-from st_xling.losses.language_contrastive import LanguageContrastiveLoss, language_contrastive
-from st_xling.losses.representation_translation import RepresentationTranslationLoss
-from st_xling.losses.semantic_contrastive import SemanticContrastiveLoss, semantic_contrastive
-from st_xling.losses.siamese_contrastive import SiameseContrastiveLoss, siamese_contrastive
-from st_xling.losses.translation_language_modeling import TranslationLanguageModelingLoss
-from st_xling.losses.translation_ranking import TranslationRankingLoss, translation_ranking
-from st_xling.losses.word_alignment import WordAlignmentLoss, word_alignment
+from st_xling.losses.base import CombinedLoss as CombinedLoss
+from st_xling.losses.base import CrossLingualLoss as CrossLingualLoss
+from st_xling.losses.base import Term as Term
+from st_xling.losses.base import TokenLevelLoss as TokenLevelLoss
+from st_xling.losses.base import make as make
+from st_xling.losses.cached import CachedLoss as CachedLoss
+from st_xling.losses.cross_unmasking import CrossUnmaskingLoss as CrossUnmaskingLoss
+from st_xling.losses.embedding_distance import EmbeddingDistanceLoss as EmbeddingDistanceLoss
+from st_xling.losses.embedding_distance import embedding_distance as embedding_distance
+from st_xling.losses.gather import GatheredBatch as GatheredBatch
+from st_xling.losses.in_batch_ranking import InBatchRankingLoss as InBatchRankingLoss
+from st_xling.losses.koleo import KoleoLoss as KoleoLoss
+from st_xling.losses.koleo import koleo as koleo
+from st_xling.losses.language_contrastive import LanguageContrastiveLoss as LanguageContrastiveLoss
+from st_xling.losses.language_contrastive import language_contrastive as language_contrastive
+from st_xling.losses.representation_translation import RepresentationTranslationLoss as RepresentationTranslationLoss
+from st_xling.losses.semantic_contrastive import SemanticContrastiveLoss as SemanticContrastiveLoss
+from st_xling.losses.semantic_contrastive import semantic_contrastive as semantic_contrastive
+from st_xling.losses.siamese_contrastive import SiameseContrastiveLoss as SiameseContrastiveLoss
+from st_xling.losses.siamese_contrastive import siamese_contrastive as siamese_contrastive
+from st_xling.losses.translation_language_modeling import (
+    TranslationLanguageModelingLoss as TranslationLanguageModelingLoss,
+)
+from st_xling.losses.translation_ranking import TranslationRankingLoss as TranslationRankingLoss
+from st_xling.losses.translation_ranking import translation_ranking as translation_ranking
+from st_xling.losses.word_alignment import WordAlignmentLoss as WordAlignmentLoss
+from st_xling.losses.word_alignment import word_alignment as word_alignment
 
-__all__ = [
-    "CachedLoss",
-    "CombinedLoss",
-    "CrossLingualLoss",
-    "CrossUnmaskingLoss",
-    "EmbeddingDistanceLoss",
-    "GatheredBatch",
-    "InBatchRankingLoss",
-    "KoleoLoss",
-    "LanguageContrastiveLoss",
-    "RepresentationTranslationLoss",
-    "SemanticContrastiveLoss",
-    "SiameseContrastiveLoss",
-    "Term",
-    "TokenLevelLoss",
-    "TranslationLanguageModelingLoss",
-    "TranslationRankingLoss",
-    "WordAlignmentLoss",
-    "embedding_distance",
-    "koleo",
-    "language_contrastive",
-    "make",
-    "semantic_contrastive",
-    "siamese_contrastive",
-    "translation_ranking",
-    "word_alignment",
-]
+__all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("st_xling"))

@@ -431,7 +431,9 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     """
     # Wrappers for distributed training must see a pass, in which they prepare for the gradients.
     unwrapped = isinstance(getattr(model, "_orig_mod", model), SentenceTransformer)
-    if not needed and unwrapped and all(_is_padded(column) for column in columns):
+    tokens = [column.get(key) for column in columns for key in ("input_ids", "attention_mask")]
+    padded = all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)
+    if not needed and unwrapped and padded:
         return [dict(column) for column in columns]
     asides = [{key: column.pop(key) for key in ASIDE if key in column} for column in columns]
     merged = merge_feature_batches(columns) if len(columns) > 1 else None
@@ -446,8 +448,3 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
         column |= aside
         encoded |= aside
     return batch
-
-
-def _is_padded(column: dict[str, Any]) -> bool:
-    tokens = [column.get(key) for key in ("input_ids", "attention_mask")]
-    return all(isinstance(part, Tensor) and part.ndim == 2 for part in tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +17,6 @@ from st_xling.utils.languages import canonical_code
 from st_xling.utils.options import check_choice
 
 Direction = Literal["target", "source", "both"]
-T = TypeVar("T")
 
 
 class RepresentationTranslationLoss(TokenLevelLoss):
@@ -169,8 +168,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
-        masks = self.head.mask_embedding.expand(*ids.shape, -1)
-        queries = parts.embed(inputs_embeds=masks, position_ids=positions)
+        queries = parts.embed(inputs_embeds=self.head.mask_embedding.expand(*ids.shape, -1), position_ids=positions)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)
@@ -208,7 +206,7 @@ def _rows(column: dict[str, Tensor], rows: slice | Tensor) -> dict[str, Tensor]:
     return {key: value[rows] for key, value in column.items() if isinstance(value, Tensor)}
 
 
-def _rebuilt(direction: str, columns: Sequence[Iterable[T]]) -> set[T]:
+def _rebuilt(direction: str, columns: Sequence[Iterable[Any]]) -> set[Any]:
     """Return what occurs in the columns that a direction rebuilds, of the tokens or languages of each."""
     source, target = set(columns[0]), set(columns[1])
     return {"source": source, "target": target}.get(direction, source | target)

@@ -112,7 +112,9 @@ def encode_hidden(parts: Backbone, inputs: TokenInputs, *, mask_id: int, probabi
 def usable_positions(parts: Backbone, positions: Positions) -> Positions:
     """``positions``, or ``"running"`` where the encoder knows the distances between columns alone."""
     check_choice("positions", positions, Positions)
-    return positions if parts.reads_positions else "running"
+    # DeBERTa-v3 has neither, and reads no positions of tokens.
+    reads_positions = parts.position_table is not None or hasattr(parts.model, "rotary_emb")
+    return positions if reads_positions else "running"
 
 
 def mask_tokens(

@@ -18,21 +18,18 @@ def vocabulary_cross_entropy(
 ) -> Tensor:
     r"""Mean cross-entropy of ``hidden @ weight.T + bias``, a few rows of logits at a time.
 
-    .. math:: L = -\frac{1}{|S|} \sum_{i \in S} \log \mathrm{softmax}(W h_i + b)_{y_i}, \quad S = \{i : y_i \ne -100\}
+    .. math:: L = -\frac{1}{N} \sum_i \log \mathrm{softmax}(W h_i + b)_{y_i}
 
     Args:
         hidden: States to classify. *Shape:* ``(tokens, dim)``
         weight: One row a class. *Shape:* ``(classes, dim)``
-        labels: Class of each state, -100 to leave it out. *Shape:* ``(tokens,)``
+        labels: Class of each state. *Shape:* ``(tokens,)``
         bias: Added to the logits. *Shape:* ``(classes,)``
         chunk_rows: Rows of logits alive at a time. Default: as many as 64 MiB of float32 hold, at least 32.
 
     Returns:
-        Mean loss in nats; zero, with a zero gradient, when every label is -100. *Shape:* ``()``
+        Mean loss in nats; zero, with a zero gradient, of no states. *Shape:* ``()``
     """
-    scored = labels != -100
-    if not bool(scored.all()):
-        hidden, labels = hidden[scored], labels[scored]
     rows = max(32, CHUNK_BYTES // (4 * weight.shape[0])) if chunk_rows is None else chunk_rows
     return _ChunkedCrossEntropy.apply(hidden, weight, labels, bias, rows)
 

@@ -108,8 +108,7 @@ class WordAlignmentLoss(TokenLevelLoss):
         parts = backbone(self.model)
         pairs = join_pairs(parts, batch[0], batch[1], **self.get_config_dict())
         visible = torch.cat([_visible(pairs, target_first=False), _visible(pairs, target_first=True)])
-        attention = top_attention(parts, pairs, visible)
-        to_source, to_target = attention.chunk(2)
+        to_source, to_target = top_attention(parts, pairs, visible).chunk(2)
         cut = pairs.source_length
         source, target = pairs.words[:, :cut], pairs.words[:, cut:]
         count = (source.any(dim=1) & target.any(dim=1)).sum()
@@ -198,8 +197,7 @@ def _visible(pairs: TokenInputs, *, target_first: bool) -> Tensor:
 
     *Shape:* ``(batch, tokens, tokens)``, rows look at columns
     """
-    size = pairs.attention_mask.shape[1]
-    place = torch.arange(size, device=pairs.attention_mask.device)
+    place = torch.arange(pairs.attention_mask.shape[1], device=pairs.attention_mask.device)
     on_target = place >= pairs.source_length
     context = on_target if target_first else ~on_target  # the columns that everybody sees
     earlier = ~context[:, None] & ~context[None, :] & (place[None, :] < place[:, None])

@@ -1,23 +1,16 @@
 """Encoders: a tiny one, any Hub encoder, the vocabulary and RTL heads; post-processing; word alignment."""
 
-from st_xling.models.align import align_words, split_words, word_similarities
-from st_xling.models.backbone import Backbone, backbone
-from st_xling.models.heads import RepresentationTranslationHead, VocabularyHead
-from st_xling.models.normalization import Postprocessing, fit_postprocessing
-from st_xling.models.tiny import tiny_encoder, train_tokenizer
-from st_xling.models.view import load_encoder
+from st_xling.models.align import align_words as align_words
+from st_xling.models.align import split_words as split_words
+from st_xling.models.align import word_similarities as word_similarities
+from st_xling.models.backbone import Backbone as Backbone
+from st_xling.models.backbone import backbone as backbone
+from st_xling.models.heads import RepresentationTranslationHead as RepresentationTranslationHead
+from st_xling.models.heads import VocabularyHead as VocabularyHead
+from st_xling.models.normalization import Postprocessing as Postprocessing
+from st_xling.models.normalization import fit_postprocessing as fit_postprocessing
+from st_xling.models.tiny import tiny_encoder as tiny_encoder
+from st_xling.models.tiny import train_tokenizer as train_tokenizer
+from st_xling.models.view import load_encoder as load_encoder
 
-__all__ = [
-    "Backbone",
-    "Postprocessing",
-    "RepresentationTranslationHead",
-    "VocabularyHead",
-    "align_words",
-    "backbone",
-    "fit_postprocessing",
-    "load_encoder",
-    "split_words",
-    "tiny_encoder",
-    "train_tokenizer",
-    "word_similarities",
-]
+__all__ = sorted(name for name, value in globals().items() if getattr(value, "__module__", "").startswith("st_xling"))

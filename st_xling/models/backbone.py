@@ -53,11 +53,6 @@ class Backbone:
         padding = getattr(self.position_table, "padding_idx", None)
         return 0 if padding is None else int(padding) + 1
 
-    @property
-    def reads_positions(self) -> bool:
-        """True if it takes positions of tokens: DeBERTa-v3 knows only the distances between columns."""
-        return self.position_table is not None or hasattr(self.model, "rotary_emb")
-
     def position_ids(self, attention_mask: Tensor) -> Tensor:
         """Position of each real token as the encoder counts them.
 

@@ -132,7 +132,11 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
     special_token_id(transformer.tokenizer, "cls", "a cross-encoder's head")
     task = "feature-extraction" if head == "cls" else "sequence-classification"
     if transformer.transformer_task != task:
-        transformer = _as_task(transformer, task)
+        # The same encoder, read anew by the class for the task; what that class adds is random.
+        labels = {"num_labels": 1} if task == "sequence-classification" else {}
+        with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
+            transformer.save(folder)
+            transformer = Transformer(folder, transformer_task=task, config_kwargs=labels)
     _cut_passages_only(transformer)
     transformer.config.num_labels = 1  # what ST's fit chooses its loss by
     modules: list[nn.Module] = [transformer]
@@ -142,14 +146,6 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
         modules.append(Dense(width, 1, activation_function=nn.Identity(), module_output_name="scores"))
     model = load_sentence_transformer(CrossEncoder, modules=modules, device=device)
     return replace_head(model, seed)
-
-
-def _as_task(transformer: Transformer, task: str) -> Transformer:
-    """The same encoder, read anew by the class for ``task``; what that class adds is random."""
-    with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
-        transformer.save(folder)
-        labels = {"num_labels": 1} if task == "sequence-classification" else {}
-        return Transformer(folder, transformer_task=task, config_kwargs=labels)
 
 
 def _with_its_head(model: Any) -> CrossEncoder:

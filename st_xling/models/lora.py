@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import torch
 from safetensors.torch import load_file
 from sentence_transformers.base.model import BaseModel
-from torch import Tensor, nn
+from torch import nn
 
 from st_xling.models.backbone import token_encoder
 
@@ -214,12 +214,6 @@ def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:
     weights = load_file(Path(checkpoint) / entries[0]["path"] / "adapter_model.safetensors")
     state = {key.removeprefix("base_model.model."): value for key, value in weights.items()}
     set_peft_model_state_dict(token_encoder(model), state, adapter_name=NAME)
-
-
-def unlike_tensors(own: Mapping[str, Tensor], saved: Mapping[str, Tensor]) -> list[str]:
-    """Return names that only one of the two has, or whose shapes differ."""
-    shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (own, saved)]
-    return sorted({name for name, _ in shapes[0] ^ shapes[1]})
 
 
 def trained_share(model: nn.Module) -> str:

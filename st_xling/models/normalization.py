@@ -145,8 +145,7 @@ def center_by_text(
 def language_routes(model: Any) -> list[str]:
     """Return the languages that a model centered by language has means of: tasks of ``encode``."""
     modules: list[Any] = list(model)[1:] if isinstance(model, nn.Sequential) else []
-    names = {name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT}
-    return sorted(names)
+    return sorted({name for module in modules if isinstance(module, Router) for name in module.sub_modules} - {JOINT})
 
 
 def language_route(model: Any, language: str) -> str:

@@ -163,8 +163,7 @@ def rerank(
     """
     check_top_k(top_k)
     scorer = PairScorer(model, **options)
-    logits = scorer.score([(query, passage) for passage in passages], raw=True)
-    return ranked(scorer, logits, top_k)
+    return ranked(scorer, scorer.score([(query, passage) for passage in passages], raw=True), top_k)
 
 
 def ranked(scorer: PairScorer, logits: np.ndarray, top_k: int | None) -> list[RankedPassage]:

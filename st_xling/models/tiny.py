@@ -122,7 +122,12 @@ def train_tokenizer(
     )
     core.decoder = decoders.Metaspace()
     texts = list(texts)
-    alphabet = _alphabet((core.normalizer.normalize_str(text) for text in texts), vocabulary // 2)
+    # The most frequent characters. (The trainer's own limit breaks ties by hash order, too.)
+    counts: Counter[str] = Counter()
+    for text in map(core.normalizer.normalize_str, texts):
+        counts.update(text.replace(" ", "▁"))
+        counts["▁"] += 1  # before the first word, too
+    alphabet = sorted(counts, key=lambda character: (-counts[character], character))[: vocabulary // 2]
     if set(alphabet) <= {"▁"}:
         raise ValueError("a tokenizer needs text: got no sentence with a letter in it; give the training pairs.")
     trainer = trainers.BpeTrainer(
@@ -146,12 +151,3 @@ def train_tokenizer(
         model_input_names=["input_ids", *segments, "attention_mask"],
         **{f"{name}_token": token for name, token in special.items()},
     )
-
-
-def _alphabet(texts: Iterable[str], size: int) -> list[str]:
-    """The most frequent characters. (The trainer's own limit breaks ties by hash order, too.)"""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text.replace(" ", "▁"))
-        counts["▁"] += 1  # before the first word, too
-    return sorted(counts, key=lambda character: (-counts[character], character))[:size]

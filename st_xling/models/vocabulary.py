@@ -42,7 +42,6 @@ from st_xling.utils.console import progress_bar
 KINDS = ("WordPiece", "Unigram", "BPE")
 
 BATCH_TEXTS = 1000
-_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 def slim_encoder(
@@ -82,8 +81,7 @@ def slim_encoder(
     if len(kept) == len({*vocabulary.ids.values()}):
         raise ValueError(f"there is nothing to prune: the text uses all {len(kept):,} tokens; name fewer languages.")
     # The library gives added tokens that are no pieces of the model the ids behind all pieces.
-    ordered = sorted(kept, key=lambda number: (number not in vocabulary.pieces, number))
-    ids = {old: new for new, old in enumerate(ordered)}
+    ids = {old: new for new, old in enumerate(sorted(kept, key=lambda old: (old not in vocabulary.pieces, old)))}
 
     # A copy that shares all weights with ``model`` but the word embeddings.
     shared: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
@@ -150,7 +148,7 @@ class Vocabulary:
             listed = self.model["vocab"]
             needed.add(min(range(len(listed)), key=lambda number: (listed[number][1], number)))
         if self.model.get("byte_fallback"):
-            needed.update(number for number, piece in self.pieces.items() if _BYTE.fullmatch(piece))
+            needed.update(number for number, piece in self.pieces.items() if re.fullmatch(r"<0x[0-9A-F]{2}>", piece))
         steps = [*processors(self.content["pre_tokenizer"]), *processors(self.content["normalizer"])]
         if any(step["type"] == "ByteLevel" for step in steps):
             needed.update(self.ids[letter] for letter in pre_tokenizers.ByteLevel.alphabet() if letter in self.ids)

@@ -35,13 +35,13 @@ from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import describe, mix
 from st_xling.training.options import AdapterOptions, TrainingOptions
-from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe import BaseRecipe
 from st_xling.training.run import Run, RunOptions
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import Center, Network, Pooling
+from st_xling.utils.options import Center, Pooling
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 STAGES = ("untrained", "centered", "trained")
-LOGS_A_RUN = 50
-Vectors = Mapping[str, CachedVectors]
 
 _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "linear": (nn.Identity,),
@@ -58,7 +56,6 @@ _ACTIVATIONS: dict[str, tuple[type[nn.Module], ...]] = {
     "relu": (nn.ReLU,),
     "two-layer": (nn.Tanh, nn.Identity),
 }
-_IN = "sentence_embedding"
 
 
 class Adapter(nn.Module):
@@ -66,26 +63,24 @@ class Adapter(nn.Module):
 
     Args:
         dim: Width of the vectors, in and out.
-        network: ``"linear"`` (the paper's best), ``"tanh"``, ``"relu"``, or ``"two-layer"``: tanh, then linear.
-        dropout: Of the outputs of each layer, while training.
-        normalize: Whether to scale the vectors to length 1 first.
+        options: Network, dropout of the outputs of each layer, and whether to scale the vectors to length 1 first.
 
     Source:
         Huang et al. 2023 (mBERT-SF), equation 1 and figure 5; table 6 compares the networks.
     """
 
-    def __init__(self, dim: int, *, network: Network = "linear", dropout: float = 0.2, normalize: bool = False) -> None:
+    def __init__(self, dim: int, options: AdapterOptions) -> None:
         super().__init__()
         # ST's modules from the start: what is trained is what is published.
-        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[network]]
-        self.stages = nn.ModuleList([Normalize(), *layers] if normalize else layers)
-        self.dropout = nn.Dropout(dropout)
+        layers = [Dense(dim, dim, activation_function=kind()) for kind in _ACTIVATIONS[options.network]]
+        self.stages = nn.ModuleList([Normalize(), *layers] if options.normalize else layers)
+        self.dropout = nn.Dropout(options.dropout)
         self.centering: Centering | None = None
 
     def forward(self, vectors: Tensor) -> Tensor:
         """*Shape:* ``(batch, dim)`` → the same"""
         for stage in self.stages:
-            vectors = stage({_IN: vectors})[_IN]
+            vectors = stage({"sentence_embedding": vectors})["sentence_embedding"]
             if isinstance(stage, Dense):
                 vectors = self.dropout(vectors)
         return vectors
@@ -155,15 +150,7 @@ class AdapterRecipe(BaseRecipe):
         check_options(self.loss.margin, self.loss.distance, self.loss.negatives)
 
 
-def load_adapter_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> AdapterRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
-    """
-    return load_kind(AdapterRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_adapter_recipe = AdapterRecipe.load
 
 
 def fit_adapter(
@@ -189,9 +176,7 @@ def fit_adapter(
     sampler = ShuffledBatchSampler(pairs, size, drop_last=len(source) >= size, seed=options.seed)
     with torch.random.fork_rng():
         torch.manual_seed(options.seed)
-        shape = recipe.adapter
-        adapter = Adapter(source.shape[1], network=shape.network, dropout=shape.dropout, normalize=shape.normalize)
-        adapter.to(source.device).train()
+        adapter = Adapter(source.shape[1], recipe.adapter).to(source.device).train()
         optimizer = torch.optim.AdamW(
             adapter.parameters(), lr=options.learning_rate, weight_decay=options.weight_decay, foreach=True
         )
@@ -201,7 +186,7 @@ def fit_adapter(
         )
         history: list[dict[str, Any]] = []
         losses: list[Tensor] = []
-        every = max(1, steps // LOGS_A_RUN)
+        every = max(1, steps // 50)
         batches = itertools.islice(_batches(sampler), steps)
         for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
             index = torch.as_tensor(rows, device=source.device)
@@ -266,7 +251,7 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]
 
 
 def _try_layer(
-    run: Run, label: str, columns: Sequence[Column], cached: Vectors, pairs: Dataset, device: Any
+    run: Run, label: str, columns: Sequence[Column], cached: Mapping[str, CachedVectors], pairs: Dataset, device: Any
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
@@ -298,10 +283,8 @@ def _try_layer(
 
     # What an adapter has to beat is the better way to center, whichever its own is.
     text, languages = torch.cat([source, target]), languages_of(pairs)
-    centered = {}
-    for way in ("per_language", "joint"):
-        centering: Any = fit_centering(text, languages, way)
-        centered[way] = evaluate(centering)
+    ways: Any = {way: fit_centering(text, languages, way) for way in ("per_language", "joint")}
+    centered = {way: evaluate(centering) for way, centering in ways.items()}
     best = max(centered, key=lambda way: centered[way][evaluator.primary_measure])
     stages = (evaluate(lambda matrix, _: matrix), centered[best], evaluate(adapter.adapt))
     return LayerResult(label, adapter, history, dict(zip(STAGES, stages)), best)

@@ -15,7 +15,7 @@ from sentence_transformers.base.training_args import BaseTrainingArguments
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.models.lora import LoraOptions
-from st_xling.training.options import TrainingOptions, options_without_use
+from st_xling.training.options import TrainingOptions, unused_options
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.utils.languages import is_code
 from st_xling.utils.options import warn_of_slow_bfloat16
@@ -56,7 +56,7 @@ def read_training(
     Raises:
         ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
     """
-    without = options_without_use(kind)
+    without = unused_options(kind)
     own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
     st = () if arguments is None else dataclasses.fields(arguments)
     hidden = {*own, *without, *_OF_THE_RUN}
@@ -96,7 +96,6 @@ def training_arguments(
     processes: int = 1,
     best_metric: str | None = None,
     kind: type[BaseTrainingArguments] = SentenceTransformerTrainingArguments,
-    prompts: dict[str, str] | None = None,
     **arguments: Any,
 ) -> BaseTrainingArguments:
     """ST's training arguments of one run.
@@ -108,8 +107,7 @@ def training_arguments(
         processes: Processes that share a step.
         best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
         kind: ST's class of them.
-        prompts: Column → text before its texts, in place of the options'.
-        **arguments: Others that depend on the data.
+        **arguments: Others that depend on the data, in place of the options'.
 
     Raises:
         ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
@@ -143,8 +141,6 @@ def training_arguments(
         "disable_tqdm": True,
     }
     values |= {**chosen, **arguments, "eval_strategy": evaluates, "save_strategy": saves}
-    if prompts:
-        values["prompts"] = prompts
     if best_metric is not None:
         values |= {"metric_for_best_model": best_metric, "greater_is_better": True}
     if rows is None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from datasets import Dataset, IterableDataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
 from torch import nn
 
@@ -17,39 +18,23 @@ from st_xling.data.columns import negative_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
 from st_xling.data.text_columns import column_texts
-from st_xling.losses import (
-    CachedLoss,
-    CombinedLoss,
-    CrossLingualLoss,
-    Term,
-    TranslationLanguageModelingLoss,
-)
+from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, TranslationLanguageModelingLoss
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.training.arguments import total_steps
-from st_xling.training.mixture import (
-    Mixture,
-    add_mono,
-    describe,
-    log_mixture,
-    log_truncation,
-    mine_negatives,
-    prepare,
-    report_texts,
-)
+from st_xling.training.mixture import Mixture, add_mono, describe, log_truncation, mine_negatives, prepare, report_texts
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import NEGATIVES, own_state, save_folder
+from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import teacher_vectors, vectors_for
-from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.training.trainer import CrossLingualTrainer, own_state
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
@@ -110,11 +95,9 @@ def train(
     run = Run(recipe=recipe, out=out, **options)
     with run.opened():
         mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
-        described: dict[str, Any] = {"data": mixture.manifest}
-        if mono:
-            described["mono"] = describe(mono)
+        described = {"mono": describe(mono)} if mono else {}
         vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
-        checkpoint = run.claim({**described, **taught}, longer=True)
+        checkpoint = run.claim({"data": mixture.manifest, **described, **taught}, longer=True)
         trainer = distributed.run_on_all(lambda: _build(run, mixture, vectors, checkpoint))
         return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
 
@@ -153,8 +136,7 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
             "it whole."
         )
     seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
-    parts = {name + seen: part for name, part in mixture.parts.items()}
-    parts_left = run.check_leaks(parts)
+    parts_left = run.check_leaks({name + seen: part for name, part in mixture.parts.items()})
     if run.leak is not None and run.leak.dropped:
         mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
     if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
@@ -176,7 +158,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     else:
         encoder = run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"))
         check_start(encoder, lora, given=not isinstance(run.model, str))
-    log_mixture(mixture, training)
+    mixture.log(training)
     prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
     looked_at = mixture.looked_at
     texts = [report_texts(encoder, looked_at, side, prompts.get(side, "")) for side in ("source", "target")]
@@ -202,9 +184,8 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         logger.info("LoRA trains %s of the encoder", trained_share(encoder))
     size = training.mini_batch_size
     total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
-    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts)
-    collator: Any = trainer.data_collator
-    collator.teacher = learned
+    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
+    trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
     return trainer
 
 
@@ -212,8 +193,6 @@ def _with_negatives(
     run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
 ) -> Dataset:
     """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
-    from datasets import Dataset, concatenate_datasets
-
     count, seed = run.recipe.negatives.count, run.recipe.training.seed
     if checkpoint is None:
         mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
@@ -248,8 +227,7 @@ def _fit(
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
     if training.save_vocabulary_head:
-        loss: Any = trainer.loss
-        save_with_head(backbone(result.model), trained_heads(loss)[0])
+        save_with_head(backbone(result.model), trained_heads(trainer.loss)[0])  # type: ignore[arg-type]
     return result
 
 

@@ -9,9 +9,11 @@ import logging
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from datasets import Dataset, IterableDataset, Split, SplitDict, SplitInfo, concatenate_datasets
+from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import mine_hard_negatives
 from tokenizers import Tokenizer
 
@@ -23,10 +25,6 @@ from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.training.arguments import sampler_options, total_steps
 from st_xling.training.options import TrainingOptions
 from st_xling.utils.console import progress_bar
-
-if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
-    from sentence_transformers import SentenceTransformer
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +61,17 @@ class Mixture:
     def streamed(self) -> bool:
         return self.rows is None
 
+    def log(self, options: TrainingOptions) -> None:
+        """Log what share of the batches each language has, and that only the start of a stream was looked at."""
+        if len(self.shares) > 1:
+            shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items())
+            logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
+        if self.streamed:
+            logger.info(
+                f"streaming: vocabulary, lengths and languages are those of the first {len(self.looked_at):,} rows; "
+                "tokens that come later only are missing from a target_vocabulary: auto"
+            )
+
 
 def prepare(
     data: Mapping[str, Dataset | IterableDataset],
@@ -83,13 +92,12 @@ def prepare(
     """
     more, alpha = _shared_negatives(data, negatives), options.language_alpha
     # One stream makes all of them streams: their batches are mixed by the same sampler.
-    if not any(is_stream(part) for part in data.values()):
+    if all(hasattr(part, "__len__") for part in data.values()):
         whole: dict[str, Any] = dict(data)
         pairs = mix(whole, more)
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         shares = dict(zip(counts, language_shares([*counts.values()], alpha=alpha)))
-        read = ("source", "target", *more)
-        manifest = describe(whole, read)
+        manifest = describe(whole, ("source", "target", *more))
         rows, size = sum(counts.values()), options.per_device_train_batch_size * processes
         if options.batches == "one_pair" and rows >= size:  # what does not fill the last batch of a pair is left out
             rows = sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
@@ -139,8 +147,6 @@ def mix(data: Mapping[str, Dataset], more: Sequence[str] = ()) -> Dataset:
     Raises:
         ValueError: No data set, or an empty one; fewer than 2 rows in all.
     """
-    from datasets import concatenate_datasets
-
     if not data:
         raise ValueError("training needs at least one data set: got none.")
     for name, part in data.items():
@@ -243,25 +249,6 @@ def describe(data: Mapping[str, Dataset], columns: Sequence[str] = ("source", "t
     return {name: {"rows": len(part), "sha8": fingerprint(part, columns)} for name, part in data.items()}
 
 
-def is_stream(dataset: Any) -> bool:
-    """Return whether it is a ``datasets.IterableDataset``, which has no length."""
-    from datasets import IterableDataset
-
-    return isinstance(dataset, IterableDataset)
-
-
-def log_mixture(mixture: Mixture, options: TrainingOptions) -> None:
-    """Log what share of the batches each language has, and that only the start of a stream was looked at."""
-    if len(mixture.shares) > 1:
-        shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in mixture.shares.items())
-        logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
-    if mixture.streamed:
-        logger.info(
-            f"streaming: vocabulary, lengths and languages are those of the first {len(mixture.looked_at):,} rows; "
-            "tokens that come later only are missing from a target_vocabulary: auto"
-        )
-
-
 def _check_filled(name: str, part: Any) -> None:
     if len(part) == 0:
         raise ValueError(f"data set {name!r} is empty; check its file, or leave it out.")
@@ -269,11 +256,9 @@ def _check_filled(name: str, part: Any) -> None:
 
 def as_stream(name: str, part: Any) -> IterableDataset:
     """A data set as a stream that knows how many rows it has; a stream as it is."""
-    if is_stream(part):
+    if not hasattr(part, "__len__"):
         return part
     _check_filled(name, part)
-    from datasets import Split, SplitDict, SplitInfo
-
     # Streams say their size by the split they come from; one made of a data set has none yet.
     stream = part.to_iterable_dataset()
     stream._split, stream.info.splits = Split.TRAIN, SplitDict({"train": SplitInfo("train", num_examples=len(part))})

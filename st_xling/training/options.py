@@ -263,7 +263,7 @@ def command_options() -> Iterator[CommandOption]:
                 yield CommandOption(f"{section}.{entry.name}", hints[entry.name], **entry.metadata)
 
 
-def options_without_use(kind: str) -> list[str]:
+def unused_options(kind: str) -> list[str]:
     """List the training options that mean nothing for a kind of recipe."""
     options = dataclasses.fields(TrainingOptions)
     return [entry.name for entry in options if kind not in entry.metadata.get("kinds", KINDS)]

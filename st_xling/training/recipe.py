@@ -1,8 +1,8 @@
 """Recipes: YAML files with strict keys → what a model is trained by. One reader for all kinds of models.
 
 A recipe is a dataclass whose fields are the file's sections. A section that is a dataclass itself is read by its
-types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders stand
-besides their training; a file's kind is recognized by a key that no other kind has.
+types; others name their reader in the field's metadata. The recipes of retrievers, adapters and cross-encoders are
+defined with their training; a file's kind is recognized by a key that no other kind has.
 """
 
 from __future__ import annotations
@@ -23,23 +23,8 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import read_training
-from st_xling.training.options import (
-    ModelOptions,
-    NegativeOptions,
-    TeacherOptions,
-    TrainingOptions,
-    options_without_use,
-)
-from st_xling.training.recipe_files import (
-    check_keys,
-    merge,
-    option_types,
-    read_options,
-    read_recipe,
-    read_value,
-    recipe_names,
-    set_key,
-)
+from st_xling.training.options import ModelOptions, NegativeOptions, TeacherOptions, TrainingOptions, unused_options
+from st_xling.training.recipe_files import check_keys, option_types, read_options, read_sections, read_value
 
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", "TranslationLanguageModelingLoss")
 
@@ -144,15 +129,25 @@ class BaseRecipe:
     """ST's training arguments, any of which the section ``training`` may set; ``None``: only those named there."""
 
     @classmethod
-    def from_dict(cls: type[R], raw: dict[str, Any], stem: str) -> R:
-        """A recipe from its keys, checked.
+    def load(cls: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
+        """Read a recipe of this kind by name, or from a YAML file.
 
         Args:
-            raw: The sections of a file, unchecked.
-            stem: Names a recipe that does not name itself.
+            name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
+            tiny: Apply the recipe's ``tiny`` section, meant for models that start from random weights.
+            overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
+
+        Raises:
+            ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
+
+        Example:
+            >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
+            2.0
         """
+        sections = [entry.name for entry in dataclasses.fields(cls)]
+        raw = read_sections(name_or_path, cls.kind, sections, tiny=tiny, overrides=overrides)
         hints: dict[str, Any] = get_type_hints(cls)
-        values: dict[str, Any] = {"name": stem, "summary": ""}
+        values: dict[str, Any] = {"name": Path(name_or_path).stem, "summary": ""}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls):
             section, kind = raw.get(entry.name), hints[entry.name]
@@ -175,7 +170,7 @@ class BaseRecipe:
         """Plain values, as a file has them."""
         content = dataclasses.asdict(self)
         nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
-        unused = options_without_use(self.kind)
+        unused = unused_options(self.kind)
         training = {key: value for key, value in nested["training"].items() if key not in unused}
         return content | nested | {"training": training}
 
@@ -225,36 +220,7 @@ class Recipe(BaseRecipe):
 
     def as_dict(self) -> dict[str, Any]:
         used = {"teacher": bool(self.taught), "negatives": bool(self.negatives.count)}
-        unused = [name for name, is_used in used.items() if not is_used]
-        return {name: value for name, value in super().as_dict().items() if name not in unused}
+        return {name: value for name, value in super().as_dict().items() if used.get(name, True)}
 
 
-def load_recipe(name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> Recipe:
-    """Read the recipe of an encoder by name, or from a YAML file.
-
-    Args:
-        name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
-        tiny: Apply the recipe's ``tiny`` section, meant for encoders that start from random weights.
-        overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
-
-    Raises:
-        ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
-
-    Example:
-        >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
-        2.0
-    """
-    return load_kind(Recipe, name_or_path, tiny=tiny, overrides=overrides)
-
-
-def load_kind(kind: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
-    """Read a recipe of one kind, see :func:`load_recipe`."""
-    raw = read_recipe(name_or_path, recipe_names(kind.kind))
-    sections = [entry.name for entry in dataclasses.fields(kind)]
-    changes = raw.pop("tiny", None) or {}
-    check_keys(changes, sections[2:], "tiny")
-    raw = merge(raw, changes) if tiny else raw
-    for key, value in (overrides or {}).items():
-        set_key(raw, key, value)
-    check_keys(raw, sections, "the recipe")
-    return kind.from_dict(raw, Path(name_or_path).stem)
+load_recipe = Recipe.load

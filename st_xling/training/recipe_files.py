@@ -81,6 +81,28 @@ def recipe_text(name_or_path: str, names: Iterable[str] | None = None) -> str:
     return (_FOLDER / f"{name_or_path}.yaml").read_text(encoding="utf-8")
 
 
+def read_sections(
+    name_or_path: str, kind: str, sections: list[str], *, tiny: bool, overrides: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The sections of a recipe of one kind, with changes applied; of their content nothing is checked.
+
+    Args:
+        name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
+        kind: Kind of the recipe.
+        sections: All that it may have, ``name`` and ``summary`` first, which do not change.
+        tiny: Apply the section ``tiny``.
+        overrides: Dotted key → value, applied last.
+    """
+    raw = read_recipe(name_or_path, recipe_names(kind))
+    changes = raw.pop("tiny", None) or {}
+    check_keys(changes, sections[2:], "tiny")
+    raw = merge(raw, changes) if tiny else raw
+    for key, value in (overrides or {}).items():
+        set_key(raw, key, value)
+    check_keys(raw, sections, "the recipe")
+    return raw
+
+
 def read_yaml(text: str, where: str) -> Any:
     """Return the value in a YAML text; a ``ValueError`` that begins with ``where`` if there is none."""
     try:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import torch
+from datasets import Dataset
 from sentence_transformers import CrossEncoder
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -43,7 +44,7 @@ from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.training.mixture import describe, log_truncation
 from st_xling.training.options import TrainingOptions
-from st_xling.training.recipe import BaseRecipe, load_kind
+from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
@@ -52,7 +53,6 @@ from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
-    from datasets import Dataset
     from typing_extensions import Unpack
 
 
@@ -71,8 +71,6 @@ LOSSES = {
     "adr_mse": "ADRMSELoss",
 }
 """Name in recipes → class of ST."""
-
-_READ_PAIRS = ("binary_cross_entropy", "mse")
 
 
 @dataclass(frozen=True)
@@ -170,15 +168,7 @@ class CrossEncoderRecipe(BaseRecipe):
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
 
 
-def load_cross_encoder_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> CrossEncoderRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: No such recipe, an unknown key, or a bad value.
-    """
-    return load_kind(CrossEncoderRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_cross_encoder_recipe = CrossEncoderRecipe.load
 
 
 class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
@@ -207,22 +197,20 @@ def train_cross_encoder(
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
     run = Run(recipe=recipe, out=out, stages=len(stages), **options)
     for part in stages:
-        _check_pairs(part)
+        labels = part.unique("label")
+        if not set(labels) <= {0, 1}:
+            raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, labels[:5]))}.")
+        if len(part) < 2:
+            raise ValueError(f"training needs at least 2 labeled pairs: got {len(part)}; check the reader's report.")
     with run.opened("cross-encoders"):
-        parts = _without_leaks(dict(zip(names, stages)), run)
-        text = [name for name in PAIR_COLUMNS if name != "label"]
-        checkpoint = run.claim({"data": describe(parts, text)})
+        columns = {"query": "source", "passage": "target"}  # as leaks are looked for
+        left = run.check_leaks({name: part.rename_columns(columns) for name, part in zip(names, stages)})
+        back = {new: old for old, new in columns.items()}
+        parts = {name: part.rename_columns(back) for name, part in left.items()}
+        checkpoint = run.claim({"data": describe(parts, [name for name in PAIR_COLUMNS if name != "label"])})
         model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
         prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
         return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
-
-
-def _without_leaks(data: dict[str, Dataset], run: Run) -> dict[str, Dataset]:
-    """Compare pairs with the text that evaluates the run, and drop those that share some, if they shall be dropped."""
-    columns = {"query": "source", "passage": "target"}
-    left = run.check_leaks({name: part.rename_columns(columns) for name, part in data.items()})
-    back = {new: old for old, new in columns.items()}
-    return {name: part.rename_columns(back) for name, part in left.items()}
 
 
 def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
@@ -247,14 +235,6 @@ def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
     if run.recipe.training.lora is not None and checkpoint.name != "model":
         checkpoint = checkpoint.parent / BASE
     return load_sentence_transformer(CrossEncoder, str(checkpoint))
-
-
-def _check_pairs(pairs: Dataset) -> None:
-    """Raise ``ValueError`` unless ``pairs`` can be trained on."""
-    if not set(pairs.unique("label")) <= {0, 1}:
-        raise ValueError(f"a label is 1 (relevant) or 0 (not): got {', '.join(map(str, pairs.unique('label')[:5]))}.")
-    if len(pairs) < 2:
-        raise ValueError(f"training needs at least 2 labeled pairs: got {len(pairs)}; check the reader's report.")
 
 
 def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEncoder) -> tuple[Dataset, dict[str, int]]:
@@ -305,9 +285,7 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
     Raises:
         ValueError: No query that can be ranked.
     """
-    from datasets import Dataset
-
-    if loss.name in _READ_PAIRS:
+    if loss.name in ("binary_cross_entropy", "mse"):
         return pairs.select_columns(["query", "passage", "label"]), 0
     # Passages of each query and language, relevant ones and others, in the order in which they first come.
     entries: dict[tuple[str, str], tuple[dict[str, None], dict[str, None]]] = {}

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from datasets import Dataset, Features, IterableDataset, Value
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
@@ -26,27 +27,29 @@ from st_xling.training.arguments import total_steps
 from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import describe, log_truncation, mix, mix_endless, report_texts
 from st_xling.training.options import RetrievalOptions
-from st_xling.training.recipe import Recipe, load_kind
+from st_xling.training.recipe import Recipe
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
 from st_xling.training.trainer import CrossLingualTrainer
 
 if TYPE_CHECKING:
-    from datasets import Dataset, IterableDataset
     from typing_extensions import Unpack
 
-ROUTES = {"query": "query"}
-"""Columns that the query encoder reads; the passage encoder reads all others."""
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
-Data = Mapping[str, "Dataset"]
+Data = Mapping[str, Dataset]
 Part = tuple[int, dict[str, str], Data]
 """Number of a source that a term reads, names of its columns in the joined rows → in the source, and the source."""
 
 
 @dataclass(frozen=True)
 class RetrievalRecipe(Recipe):
-    """A named way to train a retriever."""
+    """A named way to train a retriever.
+
+    Example:
+        >>> list(load_retrieval_recipe("ir-semacl").losses)
+        ['in_batch_ranking', 'semantic_contrastive']
+    """
 
     kind: ClassVar[str] = "retriever"
 
@@ -59,18 +62,7 @@ class RetrievalRecipe(Recipe):
             raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
 
 
-def load_retrieval_recipe(
-    name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None
-) -> RetrievalRecipe:
-    """Read a recipe by name, or from a YAML file; see :func:`~st_xling.training.load_recipe` for the arguments.
-
-    Raises:
-        ValueError: As there; no IR loss, losses or options that a retriever does not take.
-    Example:
-        >>> list(load_retrieval_recipe("ir-semacl").losses)
-        ['in_batch_ranking', 'semantic_contrastive']
-    """
-    return load_kind(RetrievalRecipe, name_or_path, tiny=tiny, overrides=overrides)
+load_retrieval_recipe = RetrievalRecipe.load
 
 
 @dataclass(frozen=True)
@@ -97,15 +89,11 @@ class RetrievalSources:
         """Query-passage pairs: an epoch."""
         return sum(len(part) for part in self.queries.values())
 
-    @property
-    def negatives(self) -> list[str]:
-        """Columns of hard negatives."""
-        return negative_columns(next(iter(self.queries.values())).column_names) if self.queries else []
-
     def read_by(self, loss: str) -> list[Part]:
         """Return what a term looks at, in the order of its columns."""
         if loss == RANKING:
-            negatives = {name: name for name in self.negatives}
+            first = next(iter(self.queries.values()))  # all data sets have as many hard negatives
+            negatives = {name: name for name in negative_columns(first.column_names)}
             return [(0, {"query": "source", "passage": "target", **negatives}, self.queries)]
         if loss == SEMANTIC:
             return [(1, {"semantic_source": "source", "semantic_target": "target"}, self.parallel)]
@@ -162,13 +150,10 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     Raises:
         ValueError: As :meth:`RetrievalSources.check`; while reading, too few distinct texts to fill a batch.
     """
-    from datasets import Features, IterableDataset, Value
-
     sources.check(recipe)
     parts = []
     for place, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
-        more = negative_columns(columns)
-        parts.append((columns, mix_endless(data, recipe.training, more=more, place=place)))
+        parts.append((columns, mix_endless(data, recipe.training, more=negative_columns(columns), place=place)))
     features = Features({name: Value("string") for columns, _ in parts for name in columns})
     return IterableDataset.from_generator(partial(_joined, parts), features=features)
 
@@ -217,8 +202,7 @@ class TermByTermLoss(CombinedLoss):
         columns = self.columns_read(list(sentence_features))
         components: dict[str, Tensor] = {}
         for name, term in zip(self.names, self.term_list()):
-            seen = columns if term.columns is None else [columns[column] for column in term.columns]
-            components[name] = term.weight * term.loss([dict(column) for column in seen], labels)
+            components[name] = term.weight * term.loss([dict(column) for column in term.select(columns)], labels)
         return components
 
 
@@ -270,7 +254,7 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     recipe: RetrievalRecipe = run.recipe
     encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
     names = [name for loss in recipe.losses for name in sources.columns(loss)]
-    routes = {name: ROUTES.get(name, "document") for name in names}
+    routes = {name: "query" if name == "query" else "document" for name in names}
     prompts = run.set_prompts(encoder, routes)
     asked, limit = mix(sources.queries), encoder.max_seq_length
     for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):
@@ -291,5 +275,5 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     more: dict[str, Any] = {"router_mapping": routes} if _has_routes(encoder) else {}
     data = join_sources(sources, recipe)
     return run.build_trainer(
-        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts, **more
+        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts or None, **more
     )

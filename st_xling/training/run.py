@@ -24,7 +24,7 @@ from sentence_transformers.util.file_io import is_sentence_transformer_model
 from transformers.trainer_callback import EarlyStoppingCallback, TrainerCallback
 
 from st_xling._version import __version__
-from st_xling.data.leak import LeakReport, drop_leaks, leaks, refuse_leaks
+from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
@@ -40,8 +40,6 @@ from st_xling.utils.options import check_choice
 if TYPE_CHECKING:
     from datasets import Dataset
     from typing_extensions import Required
-
-    from st_xling.data.leak import Texts
 
 logger = logging.getLogger(__name__)
 
@@ -194,12 +192,10 @@ class Run:
         """
         check_choice("on_leak", self.on_leak, OnLeak)
         texts = {**evaluation_texts(self.evaluator), **(self.evaluation or {})}
-        if not texts:
-            if self.on_leak != "report":
-                raise ValueError(
-                    f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some."
-                )
+        if not texts and self.on_leak == "report":
             return data
+        if not texts:
+            raise ValueError(f"on_leak={self.on_leak!r} needs evaluation data to check against: got none; add some.")
         report = leaks(data, texts, progress=True)
         # Rows go from the training data alone: what evaluates the model stays as it is.
         if self.on_leak == "drop" and report.leaking:
@@ -218,6 +214,7 @@ class Run:
             described: Description of the data; a run that is resumed must agree with it.
             longer: Whether a run that is resumed may have other steps or epochs than it was started with.
         """
+        signature = getattr(self.evaluator, "signature", None) or ""
         self.manifest = {
             "version": __version__,
             "command": self.command,
@@ -225,7 +222,8 @@ class Run:
             "model": model_name(self.model),
             "load_options": self.load_options,
             "tiny": self.tiny,
-            "dev": dev_data(self.evaluator),
+            # Without our version, which may change before a run is resumed.
+            "dev": "|".join(part for part in signature.split("|") if not part.startswith("st-xling:")) or None,
             "processes": distributed.process_count(),
             "sources": self.provenance,
             **described,
@@ -241,14 +239,13 @@ class Run:
         Raises:
             TrainingInterrupted: Ctrl-C.
         """
-        folder = self.folder
-        distributed.run_on_main(lambda: folder.begin(self.manifest))
+        distributed.run_on_main(lambda: self.folder.begin(self.manifest))
         try:
             result: Any = train()
         except KeyboardInterrupt as stop:
-            last = folder.last_checkpoint() if distributed.is_main() else None
-            raise TrainingInterrupted(folder.path, last) from stop
-        distributed.run_on_main(lambda: save_run(result, folder, self.leak))
+            last = self.folder.last_checkpoint() if distributed.is_main() else None
+            raise TrainingInterrupted(self.folder.path, last) from stop
+        distributed.run_on_main(lambda: save_run(result, self.folder, self.leak))
         return result
 
     def load_start(self, texts: Callable[[], Iterable[str]], *, pooling: bool = True) -> SentenceTransformer:
@@ -448,12 +445,6 @@ def model_name(model: str | BaseModel) -> str:
     return str(getattr(model.model_card_data, "base_model", None) or "a loaded model")
 
 
-def dev_data(evaluator: Any) -> str | None:
-    """Return what evaluates the run, without our version, which may change before a run is resumed."""
-    signature = getattr(evaluator, "signature", None)
-    return None if signature is None else "|".join(p for p in signature.split("|") if not p.startswith("st-xling:"))
-
-
 def save_run(result: Any, folder: RunFolder, leak: LeakReport | None = None) -> None:
     """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
 
@@ -472,7 +463,7 @@ def save_run(result: Any, folder: RunFolder, leak: LeakReport | None = None) -> 
     if evaluations is not None:
         results["evaluations"] = evaluations
     write_json(folder.path / "results.json", results)
-    folder.finish()
+    folder.update(finished=True)
 
 
 def write_log(folder: RunFolder, history: list[dict[str, Any]]) -> None:

@@ -27,34 +27,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-from safetensors.torch import load_file, save_file
 from sentence_transformers.base.model import BaseModel
-from torch import Tensor, nn
 
-from st_xling.models.lora import unlike_tensors
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
-from st_xling.utils.io import (
-    LOCK,
-    TEMPORARY,
-    atomic_path,
-    locked,
-    naming_full_disk,
-    read_json_object,
-    temporary_path,
-    write_json,
-)
+from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, temporary_path
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
 logger = logging.getLogger(__name__)
 
 DONE = "done.json"
+"""Written when all other files of a checkpoint are, with the seconds of training so far."""
 BASE = "base"
 NEGATIVES = "negatives.parquet"
-LOSS_STATE_NAME = "loss.safetensors"
-_CHECKPOINT = re.compile(r"checkpoint-\d+")
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
 _OURS = re.compile(r"log\.jsonl|negatives\.parquet|base|eval|runs|(checkpoint|stage)-\d+|\..*")
 # Training arguments that a run may be resumed with other values of: how long, and what is said and kept meanwhile.
@@ -181,10 +167,6 @@ class RunFolder:
         # Resumed after its end, the model is the same, and its results stay with it.
         self._folder.install("model", temporary, also=() if self.is_finished else OF_THE_WEIGHTS)
 
-    def finish(self) -> None:
-        """Mark the run as finished."""
-        self.update(finished=True)
-
     def update(self, **facts: Any) -> None:
         """Add facts to ``run.json``."""
         self._folder.load()
@@ -285,7 +267,14 @@ def save_folder(model: Any, folder: Path) -> None:
 def _save(model: Any, folder: Path) -> None:
     try:
         with naming_full_disk(folder.parent):
-            forget_last_call(model)
+            # Fast tokenizers keep truncation and padding of their last call and save both in tokenizer.json, from where
+            # they come back as settings: files would depend on what was last encoded, and a resumed run would end with
+            # others than an undisturbed one.
+            for module in [model, *model.modules()] if hasattr(model, "modules") else [model]:
+                backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
+                if backend is not None:
+                    backend.no_truncation()
+                    backend.no_padding()
             model.save_pretrained(str(folder))
             for code in folder.glob("*/*.py"):  # ST leaves it next to its settings, and reads it here
                 shutil.copy(code, folder / code.name)
@@ -294,19 +283,9 @@ def _save(model: Any, folder: Path) -> None:
         raise
 
 
-def mark_complete(checkpoint: Path, *, seconds: float = 0.0) -> None:
-    """Write ``done.json``, with the seconds of training so far, once all other files of a checkpoint are written."""
-    write_json(checkpoint / DONE, {"seconds": round(seconds, 3)})
-
-
 def is_complete(checkpoint: Path) -> bool:
     """Return whether a checkpoint is complete."""
     return (checkpoint / DONE).is_file()
-
-
-def seconds_at(checkpoint: Path) -> float:
-    """Return the seconds of training up to a checkpoint; 0 for one that is not complete."""
-    return float(read_json_object(checkpoint / DONE).get("seconds") or 0.0)
 
 
 def newest_checkpoint(folder: Path) -> Path | None:
@@ -341,60 +320,5 @@ def remove_earlier(checkpoint: Path, *, keep: int | None, best: str | Path | Non
         shutil.rmtree(path, ignore_errors=True)
 
 
-def forget_last_call(model: Any) -> None:
-    """Take truncation and padding of the last call out of a model's tokenizers, before they are saved.
-
-    Fast tokenizers keep both and save them in ``tokenizer.json``, from where they come back as settings: files would
-    depend on what was last encoded, and a resumed run would end with others than an undisturbed one.
-    """
-    modules = [model, *model.modules()] if hasattr(model, "modules") else [model]
-    for module in modules:
-        backend = getattr(getattr(module, "tokenizer", None), "backend_tokenizer", None)
-        if backend is not None:
-            backend.no_truncation()
-            backend.no_padding()
-
-
-def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
-
-    Args:
-        loss: An objective that holds ``model``, plain or wrapped for distributed training.
-        model: The ``SentenceTransformer`` being trained.
-
-    Returns:
-        Name → tensor, sharing memory with the loss; empty for an objective without a head.
-    """
-    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
-    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
-    return {name: tensor for name, tensor in named if id(tensor) not in shared}
-
-
-def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
-    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
-    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
-        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
-            save_file(state, temporary)
-
-
-def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
-    """Restore what :func:`save_loss_state` wrote, in place.
-
-    Raises:
-        ValueError: The file is missing, or contains other tensors than this loss owns.
-    """
-    state = own_state(loss, model)
-    path = Path(folder) / LOSS_STATE_NAME
-    saved = load_file(path) if path.exists() else {}
-    if unlike := unlike_tensors(state, saved):
-        raise ValueError(
-            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
-            "resume with the recipe that wrote it."
-        )
-    with torch.no_grad():
-        for name, tensor in state.items():
-            tensor.copy_(saved[name])
-
-
 def _by_step(folder: Path) -> list[Path]:
-    return sorted((path for path in folder.glob("*") if _CHECKPOINT.fullmatch(path.name)), key=step_of)
+    return sorted((path for path in folder.glob("*") if re.fullmatch(r"checkpoint-\d+", path.name)), key=step_of)

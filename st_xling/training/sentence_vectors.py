@@ -11,10 +11,12 @@ import hashlib
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 import torch
+from datasets import Dataset, concatenate_datasets
 from huggingface_hub.constants import HF_HOME
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
@@ -25,9 +27,6 @@ from st_xling.models.encode import token_batches
 from st_xling.models.view import check_layer, cut_to_layer, layer_states
 from st_xling.utils.io import is_intact, record_hash
 from st_xling.utils.options import Pooling
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 logger = logging.getLogger(__name__)
 
@@ -46,13 +45,7 @@ class Column(NamedTuple):
         return f"{self.pooling}-{self.layer}"
 
 
-def layer_vectors(
-    model: SentenceTransformer,
-    texts: Sequence[str],
-    columns: Sequence[Column],
-    *,
-    batch_size: int | None = None,
-) -> dict[str, np.ndarray]:
+def layer_vectors(model: SentenceTransformer, texts: Sequence[str], columns: Sequence[Column]) -> dict[str, np.ndarray]:
     """Vectors of every text, by the columns' names.
 
     Layers above the highest of them are not computed.
@@ -61,7 +54,6 @@ def layer_vectors(
         model: Its first module is a transformer; pooling and whatever else follows it are passed over.
         texts: Sentences.
         columns: Layers and how they are pooled.
-        batch_size: Most texts of a batch, see :func:`~st_xling.models.encode.token_batches`.
 
     Returns:
         float32. *Shape of each:* ``(texts, hidden)``
@@ -76,7 +68,7 @@ def layer_vectors(
     poolings = {kind: PoolingModule(hidden, pooling_mode=kind) for kind in {column.pooling for column in columns}}
     matrices = {column.name: np.empty((len(texts), hidden), np.float32) for column in columns}
     with torch.inference_mode():
-        for rows, features in token_batches(cut, texts, batch_size=batch_size):
+        for rows, features in token_batches(cut, texts):
             states = layer_states(cut, features)
             pooled = [
                 poolings[column.pooling]({**features, "token_embeddings": states[column.layer]})["sentence_embedding"]
@@ -116,9 +108,8 @@ class CachedVectors:
         """float32. *Shape:* ``(rows, dim)``"""
         rows = np.arange(len(self))[rows]
         places = np.searchsorted(self.starts, rows, side="right") - 1
-        return torch.from_numpy(
-            np.stack([self.blocks[place][row - self.starts[place]] for place, row in zip(places, rows)])
-        )
+        found = [self.blocks[place][row - self.starts[place]] for place, row in zip(places, rows)]
+        return torch.from_numpy(np.stack(found))
 
 
 def cached_vectors(
@@ -141,9 +132,6 @@ def cached_vectors(
     Returns:
         Column → vectors; and the number of texts that were encoded.
     """
-    import pyarrow as pa
-    from datasets import Dataset, concatenate_datasets
-
     folder, encoded = Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors"), 0
     folder.mkdir(parents=True, exist_ok=True)
 
@@ -161,19 +149,16 @@ def cached_vectors(
         key = hashlib.sha256("\0".join([fingerprint, *columns, *part]).encode("utf-8", "surrogatepass")).hexdigest()
         path, before = folder / f"{key[:32]}.arrow", encoded
         intact = is_intact(path)
-        vectors = (
-            Dataset.from_dict({"text": part})
-            .with_format("arrow")
-            .map(
-                encode_table,
-                batched=True,
-                batch_size=BATCH_TEXTS,
-                remove_columns=["text"],
-                desc="encoding",
-                new_fingerprint=key,
-                cache_file_name=str(path),
-                load_from_cache_file=intact,
-            )
+        rows = Dataset.from_dict({"text": part}).with_format("arrow")
+        vectors = rows.map(
+            encode_table,
+            batched=True,
+            batch_size=BATCH_TEXTS,
+            remove_columns=["text"],
+            desc="encoding",
+            new_fingerprint=key,
+            cache_file_name=str(path),
+            load_from_cache_file=intact,
         )
         if not intact:
             record_hash(path)

@@ -7,8 +7,9 @@ of texts that it lacks, and other runs with the same teacher and text compute no
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -83,29 +84,31 @@ def teacher_vectors(
     return vectors, {"teacher": {**described, "fingerprint": described["fingerprint"][:16]}}
 
 
-@dataclass(frozen=True)
-class TeacherVectors:
-    """Labels of a batch: the teacher's vectors, as the student is to learn them.
+def teacher_labels(
+    rows: Sequence[Mapping[str, Any]],
+    *,
+    vectors: CachedVectors,
+    reads: str,
+    directions: Tensor | None = None,
+    unit: bool = False,
+) -> Tensor:
+    """Return the labels of a batch: the teacher's vectors, as the student is to learn them.
 
-    Attributes:
-        rows: Of all texts that the teacher reads.
+    Args:
+        rows: Of the training data.
+        vectors: Of all texts that the teacher reads.
         reads: The column of these texts, or ``"both"``.
         directions: What they are projected on, where the student has fewer dimensions. *Shape:* ``(teacher, student)``
         unit: Whether they are scaled to length 1, as a student that normalizes has them.
+
+    Returns:
+        *Shape:* ``(batch, dim)``; of both columns ``(batch, 2, dim)``
     """
-
-    rows: CachedVectors
-    reads: str = "target"
-    directions: Tensor | None = None
-    unit: bool = False
-
-    def __call__(self, rows: Sequence[Mapping[str, Any]]) -> Tensor:
-        """*Shape:* ``(batch, dim)``; of both columns ``(batch, 2, dim)``"""
-        columns = [self.rows.of([row[name] for row in rows]) for name in columns_read(self.reads)]
-        vectors = columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
-        if self.directions is not None:
-            vectors = vectors @ self.directions
-        return F.normalize(vectors, dim=-1) if self.unit else vectors
+    columns = [vectors.of([row[name] for row in rows]) for name in columns_read(reads)]
+    labels = columns[0] if len(columns) == 1 else torch.stack(columns, dim=1)
+    if directions is not None:
+        labels = labels @ directions
+    return F.normalize(labels, dim=-1) if unit else labels
 
 
 def columns_read(reads: str) -> tuple[str, ...]:
@@ -113,8 +116,8 @@ def columns_read(reads: str) -> tuple[str, ...]:
     return ("source", "target") if reads == "both" else (reads,)
 
 
-def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> TeacherVectors:
-    """The teacher's vectors in the student's dimensions, or, where the losses project the student's, in their own.
+def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> Callable[[Sequence[Mapping[str, Any]]], Tensor]:
+    """Choose the labels in the student's dimensions, or, where the losses project the student's, in their own.
 
     Of vectors of length 1 a student learns directions: one that does not normalize its own gets a ``Normalize``, in
     place, or it would unlearn what it knows while it shrinks them.
@@ -136,7 +139,7 @@ def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> TeacherVector
                 f"losses.{wrong[0]}.projection_dim must be the teacher's {dim} dimensions, in each loss that learns "
                 f"from it: got {projections[wrong[0]]}."
             )
-        return TeacherVectors(rows, reads)
+        return partial(teacher_labels, vectors=rows, reads=reads)
     if own > dim or dim > own > len(rows):
         have = f"the teacher's vectors have {dim} dimensions, of {len(rows):,} texts" if own <= dim else f"{dim}"
         raise ValueError(
@@ -148,10 +151,10 @@ def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> TeacherVector
         student.append(Normalize())
     unit = normalizes(student)
     if own == dim:
-        return TeacherVectors(rows, reads, unit=unit)
+        return partial(teacher_labels, vectors=rows, reads=reads, unit=unit)
     directions, share = principal_directions(rows, own)
     logger.info("the teacher's %d dimensions are reduced to %d, with %.1f %% of its squares", dim, own, 100 * share)
-    return TeacherVectors(rows, reads, directions, unit)
+    return partial(teacher_labels, vectors=rows, reads=reads, directions=directions, unit=unit)
 
 
 def principal_directions(rows: CachedVectors, dim: int) -> tuple[Tensor, float]:

@@ -22,6 +22,7 @@ from typing import Any
 import torch
 from accelerate.utils import broadcast
 from datasets import Dataset
+from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
@@ -33,24 +34,14 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
-from st_xling.training.run_folder import (
-    RunFolder,
-    is_complete,
-    load_loss_state,
-    mark_complete,
-    newest_checkpoint,
-    own_state,
-    remove_earlier,
-    save_loss_state,
-    seconds_at,
-    step_of,
-)
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
 from st_xling.utils.console import on_terminal, pace, progress_bar
-from st_xling.utils.io import naming_full_disk
+from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
 
 logger = logging.getLogger(__name__)
 
+LOSS_STATE_NAME = "loss.safetensors"
 SUFFIX = "_language"
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
 """What is logged next to the losses."""
@@ -112,7 +103,7 @@ class CheckpointCallback(TrainerCallback):
         self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
         if state.is_world_process_zero:
             self.trainer.save_more(str(checkpoint))
-            mark_complete(checkpoint, seconds=self.trainer.seconds)
+            write_json(checkpoint / DONE, {"seconds": round(self.trainer.seconds, 3)})  # the last of its files
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
@@ -120,8 +111,7 @@ class CheckpointCallback(TrainerCallback):
 
     def bad_weights(self) -> dict[str, str]:
         """Return the first weights that are not finite, as faults."""
-        weights = self.trainer.trained_weights()
-        bad = [name for name, weight in weights if not bool(weight.detach().isfinite().all())]
+        bad = [name for name, weight in self.trainer.trained_weights() if not weight.detach().isfinite().all()]
         return {f"weight {name}": "not finite" for name in bad[:3]}
 
     def check_finite(self, state: TrainerState, faults: Mapping[str, str]) -> None:
@@ -143,7 +133,6 @@ class FiniteTrainer(Trainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.args.logging_nan_inf_filter = False  # which would hide what training should stop at
-        self._seconds_before, self._started = 0.0, time.perf_counter()
         # transformers removes earlier checkpoints before done.json is written: too early, were the machine to stop.
         self.add_callback(CheckpointCallback(self, self.args.save_total_limit))
         self.args.save_total_limit = None
@@ -158,7 +147,8 @@ class FiniteTrainer(Trainer):
             resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
         self._seconds_before, self._started = 0.0, time.perf_counter()
         if isinstance(resume_from_checkpoint, str):
-            self._seconds_before = seconds_at(Path(resume_from_checkpoint))
+            done = read_json_object(Path(resume_from_checkpoint) / DONE)  # nothing of one that is not complete
+            self._seconds_before = float(done.get("seconds") or 0.0)
             self.load_more(resume_from_checkpoint)
         result = super().train(resume_from_checkpoint, *args, **kwargs)
         if self.args.load_best_model_at_end and self.state.best_model_checkpoint is not None:
@@ -167,8 +157,7 @@ class FiniteTrainer(Trainer):
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         """Name and value of each weight in a checkpoint."""
-        assert self.model is not None
-        return self.model.named_parameters()
+        return self.model.named_parameters()  # type: ignore[union-attr]
 
     def save_more(self, checkpoint: str) -> None:
         """Save what a checkpoint contains besides transformers' files."""
@@ -350,6 +339,48 @@ class WholeRounds(BatchSampler):
 
     def __iter__(self) -> Iterator[list[int]]:
         return islice(iter(self.batches), len(self))
+
+
+def own_state(loss: nn.Module, model: nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers of ``loss`` that are not the model's, by their names within the loss.
+
+    Args:
+        loss: An objective that holds ``model``, plain or wrapped for distributed training.
+        model: The ``SentenceTransformer`` being trained.
+
+    Returns:
+        Name → tensor, sharing memory with the loss; empty for an objective without a head.
+    """
+    shared = {id(tensor) for tensor in (*model.parameters(), *model.buffers())}
+    named = [*loss.named_parameters(), *loss.named_buffers()]  # each tensor once, under its first name
+    return {name: tensor for name, tensor in named if id(tensor) not in shared}
+
+
+def save_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Write :func:`own_state` to ``folder/loss.safetensors``; nothing is written where nothing is owned."""
+    if state := {name: tensor.detach().cpu().contiguous() for name, tensor in own_state(loss, model).items()}:
+        with atomic_path(Path(folder) / LOSS_STATE_NAME) as temporary:
+            save_file(state, temporary)
+
+
+def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> None:
+    """Restore what :func:`save_loss_state` wrote, in place.
+
+    Raises:
+        ValueError: The file is missing, or contains other tensors than this loss owns.
+    """
+    state = own_state(loss, model)
+    path = Path(folder) / LOSS_STATE_NAME
+    saved = load_file(path) if path.exists() else {}
+    shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (state, saved)]
+    if unlike := sorted({name for name, _ in shapes[0] ^ shapes[1]}):
+        raise ValueError(
+            f"{path} does not fit this loss: {', '.join(unlike[:5])} are missing, unknown or of another shape; "
+            "resume with the recipe that wrote it."
+        )
+    with torch.no_grad():
+        for name, tensor in state.items():
+            tensor.copy_(saved[name])
 
 
 class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):

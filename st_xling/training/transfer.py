@@ -105,10 +105,6 @@ class TransferTask:
     options: FineTuning
     tags_words: bool = False
 
-    def read(self, path: str, language: str) -> Rows:
-        """Read the rows of a file."""
-        return read_tagged(path) if self.tags_words else read_pairs(path, self.title, language=language)  # type: ignore[arg-type]
-
 
 _DAP = FineTuning(epochs=2, batch_size=256, learning_rate=5e-5, schedule="linear")
 _AMBER = FineTuning(epochs=5, batch_size=32, learning_rate=2e-5)
@@ -153,7 +149,8 @@ def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows
     for spec in specs:
         parsed = parse_spec(spec, {}, languages=1, forms=f"{flag} xx=FILE, a language and its file")
         language = parsed.languages[0]
-        rows = task.read(parsed.location, language)
+        where = parsed.location
+        rows = read_tagged(where) if task.tags_words else read_pairs(where, task.title, language=language)  # type: ignore[arg-type]
         used = [place for place, row in enumerate(rows) if row is not None]
         drawn = {used[place] for place in parsed.sample.places(len(used), spec)}
         parts.setdefault(language, []).extend(row if place in drawn else None for place, row in enumerate(rows))
@@ -321,7 +318,7 @@ def transfer(
             ),
         }
         write_json(folder.path / "results.json", {"transfer": content})
-        folder.finish()
+        folder.update(finished=True)
     return content
 
 

@@ -20,7 +20,7 @@ from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.run_folder import own_state
+from st_xling.training.trainer import own_state
 from st_xling.utils import distributed
 from tests.conftest import PAIRS
 

@@ -22,6 +22,7 @@ from st_xling.models.view import cut_to_layer
 from st_xling.training import NotFiniteError
 from st_xling.training.adapter import Adapter, fit_adapter, layer_table, load_adapter_recipe, train_adapter
 from st_xling.training.arguments import total_steps
+from st_xling.training.options import AdapterOptions
 from st_xling.training.sentence_vectors import Column, layer_vectors
 
 TEXTS = ["我买了三本旧书。", "I bought three old books.", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", ""]
@@ -178,7 +179,7 @@ NETWORKS: dict[str, Any] = {"linear": nn.Identity(), "tanh": torch.tanh, "relu":
 @pytest.mark.parametrize("normalize", [False, True])
 def test_networks_by_definition(network: Any, normalize: bool) -> None:
     torch.manual_seed(0)
-    adapter = Adapter(6, network=network, dropout=0.5, normalize=normalize).double().eval()
+    adapter = Adapter(6, AdapterOptions(network=network, dropout=0.5, normalize=normalize)).double().eval()
     source = torch.randn(9, 6).double()
     first, *second = [stage.linear for stage in adapter.stages if isinstance(stage, Dense)]
     vectors = nn.functional.normalize(source, dim=-1) if normalize else source

@@ -12,7 +12,7 @@ from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import TrainingResult, load_recipe, train
 from st_xling.training.run import save_run, write_log
-from st_xling.training.run_folder import RunFolder, is_complete, mark_complete, remove_earlier
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, remove_earlier
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -55,7 +55,7 @@ def test_an_earlier_run_needs_a_word(tmp_path: Path) -> None:
     assert begin(out) is None
     with pytest.raises(ValueError, match=r"holds an earlier run \(it can be continued with --resume\); use --overwr"):
         begin(out)
-    RunFolder(out).finish()
+    RunFolder(out).update(finished=True)
     with pytest.raises(ValueError, match=r"holds an earlier run \(it is complete\); use --overwrite"):
         begin(out)
 
@@ -131,7 +131,7 @@ def run(out: Path, says: str, *, dense: bool = False, **options: Any) -> None:
         write_log(folder, [{"loss": 1.0}])
         folder.save_model(TwoFiles(says, dense=dense))
         (out / "results.json").write_text(says)
-        folder.finish()
+        folder.update(finished=True)
 
 
 def model(out: Path) -> tuple[str, bool]:
@@ -200,7 +200,7 @@ def checkpoint(folder: Path, step: int, *, complete: bool = True) -> None:
     path.mkdir()
     (path / "trainer_state.json").write_text("{}")
     if complete:
-        mark_complete(path, seconds=step)
+        (path / DONE).write_text("{}")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ MIXED = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe
 def test_every_layer_as_the_encoder_that_ends_there(make_model: Callable[..., Any]) -> None:
     model = make_model(layers=3).eval()
     columns = [Column(1), Column(2), Column(3), Column(3, "cls")]
-    found = layer_vectors(model, MIXED, columns, batch_size=2)
+    found = layer_vectors(model, MIXED, columns)
     for column in columns:
         expected = cut_to_layer(model, column.layer, pooling=column.pooling).encode(MIXED)
         np.testing.assert_allclose(found[column.name], expected, rtol=0, atol=1e-5)

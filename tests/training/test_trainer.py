@@ -15,8 +15,7 @@ from torch import nn
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss, base
 from st_xling.training import CrossLingualTrainer
-from st_xling.training.run_folder import load_loss_state, own_state, save_loss_state
-from st_xling.training.trainer import CrossLingualDataCollator
+from st_xling.training.trainer import CrossLingualDataCollator, load_loss_state, own_state, save_loss_state
 
 Make = Callable[..., Any]
 RTL = RepresentationTranslationLoss
