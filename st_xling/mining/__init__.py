@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from st_xling.mining.documents import overlap_texts as overlap_texts
     from st_xling.mining.documents import split_sentences as split_sentences
     from st_xling.mining.encoding import encode as encode
-    from st_xling.mining.filters import CandidateBatch as CandidateBatch
     from st_xling.mining.filters import FilterOptions as FilterOptions
     from st_xling.mining.filters import PairFilters as PairFilters
     from st_xling.mining.filters import RejectedPair as RejectedPair

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import closing, contextmanager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -55,16 +54,10 @@ def ray_cluster() -> Iterator[Any]:
         ValueError: If ray is not installed.
     """
     ray = import_ray()
-    ours = not ray.is_initialized()
-    if ours and "RAY_ADDRESS" in os.environ:
-        ray.init(log_to_driver=False)
-    elif ours:
-        ray.init(address="local", include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
-    try:
+    on_this_machine = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    options = {} if "RAY_ADDRESS" in os.environ else on_this_machine
+    with nullcontext() if ray.is_initialized() else ray.init(log_to_driver=False, **options):
         yield ray
-    finally:
-        if ours:
-            ray.shutdown()
 
 
 def map_on_ray(
@@ -147,16 +140,13 @@ def run_on_ray(
     Stores are read by the workers; arrays, also of ``.npy`` files, are sent once.
     """
     source, target = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
-    start = partial(_start_search, run, source, target)
+
+    def start(_: str) -> Callable[[tuple[int, Any]], Any]:
+        return lambda task: run(source, target, task[1])
+
     with closing(map_on_ray(start, tasks.items(), name="search")) as found:
         for (number, _), result in found:
             yield number, result
-
-
-def _start_search(
-    run: Callable[..., Any], source: Embeddings, target: Embeddings, device: str
-) -> Callable[[tuple[int, Any]], Any]:
-    return lambda task: run(source, target, task[1])
 
 
 def resource_count(ray: Any, name: str) -> float:

@@ -304,7 +304,9 @@ class _Overlaps:
         self._ends = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
         self._vectors: Any = np.empty((0, 0))
         if self._ends[-1]:
-            self._vectors = encoder.encode_sentences(self, folder, place=self._place, progress=progress)
+            self._vectors = encoder.encode_sentences(
+                self, folder, place=lambda row: documents[bisect_right(self._ends, row) - 1].file, progress=progress
+            )
 
     def __iter__(self) -> Iterator[str]:
         return (text for document in self._documents for text in overlap_texts(document.lines, self._max_size))
@@ -320,6 +322,3 @@ class _Overlaps:
         parts = (self._vectors[start : start + count] for start, count in zip(self._ends, counts) if count)
         total = sum(np.asarray(part, dtype=np.float64).sum(axis=0) for part in parts)
         return np.asarray(total / sum(counts), dtype=np.float32) if any(counts) else None
-
-    def _place(self, row: int) -> str:
-        return self._documents[bisect_right(self._ends, row) - 1].file

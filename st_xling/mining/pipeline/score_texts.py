@@ -204,7 +204,8 @@ def score_texts(
             pair_writer(stream, format, languages=spoken) as write,
         ):
             for fault in faults:
-                log.write(_rejected_line(fault))
+                pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)
+                log.write(pair.as_json([str(fault.line)], [str(fault.line)]))
             blocks = table.to_batches(_LINES_AT_ONCE)
             for batch in progress_bar(blocks, desc="writing", unit="blocks", show=progress):
                 found = scores(*(column[start : start + len(batch)] for column in places))
@@ -279,11 +280,6 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
 
 def _reason(fault: Fault) -> str:
     return re.sub(r"\W+", "_", fault.kind.lower())
-
-
-def _rejected_line(fault: Fault) -> bytes:
-    ids = [str(fault.line)]
-    return RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None).as_json(ids, ids)
 
 
 class _Texts(Sequence[str]):

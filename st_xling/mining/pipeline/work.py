@@ -18,7 +18,7 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import CandidateBatch, PairFilters
+from st_xling.mining.filters import PairFilters, RejectedPair
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
@@ -257,12 +257,13 @@ def write_checked(
         write: Function of :func:`pair_writer`.
         log: Stream for the rejected pairs, as JSON lines.
     """
-    rows, allowed = np.arange(len(scores)), np.ones(len(scores), dtype=bool)
-    scored = np.flatnonzero(np.isfinite(scores))
-    batch = CandidateBatch(MinedPairs(scores, rows, rows), list(texts[0]), list(texts[1]))
-    allowed[scored], rejected = filters.check(batch.select(scored))
-    for pair in rejected:
+
+    def on_reject(pair: RejectedPair) -> None:
         log.write(pair.as_json(ids[0][pair.source_index], ids[1][pair.target_index]))
+
+    allowed = np.ones(len(scores), dtype=bool)
+    scored = np.flatnonzero(np.isfinite(scores))
+    allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), texts[0], texts[1], on_reject)
     for row in np.flatnonzero(allowed).tolist():
         write(float(scores[row]), (ids[0][row], ids[1][row]), (texts[0][row], texts[1][row]))
     return int(allowed.sum())

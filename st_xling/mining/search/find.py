@@ -176,7 +176,12 @@ def find_neighbors(
             task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
             stack.enter_context(folder).begin(task)
             if _FILE in folder.steps:
-                state = _load(folder.path / _FILE)
+                try:
+                    state = load_file(folder.path / _FILE)
+                except SafetensorError as error:
+                    raise ValueError(
+                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
+                    ) from error
         todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
         saved_at, cost = time.monotonic(), 0.0
 
@@ -240,13 +245,6 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
         edges = [rows * number // count for number in range(count + 1)]
         shards.append(list(pairwise(edges)))
     return [Task(source, target) for source in shards[0] for target in shards[1]]
-
-
-def _load(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}; delete it, and the search starts again.") from error
 
 
 def run_here(
