@@ -290,11 +290,6 @@ class Xsim:
         """In [0, 1]; lower is better."""
         return self.errors / self.total
 
-    @property
-    def accuracy(self) -> float:
-        """In [0, 1]; one minus the error rate."""
-        return (self.total - self.errors) / self.total
-
 
 def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio") -> Xsim:
     """Compute the similarity search error from source to target: each source takes the best-scored of its neighbors.
@@ -307,7 +302,7 @@ def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int
         k: Number of neighbors of each sentence.
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
     Returns:
-        Errors, error rate and accuracy.
+        Errors and error rate.
     Raises:
         ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:

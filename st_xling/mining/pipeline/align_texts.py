@@ -208,7 +208,9 @@ def align_texts(
     if split:
         given = filters.source_language, filters.target_language
         task["split"] = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
-        sides = [[_split(document, language) for document in side] for language, side in zip(task["split"], sides)]
+        for number, language in enumerate(task["split"]):
+            known = None if language == UNKNOWN else language
+            sides[number] = [one._replace(lines=split_sentences("\n".join(one.lines), known)) for one in sides[number]]
     filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
@@ -280,13 +282,6 @@ def _read_document(path: str) -> _Document:
 
 def _sample(documents: Sequence[_Document]) -> list[str]:
     return [text for document in documents[:200] for text in document.texts[:200]]
-
-
-def _split(document: _Document, language: str) -> _Document:
-    """Return the document with a sentence a line."""
-    return document._replace(
-        lines=split_sentences("\n".join(document.lines), None if language == UNKNOWN else language)
-    )
 
 
 def _names(documents: Sequence[_Document]) -> str:

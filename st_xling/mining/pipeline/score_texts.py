@@ -170,15 +170,15 @@ def score_texts(
     format = resolve_format(format, out, spoken)
     filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
     distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
-    sha256 = summarize(chain.from_iterable(zip(*texts.values()))).sha256
+    summary = summarize(chain.from_iterable(zip(*texts.values())))
     encoder = None
     if model is not None:
         from st_xling.mining.encoding import Encoder  # slow to import
 
         encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-    rows = dict.fromkeys(given, len(table))
-    makers, _ = vectors_from(encoder, given, rows, languages=dict(zip(given, spoken)))
-    task = search_task("score", distinct, {"pairs": sha256}, makers, k=k, method=method)
+    languages = dict(zip(given, spoken))
+    makers, _ = vectors_from(encoder, given, dict.fromkeys(given, len(table)), languages=languages)
+    task = search_task("score", distinct, {"pairs": summary}, makers, k=k, method=method)
     results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
     with open_work(out, work, task, results) as folder:
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
@@ -206,8 +206,7 @@ def score_texts(
             for fault in faults:
                 pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)
                 log.write(pair.as_json([str(fault.line)], [str(fault.line)]))
-            blocks = table.to_batches(_LINES_AT_ONCE)
-            for batch in progress_bar(blocks, desc="writing", unit="blocks", show=progress):
+            for batch in progress_bar(table.to_batches(_LINES_AT_ONCE), desc="writing", unit="blocks", show=progress):
                 found = scores(*(column[start : start + len(batch)] for column in places))
                 start += len(batch)
                 best = max(best, float(found.max()))
@@ -231,7 +230,7 @@ def score_texts(
                 f"filters:{pair_filters.signature}",
                 f"threshold:{'none' if threshold is None else f'{threshold:g}'}",
                 "duplicates:merged",
-                f"pairs:{name}@{sha256[:8]}",
+                f"pairs:{name}@{summary.sha256[:8]}",
             ),
         )
 

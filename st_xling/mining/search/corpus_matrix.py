@@ -152,11 +152,10 @@ def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
     The bound of Cauchy-Schwarz is some fifty times what rounding does to real vectors, and would let far more pairs
     through. Rounding of the products themselves comes on top, see :func:`output_rounding`.
     """
-    rows = (
+    one, other = (
         each.unit_rows(torch.from_numpy(np.unique(np.linspace(0, each.rows - 1, _SAMPLED_ROWS).astype(np.int64))))
         for each in (source, target)
     )
-    one, other = rows
     rounded = one.bfloat16().double() @ other.bfloat16().double().T
     return 4 * float((rounded - one @ other.T).abs().max()) + product_error(source.dim)
 
