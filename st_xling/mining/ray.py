@@ -84,7 +84,7 @@ def map_on_ray(
         ChildProcessError: If workers were killed repeatedly.
     """
     with ray_cluster() as ray:
-        gpus = int(resource_count(ray, "GPU")) if on_gpus else 0
+        gpus = int(ray.cluster_resources().get("GPU", 0)) if on_gpus else 0
         # More threads than a node has processors run slower, and would otherwise wait forever.
         largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
         threads = min(threads, max(1, int(largest)))
@@ -96,7 +96,8 @@ def map_on_ray(
         todo, running = iter(items), deque[tuple[Any, Any]]()
         try:
             while True:
-                workers = gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # nodes may join, or be lost
+                # Nodes may join, or be lost.
+                workers = gpus or max(1, int(ray.cluster_resources().get("CPU", 0)) // threads)
                 for item in islice(todo, max(0, 2 * workers - len(running))):
                     running.append((item, remote.remote(*shared, item)))
                 if not running:
@@ -147,7 +148,3 @@ def run_on_ray(
     with closing(map_on_ray(start, tasks.items(), name="search")) as found:
         for (number, _), result in found:
             yield number, result
-
-
-def resource_count(ray: Any, name: str) -> float:
-    return float(ray.cluster_resources().get(name, 0))

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -182,16 +183,10 @@ def score_texts(
     results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
     with open_work(out, work, task, results) as folder:
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
-        forward, backward = find_neighbors(
-            *embeddings,
-            k=k,
-            method=method,
-            engine=engine,
-            device=device,
-            memory_mib=memory_mib,
-            state_folder=folder.path / search_name(method),
-            progress=progress,
+        search = partial(
+            find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
         )
+        forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         pair_filters = PairFilters(filters)
 
         # Score the pairs in blocks, and write those that are kept.
