@@ -266,11 +266,11 @@ def run_task(search: Search, source: Embeddings, target: Embeddings, task: Task)
         remedy = "; all workers must find the same files" if isinstance(error, FileNotFoundError) else ""
         words = f"{task}: {error.strerror or error}{remedy}"
         raise (type(error)(error.errno, words) if error.errno else type(error)(words)) from error
-    one, other = (
-        pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
-        for found, first in ((forward, task.target[0]), (backward, task.source[0]))
-    )
-    return one, other
+
+    def packed(found: Neighbors, first: int) -> np.ndarray:
+        return pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
+
+    return packed(forward, task.target[0]), packed(backward, task.source[0])
 
 
 def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
