@@ -55,7 +55,6 @@ MOST_CHARS = 5000
 _LINES_AT_ONCE = 8192
 _SAMPLED_PAIRS = 400
 
-_TOO_LONG = "too long"
 _SCHEMA = pa.schema({"line": pa.int64(), "source": pa.string(), "target": pa.string()})
 
 
@@ -259,7 +258,7 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
                     chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
                     longer = pc.greater(chars, MOST_CHARS)
                     for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
-                        found.append(Fault(spec, line, _TOO_LONG, f"{count:,} characters"))
+                        found.append(Fault(spec, line, "too long", f"{count:,} characters"))
                     sound = table.select(_SCHEMA.names).filter(pc.invert(longer))
                     for batch in filter(len, sound.to_batches(_LINES_AT_ONCE)):
                         writer.write_batch(batch)
