@@ -13,79 +13,55 @@
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
 - ``pipeline``: mine two text files, align documents, score a file of pairs, or estimate what mining takes
+
+All names are loaded on first use, but for the two functions that have the names of their modules.
 """
+
+from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from st_xling.mining.calibrate import Calibration, calibrate
-from st_xling.mining.documents import SentenceGroup, align_documents, overlap_texts, split_sentences
-from st_xling.mining.filters import CandidateBatch, FilterOptions, PairFilters, RejectedPair
-from st_xling.mining.margins import margin_scores, score_pairs
-from st_xling.mining.mine import MinedPairs, Xsim, best_pairs, mine, xsim
-from st_xling.mining.search.approximate import approximate_neighbors
-from st_xling.mining.search.exact import Neighbors
-from st_xling.mining.search.find import find_neighbors
-from st_xling.mining.store import EmbeddingStore, write_store
-from st_xling.mining.text import MiningText, tsv_cells, tsv_line
-from st_xling.mining.thresholds import (
-    PublishedThreshold,
-    Threshold,
-    best_threshold,
-    correct_pairs,
-    evaluate_pairs,
-    load_published_thresholds,
-    precision_recall_f1,
-    publish_thresholds,
-)
+from st_xling.mining.calibrate import calibrate as calibrate
+from st_xling.mining.mine import mine as mine
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.mining.encoding import encode
-    from st_xling.mining.pipeline.align_texts import align_texts, pair_documents
-    from st_xling.mining.pipeline.mine_texts import mine_texts, plan_mining
-    from st_xling.mining.pipeline.score_texts import score_texts
+    from st_xling.mining.calibrate import Calibration as Calibration
+    from st_xling.mining.documents import SentenceGroup as SentenceGroup
+    from st_xling.mining.documents import align_documents as align_documents
+    from st_xling.mining.documents import overlap_texts as overlap_texts
+    from st_xling.mining.documents import split_sentences as split_sentences
+    from st_xling.mining.encoding import encode as encode
+    from st_xling.mining.filters import FilterOptions as FilterOptions
+    from st_xling.mining.filters import PairFilters as PairFilters
+    from st_xling.mining.filters import RejectedPair as RejectedPair
+    from st_xling.mining.margins import margin_scores as margin_scores
+    from st_xling.mining.margins import score_pairs as score_pairs
+    from st_xling.mining.mine import MinedPairs as MinedPairs
+    from st_xling.mining.mine import Xsim as Xsim
+    from st_xling.mining.mine import best_pairs as best_pairs
+    from st_xling.mining.mine import xsim as xsim
+    from st_xling.mining.pipeline.align_texts import align_texts as align_texts
+    from st_xling.mining.pipeline.align_texts import pair_documents as pair_documents
+    from st_xling.mining.pipeline.mine_texts import mine_texts as mine_texts
+    from st_xling.mining.pipeline.mine_texts import plan_mining as plan_mining
+    from st_xling.mining.pipeline.score_texts import score_texts as score_texts
+    from st_xling.mining.search.approximate import approximate_neighbors as approximate_neighbors
+    from st_xling.mining.search.exact import Neighbors as Neighbors
+    from st_xling.mining.search.find import find_neighbors as find_neighbors
+    from st_xling.mining.store import EmbeddingStore as EmbeddingStore
+    from st_xling.mining.store import write_store as write_store
+    from st_xling.mining.text import MiningText as MiningText
+    from st_xling.mining.text import tsv_cells as tsv_cells
+    from st_xling.mining.text import tsv_line as tsv_line
+    from st_xling.mining.thresholds import PublishedThreshold as PublishedThreshold
+    from st_xling.mining.thresholds import Threshold as Threshold
+    from st_xling.mining.thresholds import best_threshold as best_threshold
+    from st_xling.mining.thresholds import correct_pairs as correct_pairs
+    from st_xling.mining.thresholds import evaluate_pairs as evaluate_pairs
+    from st_xling.mining.thresholds import load_published_thresholds as load_published_thresholds
+    from st_xling.mining.thresholds import precision_recall_f1 as precision_recall_f1
+    from st_xling.mining.thresholds import publish_thresholds as publish_thresholds
 
-__all__ = [
-    "Calibration",
-    "CandidateBatch",
-    "EmbeddingStore",
-    "FilterOptions",
-    "MinedPairs",
-    "MiningText",
-    "Neighbors",
-    "PairFilters",
-    "PublishedThreshold",
-    "RejectedPair",
-    "SentenceGroup",
-    "Threshold",
-    "Xsim",
-    "align_documents",
-    "align_texts",
-    "approximate_neighbors",
-    "best_pairs",
-    "best_threshold",
-    "calibrate",
-    "correct_pairs",
-    "encode",
-    "evaluate_pairs",
-    "find_neighbors",
-    "load_published_thresholds",
-    "margin_scores",
-    "mine",
-    "mine_texts",
-    "overlap_texts",
-    "pair_documents",
-    "plan_mining",
-    "precision_recall_f1",
-    "publish_thresholds",
-    "score_pairs",
-    "score_texts",
-    "split_sentences",
-    "tsv_cells",
-    "tsv_line",
-    "write_store",
-    "xsim",
-]
-
-# These need sentence-transformers, which is slow to import; vectors do not.
-__getattr__, __dir__, _ = lazy_names(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)
+__all__ += ["calibrate", "mine"]

@@ -160,14 +160,12 @@ def calibrate(
     cuts = np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
-    estimates = [_precision(one, cuts, random) for one in scores]
-    point = np.mean([estimate[0] for estimate in estimates], axis=0)
-    spread = np.mean([estimate[1] for estimate in estimates], axis=0)
-    low, high = np.quantile(spread, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2], axis=0)
+    points, spreads = zip(*(_precision(one, cuts, random) for one in scores))
+    low, high = np.quantile(np.mean(spreads, axis=0), [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2], axis=0)
     tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
     recall_low, recall_high = np.array([test.proportion_ci(_CONFIDENCE, "wilson") for test in tests]).T
     kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
-    return Calibration(cuts, n_right / len(right), recall_low, recall_high, point, low, high, kept)
+    return Calibration(cuts, n_right / len(right), recall_low, recall_high, np.mean(points, axis=0), low, high, kept)
 
 
 class StackedRows:

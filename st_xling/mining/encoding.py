@@ -232,9 +232,8 @@ def embed_on_ray(
         windows: Sentences that are embedded together.
         options: Options of the encoder.
     """
-    start = partial(_start_encoder, load, options)
+
+    def start(device: str) -> Callable[[list[str]], np.ndarray]:
+        return partial(embed, load(device=device), device=device, **options)
+
     return map_on_ray(start, windows, name="encoding", threads=torch.get_num_threads(), on_gpus=True)
-
-
-def _start_encoder(load: Callable[..., Any], options: dict[str, Any], device: str) -> Callable[[list[str]], np.ndarray]:
-    return partial(embed, load(device=device), device=device, **options)

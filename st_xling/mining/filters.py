@@ -50,32 +50,7 @@ _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
 
-@dataclass(frozen=True, eq=False)
-class CandidateBatch:
-    """Candidate pairs with everything that a filter may look at.
-
-    Attributes:
-        pairs: Scores, and rows of the two corpora.
-        sources: Source text of each pair. *Length:* ``pairs``
-        targets: Target text of each pair. *Length:* ``pairs``
-        languages: Expected languages of source and target; ``None`` where the language is not checked.
-    """
-
-    pairs: MinedPairs
-    sources: list[str]
-    targets: list[str]
-    languages: tuple[str | None, str | None] = (None, None)
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def select(self, rows: np.ndarray) -> CandidateBatch:
-        """Return the candidates at these indices, in that order."""
-        sources, targets = ([texts[row] for row in rows.tolist()] for texts in (self.sources, self.targets))
-        return replace(self, pairs=self.pairs.select(rows), sources=sources, targets=targets)
-
-
-def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
+def copy(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[float | None]:
     r"""Reject pairs of which one side is a copy of the other, or nearly.
 
     A copy gets a cosine near 1 from any encoder and would lead every list of mined pairs. Both sides are compared by
@@ -89,7 +64,8 @@ def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
     sensible limit. Exact copies have similarity 1, as have two sides without any letter or digit ("…" and "!!!").
 
     Args:
-        batch: The pairs.
+        sources: Source text of each pair.
+        targets: Target text of each pair.
         limit: Lowest similarity that is rejected, in [0, 1]. Of true pairs, 0.85 rejects one in 500 for Spanish and
             German with English, most of them names ("Errol Flynn war reich."); 0.8 twice as many. Raise it for
             dialects.
@@ -98,8 +74,8 @@ def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
     """
     # Below the cutoff rapidfuzz stops early and returns 0; workers=1 leaves the cores to the encoder.
     similarities = process.cpdist(
-        [letter_key(text) for text in batch.sources],
-        [letter_key(text) for text in batch.targets],
+        [letter_key(text) for text in sources],
+        [letter_key(text) for text in targets],
         scorer=Indel.normalized_similarity,
         score_cutoff=limit,
         dtype=np.float64,
@@ -108,7 +84,7 @@ def copy(batch: CandidateBatch, limit: float) -> list[float | None]:
     return [round(similarity, 4) if similarity >= limit else None for similarity in similarities]
 
 
-def length_ratio(batch: CandidateBatch, limit: float) -> list[float | None]:
+def length_ratio(sources: Sequence[str], targets: Sequence[str], limit: float) -> list[float | None]:
     r"""Reject pairs of very different lengths.
 
     .. math:: \mathrm{ratio}(x, y) = \frac{\max(|x|, |y|) + c}{\min(|x|, |y|) + c}
@@ -117,26 +93,29 @@ def length_ratio(batch: CandidateBatch, limit: float) -> list[float | None]:
     and "Yes, of course." pass, the same ratio over a hundred characters does not.
 
     Args:
-        batch: The pairs.
+        sources: Source text of each pair.
+        targets: Target text of each pair.
         limit: Highest ratio that passes, at least 1.
     Source:
         Gale and Church 1993 for characters as the measure of length; the additive constant replaces their variance,
         which grows with length.
     """
-    lengths = np.array([[*map(weighted_length, texts)] for texts in (batch.sources, batch.targets)]) + _SLACK_CHARS
+    lengths = np.array([[*map(weighted_length, texts)] for texts in (sources, targets)]) + _SLACK_CHARS
     ratios = (lengths.max(axis=0) / lengths.min(axis=0)).tolist()
     return [round(ratio, 3) if ratio > limit else None for ratio in ratios]
 
 
-def numbers(batch: CandidateBatch) -> list[dict[str, list[str]] | None]:
+def numbers(sources: Sequence[str], targets: Sequence[str]) -> list[dict[str, list[str]] | None]:
     """Reject pairs in which numbers written with digits contradict each other.
 
     See :func:`~st_xling.mining.numbers.contradiction` for what counts as one.
     """
-    return list(map(contradiction, batch.sources, batch.targets))
+    return list(map(contradiction, sources, targets))
 
 
-def language(batch: CandidateBatch, limit: float) -> list[dict[str, Any] | None]:
+def language(
+    sources: Sequence[str], targets: Sequence[str], limit: float, languages: tuple[str | None, str | None]
+) -> list[dict[str, Any] | None]:
     """Reject pairs of which a side is surely not in its expected language.
 
     For each side whose language is given, py3langid ranks its 139 languages; the side is wrong when the expected one is
@@ -147,13 +126,16 @@ def language(batch: CandidateBatch, limit: float) -> list[dict[str, Any] | None]
     Bosnian, Croatian and Serbian, count as one.
 
     Args:
-        batch: With languages that py3langid knows.
+        sources: Source text of each pair.
+        targets: Target text of each pair.
         limit: Lowest odds of the expected language against the likeliest one that pass, in [0, 1]. At 0.1, one sentence
             in 6900 of 23 languages (Tatoeba, about 35 characters) is rejected by mistake and 98.9 % of those in another
             of these languages are recognized.
+        languages: Expected languages of source and target, which py3langid knows; ``None`` where the language is not
+            checked.
     """
-    values: list[dict[str, Any] | None] = [None] * len(batch)
-    for side, expected, texts in zip(("source", "target"), batch.languages, (batch.sources, batch.targets)):
+    values: list[dict[str, Any] | None] = [None] * len(sources)
+    for side, expected, texts in zip(("source", "target"), languages, (sources, targets)):
         for row, text in enumerate(() if expected is None else texts):
             found, odds = expected_odds(text, expected)
             lenient = limit * min(1.0, weighted_length(text) / SHORT_CHARS)
@@ -167,7 +149,8 @@ class Filter(NamedTuple):
 
     Attributes:
         check: Returns for each pair the measured value by which it is rejected, as JSON can write it, or ``None`` for a
-            pair that passes. Called with the batch, and with the limit if the filter has one.
+            pair that passes. Called with the source and target texts, the limit if the filter has one, and, for
+            ``language``, the expected languages.
         limit: The default limit; ``None`` for a filter without a limit.
         least: The lowest possible limit.
         most: The highest possible limit.
@@ -368,22 +351,6 @@ class PairFilters:
         words = [reason if limit is None else f"{reason}={limit:g}" for reason, limit in self.limits.items()]
         self.signature = ",".join(words) or "none"
 
-    def check(self, batch: CandidateBatch) -> tuple[np.ndarray, list[RejectedPair]]:
-        """Return which candidates pass, bool, *shape* ``(pairs,)``, and the rejected ones in order."""
-        allowed, rejected = np.ones(len(batch), dtype=bool), dict[int, RejectedPair]()
-        for reason, limit in self.limits.items():
-            rows = np.flatnonzero(allowed)
-            left = replace(batch.select(rows), languages=self._languages)
-            values = FILTERS[reason].check(left, *([] if limit is None else [limit])) if len(left) else []
-            for row, value in zip(rows.tolist(), values):
-                if value is not None:
-                    score, source, target = batch.pairs[row]
-                    texts = batch.sources[row], batch.targets[row]
-                    rejected[row] = RejectedPair(reason, value, score, source, target, *texts)
-                    self.rejected[reason] += 1
-                    allowed[row] = False
-        return allowed, [rejected[row] for row in sorted(rejected)]
-
     def allowed(
         self,
         pairs: MinedPairs,
@@ -397,12 +364,24 @@ class PairFilters:
             pairs: Some thousands at a time; their texts are in memory meanwhile.
             sources: Source sentences by row.
             targets: Target sentences by row.
-            on_reject: Called with each rejected pair.
+            on_reject: Called with each rejected pair, in order.
         """
-        source_texts = [sources[row] for row in pairs.source_indices.tolist()]
-        target_texts = [targets[row] for row in pairs.target_indices.tolist()]
-        allowed, rejected = self.check(CandidateBatch(pairs, source_texts, target_texts))
+        allowed, rejected = np.ones(len(pairs), dtype=bool), dict[int, RejectedPair]()
+        texts = [(sources[source], targets[target]) for _, source, target in pairs]
+        for reason, limit in self.limits.items():
+            rows = np.flatnonzero(allowed).tolist()
+            if not rows:
+                break
+            options: dict[str, Any] = {} if limit is None else {"limit": limit}
+            if reason == "language":
+                options["languages"] = self._languages
+            values = FILTERS[reason].check(*zip(*(texts[row] for row in rows)), **options)
+            for row, value in zip(rows, values):
+                if value is not None:
+                    rejected[row] = RejectedPair(reason, value, *pairs[row], *texts[row])
+                    self.rejected[reason] += 1
+                    allowed[row] = False
         if on_reject is not None:
-            for pair in rejected:
-                on_reject(pair)
+            for row in sorted(rejected):
+                on_reject(rejected[row])
         return allowed

@@ -68,10 +68,6 @@ class MinedPairs:
         """Select the pairs at ``rows``: a boolean mask, indices or a slice."""
         return MinedPairs(self.scores[rows], self.source_indices[rows], self.target_indices[rows])
 
-    def swapped(self) -> MinedPairs:
-        """Return the same pairs from target to source."""
-        return MinedPairs(self.scores, self.target_indices, self.source_indices)
-
 
 #: Returns whether each pair is allowed. *Shape of the result:* ``(pairs,)``, bool
 Allow = Callable[[MinedPairs], np.ndarray]
@@ -179,8 +175,10 @@ def best_pairs(
     Returns:
         Pairs, best first.
     """
+    allow = allow or (lambda pairs: np.ones(len(pairs), dtype=bool))
+    least = -np.inf if threshold is None else threshold
     (source_scores, source_best), (target_scores, target_best) = _best_both_ways(
-        forward, backward, allow or _allow_all, margin, retrieval, -np.inf if threshold is None else threshold
+        forward, backward, allow, margin, retrieval, least
     )
     sources, targets = np.flatnonzero(source_best >= 0), np.flatnonzero(target_best >= 0)
     if retrieval in ("intersect", "max"):
@@ -195,10 +193,6 @@ def best_pairs(
     del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
     return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
-
-
-def _allow_all(pairs: MinedPairs) -> np.ndarray:
-    return np.ones(len(pairs), dtype=bool)
 
 
 def _best_both_ways(
@@ -222,7 +216,7 @@ def _best_both_ways(
         return allowed
 
     def ask_from_target(pairs: MinedPairs) -> np.ndarray:
-        pairs = pairs.swapped()
+        pairs = MinedPairs(pairs.scores, pairs.target_indices, pairs.source_indices)
         allowed = found[0][1][pairs.source_indices] == pairs.target_indices
         unknown = np.flatnonzero(~allowed & (known[np.searchsorted(known, numbers(pairs))] != numbers(pairs)))
         if len(unknown):
@@ -296,11 +290,6 @@ class Xsim:
         """In [0, 1]; lower is better."""
         return self.errors / self.total
 
-    @property
-    def accuracy(self) -> float:
-        """In [0, 1]; one minus the error rate."""
-        return (self.total - self.errors) / self.total
-
 
 def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int = 4, margin: Margin = "ratio") -> Xsim:
     """Compute the similarity search error from source to target: each source takes the best-scored of its neighbors.
@@ -313,7 +302,7 @@ def xsim(source_embeddings: Embeddings, target_embeddings: Embeddings, *, k: int
         k: Number of neighbors of each sentence.
         margin: ``"absolute"`` (plain cosine), ``"distance"`` or ``"ratio"``.
     Returns:
-        Errors, error rate and accuracy.
+        Errors and error rate.
     Raises:
         ValueError: On unequal numbers of rows, an unknown margin, or as :func:`~st_xling.mining.find_neighbors`.
     Source:

@@ -454,21 +454,15 @@ def _contradict(left: tuple[Numbers, Numbers], numbers: tuple[Numbers, Numbers],
     """Return whether numbers without a partner, on both sides or on one, make it a wrong pair."""
     # A year that a side repeats ("from May 2019 to June 2019") is no other number.
     values = [{number.value for number in side} for side in numbers]
-    source, target = (
+    unmatched = [
         [number for number in side if number.value < 1000 or number.value not in others]
         for side, others in zip(left, values[::-1])
-    )
-    left = source, target
-    certain, months = (
-        all(any(number.role in roles for number in side) for side in left) for roles in (("", "optional"), ("month",))
-    )
-    if certain or months:
-        return True
-    return any(
-        _is_missing(number, others, text)
-        for side, others, text in zip(left, values[::-1], texts[::-1])
-        for number in side
-    )
+    ]
+    for roles in (("", "optional"), ("month",)):
+        if all(any(number.role in roles for number in side) for side in unmatched):
+            return True
+    sides = zip(unmatched, values[::-1], texts[::-1])
+    return any(_is_missing(number, others, text) for side, others, text in sides for number in side)
 
 
 def leftovers(source: Numbers, target: Numbers) -> tuple[Numbers, Numbers]:

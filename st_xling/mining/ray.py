@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import closing, contextmanager, nullcontext
 from itertools import islice
 from typing import Any
 
@@ -55,16 +54,10 @@ def ray_cluster() -> Iterator[Any]:
         ValueError: If ray is not installed.
     """
     ray = import_ray()
-    ours = not ray.is_initialized()
-    if ours and "RAY_ADDRESS" in os.environ:
-        ray.init(log_to_driver=False)
-    elif ours:
-        ray.init(address="local", include_dashboard=False, log_to_driver=False, _node_ip_address="127.0.0.1")
-    try:
+    on_this_machine = {"address": "local", "include_dashboard": False, "_node_ip_address": "127.0.0.1"}
+    options = {} if "RAY_ADDRESS" in os.environ else on_this_machine
+    with nullcontext() if ray.is_initialized() else ray.init(log_to_driver=False, **options):
         yield ray
-    finally:
-        if ours:
-            ray.shutdown()
 
 
 def map_on_ray(
@@ -91,7 +84,7 @@ def map_on_ray(
         ChildProcessError: If workers were killed repeatedly.
     """
     with ray_cluster() as ray:
-        gpus = int(resource_count(ray, "GPU")) if on_gpus else 0
+        gpus = int(ray.cluster_resources().get("GPU", 0)) if on_gpus else 0
         # More threads than a node has processors run slower, and would otherwise wait forever.
         largest = max(node["Resources"].get("CPU", 1) for node in ray.nodes() if node["Alive"])
         threads = min(threads, max(1, int(largest)))
@@ -103,7 +96,8 @@ def map_on_ray(
         todo, running = iter(items), deque[tuple[Any, Any]]()
         try:
             while True:
-                workers = gpus or max(1, int(resource_count(ray, "CPU")) // threads)  # nodes may join, or be lost
+                # Nodes may join, or be lost.
+                workers = gpus or max(1, int(ray.cluster_resources().get("CPU", 0)) // threads)
                 for item in islice(todo, max(0, 2 * workers - len(running))):
                     running.append((item, remote.remote(*shared, item)))
                 if not running:
@@ -147,17 +141,10 @@ def run_on_ray(
     Stores are read by the workers; arrays, also of ``.npy`` files, are sent once.
     """
     source, target = (rows.detach().cpu() if isinstance(rows, Tensor) else rows for rows in (source, target))
-    start = partial(_start_search, run, source, target)
+
+    def start(_: str) -> Callable[[tuple[int, Any]], Any]:
+        return lambda task: run(source, target, task[1])
+
     with closing(map_on_ray(start, tasks.items(), name="search")) as found:
         for (number, _), result in found:
             yield number, result
-
-
-def _start_search(
-    run: Callable[..., Any], source: Embeddings, target: Embeddings, device: str
-) -> Callable[[tuple[int, Any]], Any]:
-    return lambda task: run(source, target, task[1])
-
-
-def resource_count(ray: Any, name: str) -> float:
-    return float(ray.cluster_resources().get(name, 0))

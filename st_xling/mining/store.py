@@ -21,12 +21,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from st_xling._version import __version__
 from st_xling.mining.text import TextSummary, summarize
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import StoreDtype, check_choice
 from st_xling.utils.resumable import ResumableFolder, differences
+from st_xling.utils.signature import sign
 
 MANIFEST = "manifest.json"
 FORMAT, FORMAT_VERSION = "st-xling embedding store", 1
@@ -259,12 +259,10 @@ class EmbeddingStore:
     def signature(self) -> str:
         """Signature of the vectors."""
         made, text = self.manifest, self.manifest.text
+        written: dict[str, Any] = {"rows": self.rows, "dim": self.dim, "dtype": made.dtype}
+        written |= {"normalized": "yes" if made.normalized else "no", **made.settings}
         data = f"{','.join(text.files) or 'unnamed'}@{text.sha256[:8] or '?'}"
-        settings = "".join(f"{key}:{value}|" for key, value in made.settings.items() if value is not None)
-        return (
-            f"encode|model:{made.model}|rows:{self.rows}|dim:{self.dim}|dtype:{made.dtype}|"
-            f"normalized:{'yes' if made.normalized else 'no'}|{settings}data:{data}|st-xling:{__version__}"
-        )
+        return sign("encode", f"model:{made.model}", data=data, **written)
 
     def check_text(self, sentences: Iterable[str]) -> None:
         """Raise unless row ``i`` was encoded from sentence ``i``, for all rows.

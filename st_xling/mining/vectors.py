@@ -188,9 +188,8 @@ def _check_alike(made: dict[str, tuple[ModelIdentity, dict[str, str] | None]]) -
 def encoding_settings(makers: VectorMakers) -> dict[str, str]:
     """Return the encoding settings of both sides; where they differ, both values."""
     source, target = (maker.way for maker in makers.values())
-    names = dict.fromkeys([*source, *target])
-    both = {name: dict.fromkeys(side.get(name, "none") for side in (source, target)) for name in names}
-    return {name: " and ".join(values) for name, values in both.items()}
+    both = {name: (source.get(name, "none"), target.get(name, "none")) for name in {**source, **target}}
+    return {name: " and ".join(dict.fromkeys(values)) for name, values in both.items()}
 
 
 def model_names(makers: VectorMakers) -> str:

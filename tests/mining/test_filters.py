@@ -15,7 +15,6 @@ from st_xling.mining.filters import (
     HAN,
     HANGUL,
     KANA,
-    CandidateBatch,
     FilterOptions,
     PairFilters,
     RejectedPair,
@@ -70,17 +69,17 @@ BAD = {reason: rejected[0] for reason, (rejected, _) in EXAMPLES.items()}
 OPTIONS = FilterOptions(source_language="de", target_language="en")
 
 
-def candidates(*pairs: Pair) -> CandidateBatch:
+def check(filters: PairFilters, *pairs: Pair) -> tuple[np.ndarray, list[RejectedPair]]:
     """Row ``i`` of one side with row ``i`` of the other; the score decreases from 2."""
-    rows = np.arange(len(pairs))
-    return CandidateBatch(MinedPairs(2 - rows / 100, rows, rows), *([pair[side] for pair in pairs] for side in (0, 1)))
+    rows, rejected = np.arange(len(pairs)), list[RejectedPair]()
+    return filters.allowed(MinedPairs(2 - rows / 100, rows, rows), *zip(*pairs), rejected.append), rejected
 
 
 def rejections(pairs: list[Pair], reason: str, limit: float | None = None, **more: Any) -> list[Any]:
     """For each pair the value by which one filter alone rejects it; ``None`` for a pair that passes."""
     limits = {} if limit is None else {reason: limit}
     options = FilterOptions(disable=[name for name in FILTERS if name != reason], limits=limits, **more)
-    rejected = {row.source_index: row.value for row in PairFilters(options).check(candidates(*pairs))[1]}
+    rejected = {row.source_index: row.value for row in check(PairFilters(options), *pairs)[1]}
     return [rejected.get(row) for row in range(len(pairs))]
 
 
@@ -98,7 +97,7 @@ def test_examples_of_each_filter(reason: str, pairs: list[Pair]) -> None:
 
 def test_each_bad_pair_gets_its_reason_whatever_the_batches_and_order() -> None:
     filters, pairs = PairFilters(OPTIONS), [*GOOD, *BAD.values()]
-    allowed, rejected = filters.check(candidates(*pairs))
+    allowed, rejected = check(filters, *pairs)
     assert allowed.tolist() == [True] * 2 + [False] * len(BAD)
     assert [(pair.reason, pair.source, pair.target) for pair in rejected] == [(k, *v) for k, v in BAD.items()]
     assert [(pair.source_index, pair.score) for pair in rejected][:2] == [(2, 1.98), (3, 1.97)]
@@ -121,7 +120,7 @@ def test_options_and_signature(caplog: pytest.LogCaptureFixture) -> None:
     filters = PairFilters(FilterOptions(source_language="de", target_language="tlh", disable=["copy"]))
     assert filters.signature == "length_ratio=2.5,numbers,language=0.1"
     assert "py3langid does not know 'tlh'" in caplog.text
-    assert filters.check(candidates(("Wo ist hier die Bücherei dieser Stadt?", "nuqDaq 'oH")))[0].all()
+    assert check(filters, ("Wo ist hier die Bücherei dieser Stadt?", "nuqDaq 'oH"))[0].all()
     assert "language" not in PairFilters(FilterOptions(source_language="tlh")).limits
     for faulty, fact in (
         ({"limits": {"lenght_ratio": 2}}, "lenght_ratio"),

@@ -198,9 +198,9 @@ def test_xsim_equals_loops(seed, margin, k, rows):
     random = np.random.default_rng(seed)
     source = random.standard_normal((rows, 6)) + 0.5
     target = source + 1.2 * random.standard_normal((rows, 6))
-    found = xsim(source, target, k=k, margin=margin)
-    assert found == Xsim(reference.xsim_errors(source, target, k=k, margin=margin), rows)
-    assert found.error_rate + found.accuracy == pytest.approx(1, rel=1e-9)
+    assert xsim(source, target, k=k, margin=margin) == Xsim(
+        reference.xsim_errors(source, target, k=k, margin=margin), rows
+    )
 
 
 def test_xsim_of_repeated_sentences_and_without_a_meaningful_ratio():

@@ -208,7 +208,9 @@ def align_texts(
     if split:
         given = filters.source_language, filters.target_language
         task["split"] = [language or main_language(_sample(side)) for language, side in zip(given, sides)]
-        sides = [[_split(document, language) for document in side] for language, side in zip(task["split"], sides)]
+        for number, language in enumerate(task["split"]):
+            known = None if language == UNKNOWN else language
+            sides[number] = [one._replace(lines=split_sentences("\n".join(one.lines), known)) for one in sides[number]]
     filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
@@ -282,13 +284,6 @@ def _sample(documents: Sequence[_Document]) -> list[str]:
     return [text for document in documents[:200] for text in document.texts[:200]]
 
 
-def _split(document: _Document, language: str) -> _Document:
-    """Return the document with a sentence a line."""
-    return document._replace(
-        lines=split_sentences("\n".join(document.lines), None if language == UNKNOWN else language)
-    )
-
-
 def _names(documents: Sequence[_Document]) -> str:
     first = Path(documents[0].file).name
     return first if len(documents) == 1 else f"{first}+{len(documents) - 1}"
@@ -304,7 +299,9 @@ class _Overlaps:
         self._ends = [0, *accumulate(len(overlap_texts(document.lines, max_size)) for document in documents)]
         self._vectors: Any = np.empty((0, 0))
         if self._ends[-1]:
-            self._vectors = encoder.encode_sentences(self, folder, place=self._place, progress=progress)
+            self._vectors = encoder.encode_sentences(
+                self, folder, place=lambda row: documents[bisect_right(self._ends, row) - 1].file, progress=progress
+            )
 
     def __iter__(self) -> Iterator[str]:
         return (text for document in self._documents for text in overlap_texts(document.lines, self._max_size))
@@ -320,6 +317,3 @@ class _Overlaps:
         parts = (self._vectors[start : start + count] for start, count in zip(self._ends, counts) if count)
         total = sum(np.asarray(part, dtype=np.float64).sum(axis=0) for part in parts)
         return np.asarray(total / sum(counts), dtype=np.float32) if any(counts) else None
-
-    def _place(self, row: int) -> str:
-        return self._documents[bisect_right(self._ends, row) - 1].file

@@ -50,7 +50,7 @@ from st_xling.mining.pipeline.work import (
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.store import DTYPES
-from st_xling.mining.text import MiningText, TextSummary
+from st_xling.mining.text import MiningText
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
 from st_xling.utils.console import duration, progress_bar
@@ -204,12 +204,10 @@ def mine_texts(
     languages = dict(zip(read, spoken))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
-        summaries: dict[str, TextSummary] = {}
-        distinct: dict[str, UniqueSentences] = {}
-        for name, text in read.items():
+        for text in read.values():
             stack.callback(text.close)
-            summaries[name] = text.validate(progress=progress)
-            distinct[name] = UniqueSentences(text, text.path)
+        summaries = {name: text.validate(progress=progress) for name, text in read.items()}
+        distinct = {name: UniqueSentences(text, text.path) for name, text in read.items()}
         texts = [*distinct.values()]
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None
@@ -219,8 +217,7 @@ def mine_texts(
             encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         rows = {name: summary.rows for name, summary in summaries.items()}
         makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
-        hashes = {name: summary.sha256 for name, summary in summaries.items()}
-        task = search_task("mine", distinct, hashes, makers, k=k, method=method)
+        task = search_task("mine", distinct, summaries, makers, k=k, method=method)
         results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
         folder = stack.enter_context(open_work(out, work, task, results))
 

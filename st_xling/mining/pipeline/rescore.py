@@ -15,6 +15,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.store import model_identity
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.signature import name_of
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
@@ -34,7 +35,6 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
         ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
     from st_xling.models.cross_encoder import cross_encoder
-    from st_xling.utils.signature import name_of
 
     if not isinstance(model, str):
         return model, name_of(model)
@@ -107,8 +107,7 @@ def rescore_pairs(
         *(("too_long", row, None) for row in np.flatnonzero(~np.isfinite(logits)).tolist()),
     ]
     for reason, row, value in removed:
-        one, other = int(pairs.source_indices[row]), int(pairs.target_indices[row])
-        margin = float(pairs.scores[row])
+        margin, one, other = pairs[row]
         on_reject(RejectedPair(reason, value, margin, one, other, texts[0][one], texts[1][other]))
     chosen = order[above]
     rescored = MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen])

@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,6 @@ MOST_CHARS = 5000
 _LINES_AT_ONCE = 8192
 _SAMPLED_PAIRS = 400
 
-_TOO_LONG = "too long"
 _SCHEMA = pa.schema({"line": pa.int64(), "source": pa.string(), "target": pa.string()})
 
 
@@ -170,28 +170,22 @@ def score_texts(
     format = resolve_format(format, out, spoken)
     filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
     distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
-    sha256 = summarize(chain.from_iterable(zip(*texts.values()))).sha256
+    summary = summarize(chain.from_iterable(zip(*texts.values())))
     encoder = None
     if model is not None:
         from st_xling.mining.encoding import Encoder  # slow to import
 
         encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
-    rows = dict.fromkeys(given, len(table))
-    makers, _ = vectors_from(encoder, given, rows, languages=dict(zip(given, spoken)))
-    task = search_task("score", distinct, {"pairs": sha256}, makers, k=k, method=method)
+    languages = dict(zip(given, spoken))
+    makers, _ = vectors_from(encoder, given, dict.fromkeys(given, len(table)), languages=languages)
+    task = search_task("score", distinct, {"pairs": summary}, makers, k=k, method=method)
     results = {(pairs_file := f"pairs.{format}"): out, REJECTS: rejects}
     with open_work(out, work, task, results) as folder:
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
-        forward, backward = find_neighbors(
-            *embeddings,
-            k=k,
-            method=method,
-            engine=engine,
-            device=device,
-            memory_mib=memory_mib,
-            state_folder=folder.path / search_name(method),
-            progress=progress,
+        search = partial(
+            find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
         )
+        forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         pair_filters = PairFilters(filters)
 
         # Score the pairs in blocks, and write those that are kept.
@@ -204,9 +198,9 @@ def score_texts(
             pair_writer(stream, format, languages=spoken) as write,
         ):
             for fault in faults:
-                log.write(_rejected_line(fault))
-            blocks = table.to_batches(_LINES_AT_ONCE)
-            for batch in progress_bar(blocks, desc="writing", unit="blocks", show=progress):
+                pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)
+                log.write(pair.as_json([str(fault.line)], [str(fault.line)]))
+            for batch in progress_bar(table.to_batches(_LINES_AT_ONCE), desc="writing", unit="blocks", show=progress):
                 found = scores(*(column[start : start + len(batch)] for column in places))
                 start += len(batch)
                 best = max(best, float(found.max()))
@@ -230,7 +224,7 @@ def score_texts(
                 f"filters:{pair_filters.signature}",
                 f"threshold:{'none' if threshold is None else f'{threshold:g}'}",
                 "duplicates:merged",
-                f"pairs:{name}@{sha256[:8]}",
+                f"pairs:{name}@{summary.sha256[:8]}",
             ),
         )
 
@@ -264,7 +258,7 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
                     chars = pc.max_element_wise(pc.utf8_length(table["source"]), pc.utf8_length(table["target"]))
                     longer = pc.greater(chars, MOST_CHARS)
                     for line, count in zip(table["line"].filter(longer).to_pylist(), chars.filter(longer).to_pylist()):
-                        found.append(Fault(spec, line, _TOO_LONG, f"{count:,} characters"))
+                        found.append(Fault(spec, line, "too long", f"{count:,} characters"))
                     sound = table.select(_SCHEMA.names).filter(pc.invert(longer))
                     for batch in filter(len, sound.to_batches(_LINES_AT_ONCE)):
                         writer.write_batch(batch)
@@ -279,11 +273,6 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
 
 def _reason(fault: Fault) -> str:
     return re.sub(r"\W+", "_", fault.kind.lower())
-
-
-def _rejected_line(fault: Fault) -> bytes:
-    ids = [str(fault.line)]
-    return RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None).as_json(ids, ids)
 
 
 class _Texts(Sequence[str]):

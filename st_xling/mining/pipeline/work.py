@@ -18,12 +18,12 @@ import torch
 
 from st_xling._version import __version__
 from st_xling.mining.deduplication import UniqueSentences
-from st_xling.mining.filters import CandidateBatch, PairFilters
+from st_xling.mining.filters import PairFilters, RejectedPair
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.search.approximate import FAISS, CandidateIndex
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import choose_method
-from st_xling.mining.text import tsv_line
+from st_xling.mining.text import TextSummary, tsv_line
 from st_xling.mining.vectors import PrecomputedEmbeddings, VectorMakers, encoding_settings, model_names
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import PairFormat, check_choice
@@ -119,7 +119,7 @@ def open_work(
 def search_task(
     command: str,
     texts: Mapping[str, UniqueSentences],
-    hashes: Mapping[str, str],
+    summaries: Mapping[str, TextSummary],
     makers: VectorMakers,
     *,
     k: int,
@@ -130,7 +130,7 @@ def search_task(
     Args:
         command: Name of the command.
         texts: Distinct sentences, by side.
-        hashes: Hashes of the texts, by name.
+        summaries: Summaries of what is embedded, by name.
         makers: Providers of the vectors, by side.
         k: Number of neighbors.
         method: Method of the search.
@@ -138,7 +138,8 @@ def search_task(
         ValueError: If a store is damaged or of another text, FAISS cannot make the index for the vectors, or ``k`` is
             above the number of distinct sentences.
     """
-    task: dict[str, Any] = {"command": command, "k": k, **{f"{name} text": sha256 for name, sha256 in hashes.items()}}
+    task: dict[str, Any] = {"command": command, "k": k}
+    task |= {f"{name} text": summary.sha256 for name, summary in summaries.items()}
     for side, maker in makers.items():
         if method.startswith(FAISS) and maker.dim:
             CandidateIndex(method.removeprefix(FAISS), maker.dim)  # raises for one that FAISS cannot make
@@ -257,12 +258,13 @@ def write_checked(
         write: Function of :func:`pair_writer`.
         log: Stream for the rejected pairs, as JSON lines.
     """
-    rows, allowed = np.arange(len(scores)), np.ones(len(scores), dtype=bool)
-    scored = np.flatnonzero(np.isfinite(scores))
-    batch = CandidateBatch(MinedPairs(scores, rows, rows), list(texts[0]), list(texts[1]))
-    allowed[scored], rejected = filters.check(batch.select(scored))
-    for pair in rejected:
+
+    def on_reject(pair: RejectedPair) -> None:
         log.write(pair.as_json(ids[0][pair.source_index], ids[1][pair.target_index]))
+
+    allowed = np.ones(len(scores), dtype=bool)
+    scored = np.flatnonzero(np.isfinite(scores))
+    allowed[scored] = filters.allowed(MinedPairs(scores[scored], scored, scored), texts[0], texts[1], on_reject)
     for row in np.flatnonzero(allowed).tolist():
         write(float(scores[row]), (ids[0][row], ids[1][row]), (texts[0][row], texts[1][row]))
     return int(allowed.sum())

@@ -75,6 +75,11 @@ class CorpusMatrix:
         """Return the rows at these indices (int64, on the CPU) as float64 unit vectors. *Shape:* ``(m, dim)``"""
         return self._divided(self.select(rows), rows.numpy())
 
+    def sample(self, count: int) -> Tensor:
+        """Return ``count`` rows at equal distances, or all of fewer, as float64 unit vectors."""
+        rows = np.unique(np.linspace(0, self.rows - 1, min(self.rows, count)).astype(np.int64))
+        return self.unit_rows(torch.from_numpy(rows))
+
     def select(self, rows: Tensor) -> Tensor:
         """Copy the rows at these indices (int64, on the CPU), as they are."""
         if isinstance(self.embeddings, Tensor):
@@ -89,8 +94,7 @@ class CorpusMatrix:
         """Hash of the shape, all lengths and about a thousand rows."""
         digest = hashlib.sha256(str((self.rows, self.dim)).encode())
         digest.update(self.lengths.tobytes())
-        rows = np.unique(np.linspace(0, self.rows - 1, min(self.rows, 1024)).astype(np.int64))
-        digest.update(self.unit_rows(torch.from_numpy(rows)).cpu().numpy().tobytes())
+        digest.update(self.sample(1024).cpu().numpy().tobytes())
         return digest.hexdigest()
 
 
@@ -152,11 +156,7 @@ def bfloat16_error(source: CorpusMatrix, target: CorpusMatrix) -> float:
     The bound of Cauchy-Schwarz is some fifty times what rounding does to real vectors, and would let far more pairs
     through. Rounding of the products themselves comes on top, see :func:`output_rounding`.
     """
-    rows = (
-        each.unit_rows(torch.from_numpy(np.unique(np.linspace(0, each.rows - 1, _SAMPLED_ROWS).astype(np.int64))))
-        for each in (source, target)
-    )
-    one, other = rows
+    one, other = source.sample(_SAMPLED_ROWS), target.sample(_SAMPLED_ROWS)
     rounded = one.bfloat16().double() @ other.bfloat16().double().T
     return 4 * float((rounded - one @ other.T).abs().max()) + product_error(source.dim)
 

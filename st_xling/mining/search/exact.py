@@ -82,11 +82,10 @@ def corpus_matrices(
     source_embeddings: Embeddings, target_embeddings: Embeddings, k: int, device: str | torch.device = "cpu"
 ) -> tuple[CorpusMatrix, CorpusMatrix]:
     """Check the embeddings of both corpora, and that both have ``k`` rows."""
-    names = "source_embeddings", "target_embeddings"
-    both = check_shapes(source_embeddings, target_embeddings, *names)
-    check_k(k, both[0].shape[0], both[1].shape[0])
-    source, target = (CorpusMatrix(rows, name, torch.device(device)) for rows, name in zip(both, names))
-    return source, target
+    source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
+    check_k(k, source.shape[0], target.shape[0])
+    device = torch.device(device)
+    return CorpusMatrix(source, "source_embeddings", device), CorpusMatrix(target, "target_embeddings", device)
 
 
 def exact_neighbors(

@@ -176,7 +176,12 @@ def find_neighbors(
             task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
             stack.enter_context(folder).begin(task)
             if _FILE in folder.steps:
-                state = _load(folder.path / _FILE)
+                try:
+                    state = load_file(folder.path / _FILE)
+                except SafetensorError as error:
+                    raise ValueError(
+                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
+                    ) from error
         todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
         saved_at, cost = time.monotonic(), 0.0
 
@@ -242,13 +247,6 @@ def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int
     return [Task(source, target) for source in shards[0] for target in shards[1]]
 
 
-def _load(path: Path) -> dict[str, Tensor]:
-    try:
-        return load_file(path)
-    except SafetensorError as error:
-        raise ValueError(f"{path} is damaged: {error}; delete it, and the search starts again.") from error
-
-
 def run_here(
     run: Callable[[Embeddings, Embeddings, Task], Keys], source: Embeddings, target: Embeddings, tasks: dict[int, Task]
 ) -> Iterator[tuple[int, Keys]]:
@@ -268,11 +266,11 @@ def run_task(search: Search, source: Embeddings, target: Embeddings, task: Task)
         remedy = "; all workers must find the same files" if isinstance(error, FileNotFoundError) else ""
         words = f"{task}: {error.strerror or error}{remedy}"
         raise (type(error)(error.errno, words) if error.errno else type(error)(words)) from error
-    one, other = (
-        pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
-        for found, first in ((forward, task.target[0]), (backward, task.source[0]))
-    )
-    return one, other
+
+    def packed(found: Neighbors, first: int) -> np.ndarray:
+        return pack_keys(torch.from_numpy(found.similarities), torch.from_numpy(found.indices) + first).numpy()
+
+    return packed(forward, task.target[0]), packed(backward, task.source[0])
 
 
 def _part(embeddings: Embeddings, rows: tuple[int, int]) -> Embeddings:
