@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,7 +24,6 @@ ADVICE = {
     "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
 }
-"""Kind of fault → what to do about it."""
 
 LEAST_NUMBERS = 10
 """Fewer rows of numbers may be sentences."""
@@ -67,7 +66,10 @@ class FaultLog:
 
     Attributes:
         or_more: Whether the reader stopped before the end, so that there may be more faults.
+        advice: Kind of fault → what to do about it.
     """
+
+    advice: Mapping[str, str] = ADVICE
 
     def __init__(self, *, skip_bad_lines: bool = False, can_skip: bool = True, what: str = "parallel text") -> None:
         self.skip_bad_lines = skip_bad_lines
@@ -112,7 +114,7 @@ class FaultLog:
         faults = self.beyond_repair + self.faults
         more = "or more " if self.or_more else ""
         head = f"expected {self.what} without faults, got {len(faults)} {more}fault{'s'[: len(faults) > 1]}:"
-        advice = [remedy for kind, remedy in ADVICE.items() if kind in {fault.kind for fault in faults}]
+        advice = [remedy for kind, remedy in self.advice.items() if kind in {fault.kind for fault in faults}]
         if self.can_skip and not self.beyond_repair:
             advice.append("Fix them, or pass skip_bad_lines=True / --skip-bad-lines to drop these lines.")
         return "\n".join([head, *_listed(faults), *advice])
