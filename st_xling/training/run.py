@@ -355,7 +355,7 @@ class Run:
         if len({texts.get(column) for column in columns}) > 1:
             encoder.prompts |= {columns[column]: text for column, text in texts.items()}
         else:
-            prompt = next(iter(texts.values()))
+            prompt = next(iter(texts.values()), "")
             name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
             encoder.prompts |= {name: prompt}
             encoder.default_prompt_name = name if prompt else None
