@@ -462,7 +462,10 @@ def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple
             by_prefix.setdefault(name.removesuffix(f".{code}"), {})[code] = Path(path) / name
     pairs = {prefix: found for prefix, found in by_prefix.items() if len(found) > 1}
     if len(pairs) != 1:
-        raise ParallelTextError(f"{path}: expected NAME.xx and NAME.yy, got {len(pairs)} in {', '.join(names[:8])}")
+        raise ParallelTextError(
+            f"{path}: expected one pair of files, NAME.xx and NAME.yy, got {len(pairs)} pairs among "
+            f"{', '.join(names[:8])}; unpack it, and name two files"
+        )
     ((prefix, found),) = pairs.items()
     return _choose(found, Path(path) / prefix, languages)
 

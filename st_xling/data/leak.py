@@ -209,7 +209,10 @@ def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
     for name, part in train.items():
         rows, leaked = report.train_rows[name], set(report.leaked_rows[name])
         if len(leaked) == rows:
-            raise ValueError(f"every row of {name!r} has a side in the evaluation data: none is left to train on.")
+            raise ValueError(
+                f"every row of {name!r} has a side in the evaluation data: nothing is left to train on; check that it "
+                "is not the evaluation set itself, or leave it out."
+            )
         if leaked and hasattr(part, "select"):
             part = part.select([row for row in range(rows) if row not in leaked])
         elif leaked:  # a stream

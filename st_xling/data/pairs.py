@@ -131,7 +131,10 @@ def pair_rows(dataset: Any) -> dict[tuple[str, str], np.ndarray]:
 
     missing = [name for name in LANGUAGE_COLUMNS if name not in dataset.column_names]
     if missing:
-        raise ValueError(f"expected the columns {' and '.join(missing)}, got {', '.join(dataset.column_names)}")
+        raise ValueError(
+            f"balancing languages and batches of one pair need the columns {' and '.join(missing)}: got "
+            f"{', '.join(dataset.column_names)}; add them, or leave these options out."
+        )
     numbers: dict[tuple[str, str], int] = {}
     groups = [np.zeros(0, np.int64)]
     for batch in dataset.select_columns(list(LANGUAGE_COLUMNS)).with_format("arrow").iter(batch_size=100_000):

@@ -195,7 +195,10 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
     found = {}
     for name, part in (data if isinstance(data, Mapping) else {"pairs": data}).items():
         if not hasattr(part, "features"):
-            raise TypeError(f"expected data sets by name, got {type(part).__name__} for {name}; see Dataset.from_dict")
+            raise TypeError(
+                f"expected data sets by name, got {type(part).__name__} for {name}; load pairs by load_pairs, or wrap "
+                "lists by Dataset.from_dict"
+            )
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
         if set(COLUMNS) - set(part.column_names):
             find = {"requested": pair_languages(name), "columns": None, "known": PARALLEL_NAMES}

@@ -129,7 +129,7 @@ def test_faults_of_archives(tmp_path: Path) -> None:
         load_pairs(path)
     assert cells(load_pairs(path, skip_bad_lines=True)) == [("a", "b")]
     names = ("x.de-en.de", "x.de-en.en", "y.fr-en.fr", "y.fr-en.en")
-    with pytest.raises(ParallelTextError, match="got 2 in"):
+    with pytest.raises(ParallelTextError, match="got 2 pairs"):
         load_pairs(archive(tmp_path, dict.fromkeys(names, "a\n"), "two.zip"))
     (tmp_path / "no.zip").write_bytes(b"PK or not")
     with pytest.raises(ParallelTextError, match="no.zip: expected a zip archive"):

@@ -122,7 +122,10 @@ def checked_set(
     chosen = {code: {name: text for name, text in texts.items() if name in known} for code, texts in queries.items()}
     empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
     if empty:
-        raise ValueError(f"expected relevant passages: {where} has none for {', '.join(empty)}; check ids and split.")
+        raise ValueError(
+            f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "
+            "and qrels agree and that the split is right, or leave these languages out."
+        )
     skipped = sum(len(queries[code]) - len(texts) for code, texts in chosen.items())
     return RetrievalSet(language, passages, chosen, known, skipped)
 
@@ -240,7 +243,7 @@ def load_retrieval_specs(
     files = {spec.languages[0]: spec.location for spec in squads}
     if len(files) < len(squads) or any(spec.reader_options for spec in squads):
         got = ", ".join(spec.text for spec in squads)
-        raise ValueError(f"XQuAD-R comes in a file once a language, without {', '.join(OF_SETS)}: got {got}")
+        raise ValueError(f"XQuAD-R has one file a language, without {', '.join(OF_SETS)}: got {got}.")
     sentences = {each.language: each for each in read_xquad_r(files, query_languages=codes)} if files else {}
     sets = []
     for spec in parsed:

@@ -141,7 +141,7 @@ def test_specs_of_xquad_r(tmp_path: Path) -> None:
     assert [list(found.queries) for found in sets] == [["zh"], ["zh"]]
     assert sets[0].queries == sets[1].queries and len(sets[0].queries["zh"]) == 1
     assert len(sets[0].passages) == 3 and sets[0].relevant.keys() == sets[0].queries["zh"].keys()
-    with pytest.raises(ValueError, match="once a language"):
+    with pytest.raises(ValueError, match="one file a language"):
         retrieval.load_retrieval_specs([specs[0], specs[0]])
 
 
