@@ -80,9 +80,9 @@ def test_which_configuration(languages: list[str], spec: str, prefix: str, hub: 
 
 
 def test_faults_of_a_set(hub: Hub) -> None:
-    queries = {"_id": ["q1", "q2"], "text": ["Who sleeps?", ""]}
+    queries = {"_id": ["q1", "q2", "q1", "q1"], "text": ["Who sleeps?", "", "Who sleeps?", "Who?"]}
     put(hub, "user/set", {"default": QRELS, "corpus": CORPUS, "queries": queries}, OWN_SPLITS)
-    with pytest.raises(ParallelTextError, match="queries:2: no id or text"):
+    with pytest.raises(ParallelTextError, match=r"(?s)2 faults.*queries:2: no id or text.*queries:4: id twice \(q1"):
         load_retrieval_specs(["de=user/set?split=dev"])
     with pytest.raises(ValueError, match="one language of queries"):
         load_retrieval_specs(["de=user/set?split=dev&queries=en,fr"])

@@ -328,7 +328,7 @@ def load_hub_retrieval_set(
         skip_bad_lines: Skip faulty rows, with a warning, instead of raising.
     Raises:
         ValueError: If the data set cannot be loaded, or has no such configuration or split.
-        ParallelTextError: For rows without id or text.
+        ParallelTextError: For rows without id or text, or an id twice with another text.
     """
     import datasets
 
@@ -353,11 +353,16 @@ def load_hub_retrieval_set(
     faults = FaultLog(skip_bad_lines=skip_bad_lines, what="retrieval sets")
 
     def records(table: Iterable[Any], part: str) -> Iterator[tuple[str, str]]:
+        seen: dict[str, int] = {}  # a row that is repeated as it is does no harm
         for number, row in enumerate(table, 1):
-            if parsed := parse_passage(row):
-                yield parsed
-            else:
+            parsed = parse_passage(row)
+            if parsed is None:
                 faults.add(f"{location}/{part}", number, "no id or text", "expected _id and text")
+            elif parsed[0] not in seen:
+                seen[parsed[0]] = hash(parsed)
+                yield parsed
+            elif seen[parsed[0]] != hash(parsed):
+                faults.add(f"{location}/{part}", number, "id twice", f"{parsed[0]}, with another text")
 
     corpus, asked, judgments = tables
     passages, queries = Passages(records(corpus, "corpus")), dict(records(asked, "queries"))
