@@ -16,7 +16,7 @@ Positions = Literal["restarting", "running"]
 
 @dataclass(frozen=True)
 class TokenInputs:
-    """What an encoder reads: sentences, or pairs as one sequence.
+    """Inputs of an encoder: sentences, or pairs as one sequence.
 
     Attributes:
         input_ids: *Shape:* ``(batch, tokens)``

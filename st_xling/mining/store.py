@@ -103,7 +103,7 @@ class Manifest:
 
     @property
     def task(self) -> dict[str, Any]:
-        """What two writers of a store must agree on: contents, not the names of files and models."""
+        """Facts that two writers of a store must agree on: contents, not the names of files and models."""
         return {
             **self.settings,
             "command": "encode",

@@ -186,7 +186,7 @@ def fit_adapter(
         )
         history: list[dict[str, Any]] = []
         losses: list[Tensor] = []
-        every = max(1, steps // 50)
+        every = max(1, steps // 50)  # logs fifty times a run
         batches = itertools.islice(_batches(sampler), steps)
         for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
             index = torch.as_tensor(rows, device=source.device)

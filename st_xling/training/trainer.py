@@ -44,7 +44,7 @@ logger = logging.getLogger(__name__)
 LOSS_STATE_NAME = "loss.safetensors"
 SUFFIX = "_language"
 _NOT_SHOWN = {"learning_rate", "grad_norm", "epoch", "total_flos", "step"}
-"""What is logged next to the losses."""
+"""Keys of the log that are no losses."""
 
 
 class NotFiniteError(ValueError):
