@@ -338,6 +338,6 @@ def _check_folder(model: Path) -> None:
     """Raise ``ValueError`` if there is no such folder, before torch is imported."""
     if not model.is_dir():
         raise ValueError(
-            f"expected the folder of a model: there is no folder {model}; give a local one, such as a copy of the Hub's "
-            "(hf download)."
+            f"expected the folder of a model: there is no folder {model}; give a local one, such as a copy of "
+            "the Hub's (hf download)."
         )
