@@ -27,11 +27,11 @@ _ENOUGH = 200
 # Texts that are remembered: a sentence is in several candidates, most of them near.
 _REMEMBERED = 1 << 15
 
-# Codes that stand for several of py3langid's labels; Norwegian and Serbo-Croatian differ by spelling alone, the others
-# are languages with those that are written almost like them.
+# Codes that stand for other or for several of py3langid's labels; Norwegian and Serbo-Croatian differ by spelling alone,
+# the others are languages with those that are written almost like them, such as a macrolanguage's members.
 _FAMILIES = {
     "cmn": ("zh", "wuu", "yue"),
-    **dict.fromkeys(("ara", "arq", "arz", "ary", "apc", "ajp", "acm", "ars", "aeb"), ("ar", "ary", "arz")),
+    **dict.fromkeys(("ara", "arq", "arz", "ary", "apc", "ajp", "acm", "acq", "ars", "aeb"), ("ar", "ary", "arz")),
     "heb": ("he", "hbo"),
     "hbo": ("hbo", "he"),
     "ell": ("el", "grc"),
@@ -47,7 +47,12 @@ _FAMILIES = {
     **dict.fromkeys(("kur", "ckb"), ("ku", "sdh")),
     "uzb": ("uz", "uzs"),
     "lvs": ("lv", "ltg"),
-    **dict.fromkeys(("grn", "gn"), ("gug",)),
+    **dict.fromkeys(("quy", "quz", "quh", "qul"), ("qu",)),
+    "ful": ("fuv",),
+    "prs": ("fa",),
+    "hyw": ("hy",),
+    "swc": ("sw",),
+    "bik": ("bcl",),
     **dict.fromkeys(("kok", "knn"), ("gom",)),
 }
 

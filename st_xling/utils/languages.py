@@ -41,7 +41,7 @@ _LANGUAGES = [line.split("\t") for line in _TABLE.splitlines()[1:]]
 #: Every other code of a language, such as that of ISO 639-1, to LASER's code.
 ALIASES = {other: code for code, twos, others, _ in _LANGUAGES for other in f"{twos} {others}".split()}
 
-_TWO_LETTERS = {code: twos.split()[0] for code, twos, *_ in _LANGUAGES if twos}
+_TWO_LETTERS = {code: twos.split() for code, twos, *_ in _LANGUAGES if twos}
 
 #: LASER's code to the language's name in English.
 LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
@@ -122,12 +122,19 @@ def language_name(code: str) -> str:
 def hub_language(code: str) -> str:
     """Return the code of a language in the Hub's cards: two letters where it has them, else three, without country.
 
+    Codes that ISO 639-1 has withdrawn, such as ``iw`` for Hebrew, are replaced by those that are valid today.
+
     Example:
-        >>> hub_language("deu"), hub_language("zh-CN"), hub_language("yue")
-        ('de', 'zh', 'yue')
+        >>> hub_language("deu"), hub_language("zh-CN"), hub_language("yue"), hub_language("iw")
+        ('de', 'zh', 'yue', 'he')
     """
     language = re.split("[-_]", code.strip().lower())[0]
-    return language if len(language) == 2 else _TWO_LETTERS.get(canonical_language(language), language)
+    canonical = canonical_language(language)
+    two_letters = _TWO_LETTERS.get(canonical)
+    if two_letters is None:
+        # Two letters that are known, but not valid: "sh" of Serbo-Croatian has no successor of two letters.
+        return canonical if len(language) == 2 else language
+    return language if language in two_letters else two_letters[0]
 
 
 def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:

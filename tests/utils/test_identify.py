@@ -6,12 +6,15 @@ from st_xling.utils.identify import LanguageUnknown, _identifier, expected_label
 
 
 def test_language_codes() -> None:
+    """A code whose language py3langid has under another one, such as ``quy`` under ``qu``, was not identified."""
     labels = {
         **{"de": "de", "deu": "de", "de-AT": "de", "EN": "en", "eng": "en", "zh": "zh", "cmn": "zh", "zho": "zh"},
         **{"zh_Hant": "zh", "swh": "sw", "fa": "fa", "pes": "fa", "nb": "no", "ind": "id", "nep": "ne", "yue": "yue"},
         **{"fil": "tl", "tgl": "tl", "iw": "he", "arb": "ar", "apc": "ar", "zsm": "ms", "zlm": "ms", "prs": "fa"},
         **{"azj": "az", "khk": "mn", "lvs": "lv", "ekk": "et", "uzn": "uz", "ory": "or", "npi": "ne", "plt": "mg"},
         **{"kmr": "ku", "ckb": "ku", "als": "sq", "ger": "de", "chi": "zh", "in": "id", "no": "no", "sh": "sr"},
+        **{"quy_Latn": "qu", "quz": "qu", "ff": "fuv", "ful": "fuv", "fuv_Latn": "fuv", "gn": "gug", "grn_Latn": "gug"},
+        **{"prs_Arab": "fa", "hyw": "hy", "swc": "sw", "acq_Arab": "ar", "bik": "bcl", "ki": "kik", "mo": "ro"},
     }
     assert {code: expected_labels(code)[0] for code in labels} == labels
     for code in ("xx", "zxx", "", "tlh"):

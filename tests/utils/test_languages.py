@@ -11,6 +11,7 @@ from st_xling.utils.languages import (
     canonical_code,
     canonical_language,
     distinct_codes,
+    hub_language,
     is_code,
     is_evident_code,
     language_name,
@@ -43,6 +44,34 @@ def test_codes_of_the_language_identifier() -> None:
 
     known = {canonical_language(label) for label in _identifier().labels if len(label) == 2}
     assert known <= LANGUAGE_NAMES.keys()
+
+
+def test_every_code_of_two_letters_has_its_three() -> None:
+    """FLORES-200's ``sun_Latn`` and ISO 639-1's ``su`` were two languages: prompts and models of one did not match."""
+    pairs = "snd sd nya ny tsn tn tso ts tir ti mri mi bod bo ewe ee twi tw wol wo bam bm run rn sag sg smo sm kon kg"
+    pairs += " kik ki fij fj grn gn aka ak kas ks srd sc sun su roh rm kal kl oss os che ce chv cv div dv ton to ful ff"
+    codes = iter(pairs.split())
+    for three, two in zip(codes, codes, strict=True):
+        assert match_language(f"{three}_Latn", [two, "en"]) == two
+        assert match_language(two, ["en", f"{three}_Latn"]) == f"{three}_Latn"
+        assert language_name(two) == language_name(three) != three
+        assert hub_language(f"{three}_Latn") == two
+    assert language_name("su") == "Sundanese"
+    withdrawn = ["iw", "in", "ji", "jw", "mo", "sh"]
+    assert sum(len(alias) == 2 for alias in ALIASES) == 183 + len(withdrawn)  # all that ISO 639-1 has
+    # A macrolanguage is not its smaller members: FLORES-200 has Persian and Dari, Kurdish twice, Akan and Twi.
+    for one, other in (("pes", "prs"), ("kmr", "ckb"), ("aka", "twi"), ("azj", "azb"), ("quy", "que"), ("zh", "yue")):
+        assert match_language(f"{one}_Arab", [other]) is None
+        assert language_name(one) != language_name(other)
+
+
+def test_withdrawn_codes_stay_out_of_cards() -> None:
+    """A card of ``iw-en`` named a language that the Hub does not know any more."""
+    withdrawn = {"iw": "he", "in": "id", "ji": "yi", "jw": "jv", "mo": "ro", "sh": "hbs", "IW": "he", "in_ID": "id"}
+    valid = {"no": "no", "nb": "nb", "nor": "nb", "tl": "tl", "fil": "tl", "xx": "xx", "tlh": "tlh", "hbs": "hbs"}
+    for code, expected in (withdrawn | valid).items():
+        assert hub_language(code) == expected
+    assert match_language("iw", ["he_Hebr", "en"]) == "he_Hebr"
 
 
 def test_whole_codes() -> None:
