@@ -87,6 +87,11 @@ class Step:
         return self.words[0] == "transfer"
 
     @property
+    def takes_seed(self) -> bool:
+        """True if the command draws random numbers: ``slim`` makes a model, but draws none."""
+        return self.words[0] in ("train", "transfer")
+
+    @property
     def is_python(self) -> bool:
         """True if it is another program than ``st-xling``."""
         return self.words[0] == "python"
@@ -104,8 +109,10 @@ class Step:
     def command(self) -> list[str]:
         """Return all words, with those that name the output."""
         words = list(self.words)
+        if self.takes_seed:
+            words += ["--seed", str(self.seed or 0)]
         if self.trains or self.fine_tunes:
-            words += ["--seed", str(self.seed or 0), "--out", self.folder]
+            words += ["--out", self.folder]
         return words if self.trains else [*words, "--json", self.result]
 
     def closure(self) -> Iterator[Step]:

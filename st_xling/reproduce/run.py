@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import re
@@ -10,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,12 @@ from st_xling.utils.signature import sha8
 logger = logging.getLogger(__name__)
 
 _ROOT = Path(__file__).parents[2]
+
+#: Before the message of an error of ours.
+_ERROR = "st-xling: error: "
+
+#: First line of typer's box around an error; where the output is ASCII, its border is, too.
+_TOP_OF_BOX = re.compile(r"[╭+][─-] Error ")
 
 
 def reproduce(
@@ -164,5 +172,16 @@ def why_it_failed(log: Path, status: int) -> str:
         name = signal.Signals(-status).name
         return f"killed by {name}" + (", perhaps for want of memory" if name == "SIGKILL" else "")
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if line.startswith("st-xling: error: ")] or [line for line in lines if line]
-    return errors[-1].removeprefix("st-xling: error: ") if errors else f"ended with status {status}"
+    errors = [line.removeprefix(_ERROR) for line in lines if line.startswith(_ERROR)]
+    errors = errors or _usage_errors(lines) or [line for line in lines if line]
+    return errors[-1] if errors else f"ended with status {status}"
+
+
+def _usage_errors(lines: Sequence[str]) -> list[str]:
+    """Return errors of a command line, such as an unknown option, which typer prints as a box of wrapped lines."""
+    errors = []
+    for number, line in enumerate(lines):
+        if _TOP_OF_BOX.match(line):
+            inside = itertools.takewhile(lambda row: row.startswith(("│", "|")), lines[number + 1 :])
+            errors.append(" ".join(row.strip("│| ") for row in inside))
+    return errors

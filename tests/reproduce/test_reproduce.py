@@ -18,7 +18,7 @@ import yaml
 from st_xling.cli import main
 from st_xling.reproduce import Paper, load_paper, reproduce
 from st_xling.reproduce.report import difference, markdown, report, text, write_report
-from st_xling.reproduce.run import inputs_fingerprint, is_done
+from st_xling.reproduce.run import inputs_fingerprint, is_done, why_it_failed
 from st_xling.utils.io import write_json
 
 TOY: dict[str, Any] = {
@@ -209,6 +209,29 @@ def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
     assert f"st-xling reproduce {toy} 1 --scale tiny --model start --seeds 0,1 --rows TR" in page
     (tmp_path / last.result).unlink()
     assert "30.0 (n 1)" in text(report(paper, tmp_path, {}))
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["slim", "x", "--languages", "de", "--out", "y", "--sede", "0"], "No such option: --sede"),
+        (["evaluate", "tatoeba"], "Missing argument 'MODEL'."),
+        (["train", "tr", "--max-steps", "many"], "Invalid value for '--max-steps': 'many' is not a valid int"),
+        (["train", "tr", "--" + "lang" * 30], "lang" * 12),
+        (["evaluate", "tatoeba", "nowhere/at/all", "--data", "phrasebook:de"], "nowhere/at/all"),
+    ],
+)
+def test_a_wrong_command_in_a_step_is_shown_with_its_reason(words: list[str], reason: str, tmp_path: Path) -> None:
+    """The reason of a failed step was the lower border of the box that typer draws around errors of usage."""
+    for encoding in ("utf-8", "ascii"):
+        environment = os.environ | {"PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+        log = tmp_path / f"{encoding}.log"
+        with log.open("wb") as stream:
+            command = [sys.executable, "-m", "st_xling.cli", *words]
+            status = subprocess.run(command, stdout=stream, stderr=subprocess.STDOUT, env=environment).returncode
+        assert status == 2
+        why = why_it_failed(log, status)
+        assert reason in why and not set("╭╰│─") & set(why) and "---" not in why, why
 
 
 def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
