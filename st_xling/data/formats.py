@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice, zip_longest
@@ -30,6 +29,7 @@ from st_xling.utils.languages import (
     resolve_pair,
 )
 from st_xling.utils.text import (
+    archive_names,
     describe_missing,
     file_ending,
     is_blank,
@@ -449,13 +449,9 @@ def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple
     ``de-en.txt.zip/TED2020.de-en.de`` and the other one, as :func:`~st_xling.utils.text.open_bytes` takes them.
 
     Raises:
-        ParallelTextError: If it is no archive, or has no two such files, or several pairs.
+        ParallelTextError: If it is no archive, has no two such files or several pairs, or a name in it leads out of it.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            names = archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise ParallelTextError(f"{path}: expected a zip archive, got: {error}; fetch it again") from error
+    names = archive_names(path)
     by_prefix: dict[str, dict[str, Path]] = {}
     for name in sorted(names):
         if code := language_ending(name):

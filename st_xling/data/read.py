@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import hashlib
 import logging
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -33,8 +34,17 @@ from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.console import first_line
+from st_xling.utils.io import file_sha256
 from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
-from st_xling.utils.text import PACKED, describe_missing, estimate_lines, file_ending, home_path, unpacked_name
+from st_xling.utils.text import (
+    PACKED,
+    ParallelTextError,
+    describe_missing,
+    estimate_lines,
+    file_ending,
+    home_path,
+    unpacked_name,
+)
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
@@ -237,13 +247,15 @@ class Source:
         parts: Files with their readers, read in this order.
         where: What is read, for messages.
         files: The files; none of a data set of the Hub.
-        table: Data set or stream of the Hub.
+        table: Data set or stream of the Hub or of a folder.
+        content: Hash of the files of such a folder; empty of a stream, which is not cached.
     """
 
     parts: tuple[Part, ...]
     where: str
     files: tuple[Path, ...] = ()
     table: Any = None
+    content: str = ""
 
     def read(self, skip_bad_lines: bool, sample: Sample = Sample()) -> Dataset:  # noqa: B008
         """Read all pairs, or those of a sample, memory-mapped."""
@@ -281,14 +293,16 @@ class Source:
     def _builder(self, skip_bad_lines: bool, *, is_stream: bool) -> Any:
         from st_xling.data.builder import PairsBuilder
 
-        stats = [(path, path.stat().st_size, path.stat().st_mtime_ns) for path in map(_on_disk, self.files)]
+        # A stream is read anew each time. A cached text is found again by the content of its files: size and time of
+        # modification may both be those of the text before, as after "cp -p", "rsync -t" or the unpacking of an archive.
+        content = self.content if is_stream else self.content + content_sha256(self.files)
         # `datasets` has no public name for the fingerprint of a table, which changes with its content.
         table = self.table if self.table is None or is_stream else self.table._fingerprint
         # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
         rows = [part.rows for part in self.parts]
         readers = [(one.func.__qualname__, one.args if self.files else (), one.keywords) for one in rows]
         layouts = [(part.layout, part.where) for part in self.parts]
-        key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, stats, table)).encode()).hexdigest()
+        key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, content, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
         return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
 
@@ -338,7 +352,10 @@ def find_source(
             raise ValueError(f"{path} holds both .csv and .tsv files; name one file, or part them into two folders")
         if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
             return _open_files(files, kinds.pop(), find)
-        return _from_table(_load_table(path, name, split, stream), str(path), name, find)
+        content = content_sha256(files) if files and not stream else ""
+        table = _load_table(path, name, split, stream, content=content)
+        source = _from_table(table, str(path), name, find)
+        return source if stream else replace(source, content=content or content_sha256(_arrow_files(table)))
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
         if kind not in FORMATS and (other := "|||" if has_bars(path) else other) is None:
@@ -424,6 +441,8 @@ def _files_of_split(folder: Path, name: str | None, split: str | None) -> list[P
     except Exception:  # datasets raises a dozen unrelated kinds; load_dataset names the one
         files = {}
     by_split = {str(key): [Path(file) for file in paths] for key, paths in files.items()}
+    for paths in by_split.values():
+        _check_inside(folder, paths)
     if not by_split:
         return sorted(folder.glob("*.tmx*"))
     return by_split.get(split or _only_split(by_split, str(folder)), [])
@@ -455,14 +474,54 @@ def _table_rows(table: Any, names: list[str], faults: FaultLog) -> Iterator[Row]
     return enumerate(rows, 1)
 
 
-def _load_table(dataset_id: str | Path, name: str | None, split: str | None, stream: bool) -> Any:
-    """Load one split of a data set of the Hub or of a folder."""
+def _check_inside(folder: Path, files: Iterable[Path]) -> None:
+    """Raise ``ParallelTextError`` for files that a folder names and that lie elsewhere.
+
+    The metadata of a folder of ``datasets`` (``data_files`` in its card, the shards in ``state.json``) may name any
+    path: whoever wrote the folder would choose which files of this machine are read, and published by ``push``. Links
+    are not followed, since the user's own folders, and the cache of the Hub, have links to large files elsewhere.
+    """
+    inside = (os.path.abspath(folder), os.path.realpath(folder))  # noqa: PTH100, since links must not be followed
+    for file in files:
+        if not any(Path(os.path.normpath(file)).is_relative_to(place) for place in inside):
+            raise ParallelTextError(
+                f"{folder}: expected data files inside the folder, got {file}, which its metadata name; move the file "
+                "into the folder, or name it yourself"
+            )
+
+
+def _arrow_files(table: Any) -> list[Path]:
+    """Return the files from which a data set, or each split of several, is memory-mapped."""
+    by_split = table.cache_files if isinstance(table.cache_files, dict) else {"": table.cache_files}
+    return [Path(file["filename"]) for files in by_split.values() for file in files]
+
+
+def content_sha256(files: Iterable[Path]) -> str:
+    """Return a hash of the paths and the bytes of files; of those in an archive, of the archive."""
+    digest = hashlib.sha256()
+    for path in dict.fromkeys(map(_on_disk, files)):
+        digest.update(f"{path}\t{file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _load_table(dataset_id: str | Path, name: str | None, split: str | None, stream: bool, *, content: str = "") -> Any:
+    """Load one split of a data set of the Hub or of a folder.
+
+    Args:
+        dataset_id: The id, or the folder.
+        name: Configuration.
+        split: Split; by default ``train``, or the only one.
+        stream: Whether to load a stream.
+        content: Hash of the files of a folder: what is cached under another hash is of another text. ``datasets`` alone
+            tells versions of a local file apart by its time of modification.
+    """
     import datasets
 
     folder = Path(dataset_id)
     try:
         if _is_saved(folder):
             loaded = datasets.load_from_disk(str(folder))
+            _check_inside(folder, _arrow_files(loaded))
             if split and isinstance(loaded, datasets.DatasetDict):
                 loaded = loaded[split]
         else:
@@ -470,7 +529,12 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, str
             # In a TSV file a quote is text; by default it would swallow lines up to the next one.
             is_tsv = builder.name == "csv" and getattr(builder.config, "sep", "") == "\t"
             options = {"quoting": csv.QUOTE_NONE} if is_tsv else {}
-            loaded = datasets.load_dataset(str(dataset_id), name, split=split, streaming=stream, **options)
+            cache = Path(datasets.config.HF_DATASETS_CACHE) / "st_xling_folders" / content[:16] if content else None
+            loaded = datasets.load_dataset(
+                str(dataset_id), name, split=split, streaming=stream, cache_dir=cache and str(cache), **options
+            )
+    except ParallelTextError:
+        raise
     except Exception as error:  # datasets raises a dozen unrelated kinds; each is kept as the cause
         nearby = "" if folder.is_dir() else f" As a file: {describe_missing(folder)}."
         raise ValueError(

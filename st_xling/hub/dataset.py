@@ -17,7 +17,7 @@ from st_xling.hub.push import check_repo_id, upload_folder
 from st_xling.mining.text import tsv_cells
 from st_xling.utils.io import read_json_object
 from st_xling.utils.languages import hub_language, language_name
-from st_xling.utils.paths import without_places
+from st_xling.utils.paths import without_folders, without_places
 from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_lines, unpacked_name
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def _provenance(results: Mapping[str, Any]) -> list[str]:
     table = "\n".join(f"| {plain(name)} | {code(value)} |" for name, value in rows if value is not None)
     parts = [f"## How they were made\n\n| | |\n| --- | --- |\n{table}"]
     if results.get("command"):
-        parts.append(fenced(str(results["command"]), "bash"))
+        parts.append(fenced(without_folders(str(results["command"])), "bash"))
     return [*parts, f"Signature:\n\n{fenced(signature, 'text')}"]
 
 

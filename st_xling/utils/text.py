@@ -17,13 +17,14 @@ import io
 import lzma
 import os
 import re
+import stat
 import unicodedata
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any
 
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
@@ -284,12 +285,51 @@ def describe_missing(path: str | Path) -> str:
     return f"expected a file {path}, but {folder} has none of that name; {hint}"
 
 
+def archive_names(path: str | Path) -> list[str]:
+    """Return the names of the files in a zip archive.
+
+    Raises:
+        ParallelTextError: If it is no archive, or one whose names lead out of it.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except zipfile.BadZipFile as error:
+        raise ParallelTextError(f"{path}: expected a zip archive, got: {error}; fetch it again") from error
+    for entry in entries:
+        _check_entry(entry, path)
+    return [entry.filename for entry in entries if not entry.is_dir()]
+
+
+def _check_entry(entry: zipfile.ZipInfo, archive: str | Path) -> None:
+    """Raise ``ParallelTextError`` for an entry that would lead out of its archive, or cannot be read.
+
+    A name such as ``/home/me/notes.de`` or ``../notes.de``, joined to the path of the archive, is a file of this
+    machine, which would be read in place of the entry, and which ``push`` would publish.
+    """
+    # A backslash divides folders for the tools of Windows alone; a name that is absolute for either is.
+    posix, windows = PurePosixPath(entry.filename), PureWindowsPath(entry.filename)
+    leads_out = posix.is_absolute() or bool(windows.anchor) or ".." in {*posix.parts, *windows.parts}
+    if leads_out:
+        raise ParallelTextError(
+            f"{archive}: expected names of files inside the archive, got {entry.filename!r}, which leads out of it; do "
+            "not unpack this archive, fetch it again from where you trust it"
+        )
+    if stat.S_ISLNK(entry.external_attr >> 16):
+        raise ParallelTextError(
+            f"{archive}: expected files, got the link {entry.filename!r}; replace it by the file that it stands for"
+        )
+    if entry.flag_bits & 0x1:
+        raise ParallelTextError(f"{archive}: expected files without a password, got {entry.filename!r}; unpack it")
+
+
 def _member(packed: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
     """The archive's entry of a path that leads into it, also where it is stored as ``./NAME``."""
     inner = path.relative_to(str(packed.filename))
     found = next((entry for entry in packed.infolist() if PurePosixPath(entry.filename) == PurePosixPath(inner)), None)
     if found is None:
         raise FileNotFoundError(f"{packed.filename} has no file {inner}.")
+    _check_entry(found, str(packed.filename))
     return found
 
 

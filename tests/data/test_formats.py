@@ -2,14 +2,20 @@
 
 import gzip
 import json
+import os
 import re
+import shutil
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from datasets import Dataset
 
 from st_xling.data import load_data_specs, load_pairs
 from st_xling.utils.text import SCORED_COLUMNS, escape_cell
 from tests.data.test_read import cells, codes
+from tests.retrieval_files import json_lines, lines
 
 HUND = [("Der Hund schläft.", "The dog sleeps."), ("Es regnet.", "It rains.")]
 GERMAN, ENGLISH = ("".join(f"{text}\n" for text in side) for side in zip(*HUND))
@@ -242,3 +248,44 @@ def test_pairs_are_memory_mapped_and_read_again_when_the_file_changes(tmp_path: 
     assert first.cache_files == second.cache_files != []
     path.write_text(TSV.replace("Hund", "Wolf"), encoding="utf-8")
     assert load_pairs(path)[0]["source"] == "Der Wolf schläft."
+
+
+def write_pair(folder: Path, kind: str, source: str) -> Any:
+    """Write one pair as a kind of text, with the same size for sources of the same length; return what to read."""
+    folder.mkdir(exist_ok=True)
+    if kind == "tsv":
+        lines(folder / "c.tsv", [f"{source}\tdog"])
+    elif kind == "jsonl":
+        json_lines(folder / "c.jsonl", [{"source": source, "target": "dog"}])
+    elif kind == "tmx":
+        lines(folder / "c.tmx", [tmx({"de": source, "en": "dog"})])
+    elif kind == "moses":
+        lines(folder / "c.de", [source])
+        lines(folder / "c.en", ["dog"])
+        return folder / "c"
+    elif kind == "zip":
+        with zipfile.ZipFile(folder / "c.zip", "w") as packed:
+            packed.writestr(zipfile.ZipInfo("c.de"), f"{source}\n")
+            packed.writestr(zipfile.ZipInfo("c.en"), "dog\n")
+    elif kind == "folder of parquet":
+        Dataset.from_dict({"source": [source], "target": ["dog"]}).to_parquet(str(folder / "c.parquet"))
+        return folder
+    elif kind == "saved":
+        Dataset.from_dict({"source": [source], "target": ["dog"]}).save_to_disk(str(folder))
+        return folder
+    return folder / f"c.{kind}"
+
+
+@pytest.mark.parametrize("kind", ["tsv", "jsonl", "tmx", "moses", "zip", "folder of parquet", "saved"])
+def test_another_text_of_the_same_size_and_time_is_read(kind: str, tmp_path: Path) -> None:
+    """A corrected file that kept size and time of modification (``cp -p``, ``rsync -t``) was trained on as before."""
+    place = write_pair(tmp_path / "old", kind, "alt eins")
+    assert load_pairs(place)["source"][:] == ["alt eins"]
+    write_pair(tmp_path / "new", kind, "neu eins")
+    for path in (tmp_path / "old").iterdir():
+        before = path.stat()
+        if path.name != "state.json":  # which has a fingerprint of the text, and may be left as it was
+            shutil.copyfile(tmp_path / "new" / path.name, path)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size
+    assert load_pairs(place)["source"][:] == ["neu eins"]

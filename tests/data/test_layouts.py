@@ -141,6 +141,88 @@ def test_faults_of_archives(tmp_path: Path) -> None:
 CHINESE = [("狗", "dog"), ("猫", "cat")]
 
 
+@pytest.mark.parametrize("kind", ["absolute", "above", "windows", "backslash", "deep"])
+@pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
+def test_an_archive_reads_no_file_outside_it(kind: str, reader: Any, tmp_path: Path) -> None:
+    """An archive of strangers named members ``/home/me/notes.de``: the user's own files were read, and published."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    for code in ("de", "en"):
+        (outside / f"notes.{code}").write_text("privat\n", encoding="utf-8")
+    place = {
+        "absolute": f"{outside}/notes",
+        "above": "../outside/notes",
+        "windows": r"C:\Users\me\notes",
+        "backslash": r"..\outside\notes",
+        "deep": "talks/../../outside/notes",
+    }[kind]
+    path = archive(tmp_path, {f"{place}.de": "a\n", f"{place}.en": "b\n"})
+    with pytest.raises(ParallelTextError, match=r"de-en\.txt\.zip: expected names of files inside the archive, got"):
+        reader(path)
+    with pytest.raises((ParallelTextError, OSError)):
+        reader((path / f"{place}.de", path / f"{place}.en")) if kind != "absolute" else reader(path)
+
+
+def test_links_and_passwords_in_archives(tmp_path: Path) -> None:
+    """The text of a link is a path of whoever packed it; it is no sentence."""
+    path = tmp_path / "de-en.txt.zip"
+    with zipfile.ZipFile(path, "w") as packed:
+        link = zipfile.ZipInfo("x.de-en.de")
+        link.external_attr = 0o120777 << 16
+        packed.writestr(link, "/etc/hostname")
+        packed.writestr("x.de-en.en", "b\n")
+    for place in (path, (path / "x.de-en.de", path / "x.de-en.en")):
+        with pytest.raises(ParallelTextError, match=r"expected files, got the link 'x\.de-en\.de'"):
+            load_pairs(place)
+
+
+CARD = """---
+configs:
+- config_name: default
+  data_files: {files}
+---
+"""
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("files", ["{outside}/notes.csv", "../outside/notes.csv", "../outside/*.parquet"])
+def test_a_folder_reads_no_file_outside_it(files: str, stream: bool, tmp_path: Path) -> None:
+    """The card of a folder of data named ``../notes.csv``: a file of the user's that is not part of that folder."""
+    outside, folder = tmp_path / "outside", tmp_path / "folder"
+    outside.mkdir()
+    folder.mkdir()
+    table(outside, "csv", ["source", "target"], HUND, name="notes")
+    table(outside, "parquet", ["source", "target"], HUND, name="notes")
+    card = CARD.format(files=files.format(outside=outside))
+    (folder / "README.md").write_text(card, encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"expected data files inside the folder, got .*outside/notes"):
+        load_pairs(folder, stream=stream)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_saved_data_set_reads_no_file_outside_it(stream: bool, tmp_path: Path) -> None:
+    """The same of the shards that ``state.json`` names."""
+    columns = dict(zip(("source", "target"), map(list, zip(*HUND))))
+    Dataset.from_dict(columns).save_to_disk(str(tmp_path / "outside"))
+    Dataset.from_dict(columns).save_to_disk(str(tmp_path / "folder"))
+    assert cells(load_pairs(tmp_path / "folder")) == HUND
+    state = tmp_path / "folder" / "state.json"
+    text = state.read_text(encoding="utf-8")
+    state.write_text(text.replace('"data-', '"../outside/data-'), encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"expected data files inside the folder, got .*outside/data-"):
+        load_pairs(tmp_path / "folder", stream=stream)
+
+
+def test_links_in_a_folder_are_the_users_own(tmp_path: Path) -> None:
+    """Large files are linked into folders of data, and the Hub's cache has links alone: these are read."""
+    table(tmp_path, "tsv", ["source", "target"], HUND, name="large")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "train.tsv").symlink_to(tmp_path / "large.tsv")
+    (tmp_path / "alias").symlink_to(folder)
+    assert cells(load_pairs(tmp_path / "alias")) == cells(load_pairs(folder)) == HUND
+
+
 @pytest.mark.parametrize(
     ("names", "spec", "languages"),
     [
