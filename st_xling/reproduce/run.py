@@ -19,7 +19,7 @@ from typing import Any
 from st_xling._version import __version__
 from st_xling.reproduce.paper import Paper, Step
 from st_xling.reproduce.report import report, write_report
-from st_xling.utils.io import locked, read_json_object, write_json
+from st_xling.utils.io import file_sha256, locked, read_json_object, write_json
 from st_xling.utils.signature import sha8
 
 logger = logging.getLogger(__name__)
@@ -87,7 +87,7 @@ def is_done(paper: Paper, step: Step, out: Path, data: str | Path | None = None)
 
 
 def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str:
-    """Hash name, size and time of the files that a step reads, besides those of other steps."""
+    """Hash names and content of the files that a step reads, besides those of other steps."""
     read = [paper.model] if Path(paper.model).is_dir() and any(paper.model in word for word in step.words) else []
     if data is not None:
         read += [f"{data}{rest}" for word in step.words for rest in re.findall(r"\{data\}([^\s,?=]*)", word)]
@@ -96,7 +96,7 @@ def inputs_fingerprint(paper: Paper, step: Step, data: str | Path | None) -> str
         # Moses text is named by what its two files have in common.
         for match in [place] if place.exists() else place.parent.glob(f"{place.name}*"):
             files.update(path for path in ([match] if match.is_file() else match.rglob("*")) if path.is_file())
-    return sha8(sorted((path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in files))
+    return sha8(sorted((path.name, file_sha256(path)) for path in files))
 
 
 def _run_all(

@@ -235,7 +235,8 @@ def test_a_wrong_command_in_a_step_is_shown_with_its_reason(words: list[str], re
 
 
 def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
-    """Known by name, size and time; the beginning of two files' names counts as well."""
+    """Known by name and content: another text of the same size and time is another result. The beginning of two
+    files' names counts as well."""
     data = tmp_path / "data"
     data.mkdir()
     for ending in ("de", "en"):
@@ -249,7 +250,9 @@ def test_other_data_are_other_results(toy: Path, tmp_path: Path) -> None:
     write_json(tmp_path / "steps" / f"{step.id}.json", {"inputs": inputs_fingerprint(paper, step, data)})
     assert is_done(paper, step, tmp_path, data)
     assert is_done(paper, step, tmp_path, shutil.copytree(data, tmp_path / "moved" / "data"))
-    (data / "pairs.en").write_text("b\n" * 99)
+    before = (data / "pairs.en").stat()
+    (data / "pairs.en").write_text("b\n" * 100)
+    os.utime(data / "pairs.en", ns=(before.st_atime_ns, before.st_mtime_ns))
     assert not is_done(paper, step, tmp_path, data)
 
 
