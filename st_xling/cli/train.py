@@ -196,6 +196,9 @@ def train(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
                 f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
             )
+    from st_xling.training.settings import check_settings
+
+    check_settings(recipe, _overrides(context, options))  # before torch is loaded
     from st_xling.utils import distributed
 
     distributed.init_distributed()

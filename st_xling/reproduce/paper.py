@@ -33,8 +33,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
+from st_xling.training.recipe_files import read_yaml
 from st_xling.utils.options import check_choice, cpu_has_bfloat16
 
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
@@ -270,7 +269,7 @@ def _only(table: Table, rows: Sequence[str]) -> Table:
 
 def _read(name: str) -> Any:
     path = Path(name) if name.endswith(".yaml") else _FOLDER / f"{name}.yaml"
-    return yaml.safe_load(path.read_text(encoding="utf-8"))
+    return read_yaml(path.read_text(encoding="utf-8"), str(path))
 
 
 @cache

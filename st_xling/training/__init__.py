@@ -1,6 +1,7 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
 - ``options``, ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
+- ``settings``: checks of these that need no torch
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes

@@ -17,6 +17,7 @@ from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampl
 from st_xling.models.lora import LoraOptions
 from st_xling.training.options import TrainingOptions, unused_options
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
+from st_xling.training.settings import check_trackers
 from st_xling.utils.languages import is_code
 from st_xling.utils.options import warn_of_slow_bfloat16
 
@@ -72,6 +73,7 @@ def read_training(
     if values.get("lora") is not None:
         values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], "training.lora"))
     more = {key: values.pop(key) for key in [*values] if key not in own}
+    check_trackers(more.get("report_to"))
     options = TrainingOptions(**values, arguments=more)
     wrong = {
         "per_device_train_batch_size": options.per_device_train_batch_size < 1,

@@ -103,10 +103,35 @@ def read_sections(
     return raw
 
 
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML's safe loader; a key that a mapping repeats is an error, where YAML takes the second one in silence."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        lines: dict[tuple[str, str], int] = {}
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode) or key.tag == "tag:yaml.org,2002:merge":
+                continue
+            line = key.start_mark.line + 1
+            if (key.tag, key.value) in lines:
+                first = lines[key.tag, key.value]
+                raise ValueError(f"the key {key.value!r} is in line {first} and again in line {line}; keep one of them")
+            lines[key.tag, key.value] = line
+        return node
+
+
 def read_yaml(text: str, where: str) -> Any:
-    """Return the value in a YAML text; a ``ValueError`` that begins with ``where`` if there is none."""
+    """Return the value in a YAML text.
+
+    Args:
+        text: The YAML.
+        where: Name of the file or option, with which errors begin.
+
+    Raises:
+        ValueError: It is not valid YAML, or a mapping has a key twice.
+    """
     try:
-        return yaml.safe_load(text)
+        return yaml.load(text, _UniqueKeys)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise ValueError(f"{where} is not valid YAML: {' '.join(str(error).split())}") from error
 

@@ -11,6 +11,7 @@ from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss,
 from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.options import KINDS as KINDS_OF_RECIPES
 from st_xling.training.options import CommandOption, command_options
+from st_xling.training.recipe_files import read_yaml
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
@@ -198,6 +199,27 @@ def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
     ):
         with pytest.raises(ValueError, match=message):
             load_recipe(write(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "lines"),
+    [
+        ("losses:\n  tlm: {}\ntraining:\n  seed: 1\nlosses:\n  mlm: {}\n", "losses", (1, 5)),
+        ("training:\n  seed: 1\n  'seed': 2\nlosses: {tlm: {}}\n", "seed", (2, 3)),
+        ("losses:\n  tlm: {weight: 1,\n    weight: 2}\n", "weight", (2, 3)),
+        ("- losses\n- {tlm: 1, mlm: 2, tlm: 3}\n", "tlm", (2, 2)),
+    ],
+)
+def test_a_key_twice_is_named_with_its_lines(text: str, key: str, lines: tuple[int, int], write: Any) -> None:
+    """YAML takes the second one in silence: a recipe with two sections `losses` lost the terms of the first."""
+    for load in (load_recipe, load_adapter_recipe, load_retrieval_recipe, load_cross_encoder_recipe):
+        with pytest.raises(ValueError, match=f"the key '{key}' is in line {lines[0]} and again in line {lines[1]}"):
+            load(write(text))
+
+
+def test_keys_that_a_mapping_takes_over_may_be_replaced() -> None:
+    content = read_yaml("a: &a {x: 1}\nb: {<<: *a, x: 2}\nc: {<<: [*a]}\n", "it")
+    assert content == {"a": {"x": 1}, "b": {"x": 2}, "c": {"x": 1}}
 
 
 def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:

@@ -1,0 +1,95 @@
+"""Checks of a recipe's settings that need no torch, so that a typing error is named within a second.
+
+The recipe's own reader checks everything again, once the libraries are loaded (:mod:`st_xling.training.recipe`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any
+
+from st_xling.training.options import TrainingOptions
+from st_xling.training.recipe_files import check_keys, read_recipe, set_key
+from st_xling.utils.options import nearest_name
+from st_xling.utils.private import dataclass_fields
+
+TRACKERS: dict[str, tuple[str, ...]] = {
+    "tensorboard": ("tensorboard", "tensorboardX"),
+    "wandb": ("wandb",),
+    "azure_ml": ("azureml",),
+    "clearml": ("clearml",),
+    "codecarbon": ("codecarbon",),
+    "comet_ml": ("comet_ml",),
+    "dagshub": ("dagshub",),
+    "dvclive": ("dvclive",),
+    "flyte": ("flytekit",),
+    "kubeflow": (),
+    "mlflow": ("mlflow",),
+    "neptune": ("neptune",),
+    "swanlab": ("swanlab",),
+    "trackio": ("trackio",),
+}
+"""Experiment trackers of transformers, by their names in ``report_to`` → packages, one of which is needed."""
+
+_IN_EXTRA = ("tensorboard", "wandb")
+_NO_TRACKER = ("none", "all")
+
+_SECTIONS = (
+    *("name", "summary", "tiny", "losses", "loss", "model", "bare", "teacher", "negatives", "training"),
+    *("adapter", "retrieval", "strategy", "sentences", "head"),
+)
+"""Sections of recipes of any kind."""
+
+_ARGUMENT_FILES = (
+    ("transformers", "training_args.py"),
+    ("sentence_transformers", "base/training_args.py"),
+    ("sentence_transformers", "sentence_transformer/training_args.py"),
+    ("sentence_transformers", "cross_encoder/training_args.py"),
+)
+
+
+def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for a section or training option that no recipe has, or a tracker that is not installed.
+
+    Args:
+        name_or_path: Name of a recipe, or path of its YAML file.
+        overrides: Dotted key → value, as of ``--set``.
+    """
+    raw = read_recipe(name_or_path)
+    for key, value in overrides.items():
+        set_key(raw, key, value)
+    check_keys(raw, _SECTIONS, "the recipe")
+    training = raw.get("training") or {}
+    names = [name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)]
+    if names:  # otherwise the libraries have moved their files, and the recipe's reader finds the fault
+        check_keys(training, [*(entry.name for entry in dataclasses.fields(TrainingOptions)), *names], "training")
+        check_trackers(training.get("report_to"))
+
+
+def check_trackers(report_to: str | Sequence[str] | None) -> None:
+    """Raise ``ValueError`` for an experiment tracker that transformers does not know, or that is not installed.
+
+    Args:
+        report_to: transformers' training argument: a name, or a list of names.
+    """
+    named = [report_to] if isinstance(report_to, str) else report_to or []
+    for name in named:
+        if name in _NO_TRACKER:
+            continue
+        if name not in TRACKERS:
+            raise ValueError(f"training.report_to has no tracker {name!r}{nearest_name(str(name), TRACKERS)}")
+        packages = TRACKERS[name]
+        if packages and not any(_is_installed(package) for package in packages):
+            wanted = '"st-xling[logging]"' if name in _IN_EXTRA else packages[0]
+            raise ValueError(
+                f"training.report_to={name} needs the package {packages[0]}, which is not installed: pip install "
+                f"{wanted}."
+            )
+
+
+def _is_installed(package: str) -> bool:
+    # A folder that merely has the name, such as the ./wandb that wandb writes its runs to, is a namespace package.
+    spec = find_spec(package)
+    return spec is not None and (spec.origin is not None or package == "azureml")
