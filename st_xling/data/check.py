@@ -130,6 +130,11 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
+def broken_text(texts: Mapping[str, Any]) -> str | None:
+    """Return the name of the first text that cannot be encoded, or ``None``; see :func:`is_unicode`."""
+    return next((name for name, text in texts.items() if isinstance(text, str) and not is_unicode(text)), None)
+
+
 def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
     r"""Read the lines of a text file; ``None`` for each that is not UTF-8, which is a fault.
 

@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
+from st_xling.data.check import (
+    FaultLog,
+    ParallelTextError,
+    broken_text,
+    check_sentences,
+    is_unicode,
+    iter_lines,
+    numbered_lines,
+)
 from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_squad
@@ -173,6 +181,8 @@ def named_cells(
             if missing:
                 got = ", ".join(row) or "none"
                 faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            elif broken := broken_text(dict(zip((own[0] for own in names), cells))):
+                faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
             else:
                 yield number, cells
         return
