@@ -266,10 +266,10 @@ class Source:
             builder.download_and_prepare()
         except DatasetGenerationError as error:
             raise error.__cause__ or error from None
+        if not builder.info.splits["train"].num_examples:
+            raise no_rows(self.where, builder.info.description)
         if builder.info.description:
             logger.warning("%s", builder.info.description)
-        if not builder.info.splits["train"].num_examples:
-            raise no_rows(self.where)
         return sample_rows(builder.as_dataset("train"), sample.size, seed=sample.seed, where=self.where)
 
     def stream(self, skip_bad_lines: bool, sample: Sample = Sample()) -> IterableDataset:  # noqa: B008
@@ -294,7 +294,7 @@ class Source:
         from st_xling.data.builder import PairsBuilder
 
         # A stream is read anew each time. A cached text is found again by the content of its files: size and time of
-        # modification may both be those of the text before, as after "cp -p", "rsync -t" or the unpacking of an archive.
+        # modification may both be those of the text before, as after "cp -p", "rsync -t" or unpacking an archive.
         content = self.content if is_stream else self.content + content_sha256(self.files)
         # `datasets` has no public name for the fingerprint of a table, which changes with its content.
         table = self.table if self.table is None or is_stream else self.table._fingerprint
