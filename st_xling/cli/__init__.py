@@ -6,6 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 GLOBAL_FLAGS = {"-q": "quiet", "--quiet": "quiet", "-v": "verbose", "--verbose": "verbose", "--debug": "debug"}
@@ -19,6 +20,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
+    stdout = sys.stdout
+    # Python has None for a stream that was closed (``>&-``), which other libraries do not expect.
+    if sys.stdout is None:
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    if sys.stderr is None:
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115
     flags = {GLOBAL_FLAGS[word] for word in words if word in GLOBAL_FLAGS}
     words = [word for word in words if word not in GLOBAL_FLAGS]
     # Other libraries read these when they are imported.
@@ -30,7 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         from st_xling.cli.app import Call
 
-        call = Call(shlex.join(["st-xling", *words]), frozenset(flags), sys.stdout)
+        call = Call(shlex.join(["st-xling", *words]), frozenset(flags), stdout)
         load_app()(words, prog_name="st-xling", obj=call)
         status = 0
     except SystemExit as end:

@@ -6,7 +6,8 @@ import inspect
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from functools import partial
@@ -18,6 +19,7 @@ from typer.core import TyperCommand
 
 from st_xling._version import __version__
 from st_xling.cli.options import JsonOption, command_of
+from st_xling.cli.rules import Given, Rule, check_numbers, check_rules
 
 
 def fill(text: str) -> str:
@@ -35,8 +37,6 @@ NAMES = ("tiny", "bm25")
 OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
-POSITIVE = ("batch_size", "epochs", "layer", "learning_rate", "max_steps", "truncate_dim")
-"""Numbers that must be above 0."""
 ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
 """Endings of names that can only be files."""
 MODEL_FILES = ("config.json", "modules.json")
@@ -62,12 +62,13 @@ class Call:
     Attributes:
         line: The whole command, without the flags that change no result.
         flags: ``quiet``, ``verbose`` and ``debug``, if given.
-        stdout: Standard output, for results; prints are redirected to stderr with ``--json -``.
+        stdout: Standard output, for an option that is ``-``, while all else is printed to stderr; ``None`` if it is
+            closed.
     """
 
     line: str
     flags: frozenset[str]
-    stdout: TextIO
+    stdout: TextIO | None
 
 
 def print_version(wanted: bool) -> None:
@@ -117,9 +118,16 @@ class Command(TyperCommand):
     """A command with ``--json``, whose errors are one line on stderr."""
 
     def __init__(
-        self, *args: Any, params: list[Any], shared: Sequence[type] = (), help: str | None = None, **settings: Any
+        self,
+        *args: Any,
+        params: list[Any],
+        shared: Sequence[type] = (),
+        rules: Sequence[Rule] = (),
+        help: str | None = None,
+        **settings: Any,
     ) -> None:
         self.own = [str(each.name) for each in params]
+        self.rules = rules
         more = [each for kind in (*shared, JsonOption) for each in command_of(kind).params]
         super().__init__(*args, params=[*params, *more], help=fill(help or ""), **settings)
 
@@ -160,49 +168,68 @@ class Command(TyperCommand):
         try:
             with (
                 console(quiet="quiet" in call.flags or not is_main, verbose="verbose" in call.flags),
-                redirect_stdout(sys.stderr if ctx.params["json"] == Path("-") else sys.stdout),
+                redirect_stdout(sys.stderr if self.streamed(ctx.params) else sys.stdout),
             ):
+                check_numbers(ctx.params)
+                check_rules(Given.of(ctx), self.rules)
+                self.check_stdout(ctx.params, is_closed=call.stdout is None)
                 self.check(ctx.params)
                 return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.own})
         except KeyboardInterrupt as stop:
             if is_main:
                 print(f"\n{after_interrupt(stop, call.line)}", file=sys.stderr)
             raise typer.Exit(130) from None
-        except typer.Exit:
+        except (typer.Exit, BrokenPipeError):
             raise
         except Exception as error:
             message = explain(error)
-            if "debug" in call.flags or message is None or isinstance(error, BrokenPipeError):
-                raise
-            if is_main or type(error).__name__ != "AnotherProcessFailed":
+            if "debug" in call.flags or message is None:
+                print(hide_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
+            elif is_main or type(error).__name__ != "AnotherProcessFailed":
                 print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
-            raise typer.Exit(2) from None
+            raise typer.Exit(1 if message is None else 2) from None
+
+    def outputs(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Return the files and the folders to write, by the name of the option."""
+        files: dict[str, Any] = {}
+        folders: dict[str, Any] = {}
+        for parameter in self.params:
+            if parameter.name in OUTPUTS:
+                is_folder = str(parameter.metavar) in ("DIR", "STORE")
+                (folders if is_folder else files)[parameter.opts[-1]] = values[str(parameter.name)]
+        return files, folders
+
+    def streamed(self, values: Mapping[str, Any]) -> list[str]:
+        """Return the options that write to stdout."""
+        return [flag for flag, value in self.outputs(values)[0].items() if str(value) == "-"]
+
+    def check_stdout(self, values: Mapping[str, Any], *, is_closed: bool) -> None:
+        """Raise ``ValueError`` if several options write to stdout, it is closed, or a folder is named ``-``."""
+        streamed = self.streamed(values)
+        if len(streamed) > 1:
+            options = " and ".join(f"{flag} -" for flag in streamed)
+            raise ValueError(f"{options} both write to stdout; give one of them a file.")
+        if streamed and is_closed:
+            raise ValueError(f"{streamed[0]} - writes to stdout, which is closed; give it a file.")
+        for flag, value in self.outputs(values)[1].items():
+            if str(value) == "-":
+                raise ValueError(f"{flag} must be a folder, which cannot be written to stdout: got -; name a folder.")
 
     def check(self, values: dict[str, Any]) -> None:
-        """Raise if an output would replace an input or cannot be written, an input or device is not there, or a number
-        is not above 0."""
+        """Raise if an output would replace an input or cannot be written, or an input or device is not there."""
         from st_xling.utils.options import check_device
         from st_xling.utils.paths import check_outputs
         from st_xling.utils.resumable import check_replaced, work_path
 
-        for name in POSITIVE:
-            value = values.get(name)
-            if value is not None and not value > 0:
-                raise ValueError(f"--{name.replace('_', '-')} must be above 0: got {value}.")
-        files: dict[str, Any] = {}
-        folders: dict[str, Any] = {}
+        files, folders = self.outputs(values)
         inputs: list[tuple[str, str]] = []
         for parameter in self.params:
             value, metavar = values[str(parameter.name)], str(parameter.metavar).removesuffix("...")
-            if parameter.name in OUTPUTS:
-                (folders if metavar in ("DIR", "STORE") else files)[parameter.opts[-1]] = value
-            elif metavar in INPUTS and value is not None:
+            if parameter.name not in OUTPUTS and metavar in INPUTS and value is not None:
                 several = value if isinstance(value, (list, tuple)) else [value]
                 inputs += [(metavar, str(each)) for each in several if each not in NAMES]
         # Recipes and papers have names, too.
         inputs = [each for each in inputs if each[0] not in ("RECIPE", "PAPER") or each[1].endswith((".yaml", ".yml"))]
-        if files["--json"] == Path("-") and files.get("--out") == "-":
-            raise ValueError("--out - and --json - both write to stdout; give one of them a file.")
         check_outputs(files, [value for _, value in inputs], folders=folders)
         results = {name: path for name, path in files.items() if name != "--json"}
         if results and not values.get("overwrite") and not values.get("dry_run"):
@@ -217,9 +244,14 @@ class Command(TyperCommand):
             check_device(values["device"])
 
 
-def with_options(*kinds: type) -> Any:
-    """Return a kind of command that also has the options of these dataclasses, see :mod:`st_xling.cli.options`."""
-    return partial(Command, shared=kinds)
+def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:
+    """Return a kind of command that also has the options of these dataclasses, see :mod:`st_xling.cli.options`.
+
+    Args:
+        *kinds: Dataclasses of options.
+        rules: What its options exclude and need, see :mod:`st_xling.cli.rules`.
+    """
+    return partial(Command, shared=kinds, rules=rules)
 
 
 def check_input(metavar: str, value: str) -> None:

@@ -16,6 +16,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import TYPER, Command, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import check_keep, keep_results, print_results, resumable, write_results
+from st_xling.cli.rules import Given, Inapplicable, Needs
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.options import Margin, Retrieval
 
@@ -24,7 +25,26 @@ if TYPE_CHECKING:
 
 
 BM25 = "bm25"
-ENCODER = with_options(model_opts.EvaluationOptions, model_opts.EncoderOptions)
+ENCODER_OPTIONS = [
+    entry.name
+    for kind in (model_opts.EvaluationOptions, model_opts.EncoderOptions)
+    for entry in dataclasses.fields(kind)
+]
+
+
+def _has_no_encoder(given: Given) -> str:
+    return "bm25 is no encoder, and has no folder" if given.values["model"] == BM25 else ""
+
+
+def _is_not_centered(given: Given) -> str:
+    return "" if given.values["center"] in ("joint", "language") else "it needs --center joint or --center language"
+
+
+CENTERING = Inapplicable(("center_text",), _is_not_centered)
+RETRIEVAL_RULES = (Inapplicable(("passage_prompt", *ENCODER_OPTIONS), _has_no_encoder), CENTERING)
+XSIM_RULES = (Needs(("seed",), "plus_plus", "the sentences that it draws"), CENTERING)
+evaluating = partial(with_options, model_opts.EvaluationOptions, model_opts.EncoderOptions)
+ENCODER = evaluating(rules=[CENTERING])
 """Kind of a command that evaluates an encoder."""
 
 tasks = typer.Typer(
@@ -186,7 +206,7 @@ def documents(
     print_results(context, "documents", result.metrics, result.signature, result.table("groups"))
 
 
-@tasks.command("xsim", cls=ENCODER)
+@tasks.command("xsim", cls=evaluating(rules=XSIM_RULES))
 def xsim(
     context: typer.Context,
     model: str = model_opts.MODEL,
@@ -275,7 +295,7 @@ def reranking(
         keep_results(context, "reranking", result, Path(model))
 
 
-@tasks.command("retrieval", cls=ENCODER)
+@tasks.command("retrieval", cls=evaluating(rules=RETRIEVAL_RULES))
 def retrieval(
     context: typer.Context,
     model: str = argument("MODEL", "Hub id or folder, or bm25."),
@@ -316,8 +336,6 @@ def retrieval(
     options, encoder = options_of(context, model_opts.EvaluationOptions), None
     if model != BM25:
         encoder, options = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
-    elif options.keep:
-        raise ValueError("--keep saves results in a model's folder: bm25 has none; remove --keep.")
     sets = load_retrieval_specs(
         data, query_languages=query_languages, skip_bad_lines=skip_bad_lines, **given(split=split)
     )

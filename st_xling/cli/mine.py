@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-import sys
+import math
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,8 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.model_options import EncoderOptions, LoadOptions, embedding_options
 from st_xling.cli.options import argument, flag, given, number_or, option, options_of, required, search_option
-from st_xling.cli.results import output, print_report, resumable, write_results
+from st_xling.cli.results import file_or_stdout, output, print_report, resumable, write_results
+from st_xling.cli.rules import Excludes, Given, Inapplicable, Needs
 from st_xling.utils.options import AlignmentFormat, Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat
 
 logger = logging.getLogger(__name__)
@@ -37,9 +38,59 @@ ENGINE = search_option("--engine", "ray: all GPUs, or the workers of a cluster; 
 def filter_limit(word: str) -> tuple[str, float]:
     name, _, limit = word.partition("=")
     try:
-        return name, float(limit)
+        number = float(limit)
     except ValueError:
-        raise typer.BadParameter(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise typer.BadParameter(f"expected NAME=NUMBER, such as length_ratio=2.5, got {word!r}")
+    return name, number
+
+
+def _nothing_is_embedded(given: Given) -> str:
+    embeddings = {"source_embeddings", "target_embeddings"}
+    if embeddings <= given.typed.keys() and "calibrate" not in given.typed:
+        return "both texts have embeddings, so that nothing is embedded"
+    return ""
+
+
+def _has_whole_documents(given: Given) -> str:
+    if given.values["format"] == "vecalign":
+        return "--format vecalign has all groups of a document"
+    return ""
+
+
+EMBEDDING = (
+    "prompt",
+    "prompt_name",
+    "layer",
+    "pooling",
+    "truncate_dim",
+    "dtype",
+    "backend",
+    "batch_size",
+    "store_dtype",
+)
+"""Options of texts that are embedded."""
+
+FILTER_OPTIONS = ("filter_limit", "disable_filter", "rejects")
+
+UNMEASURED = ("rescore", "calibrate", "method", "engine", "margin", "retrieval", *FILTER_OPTIONS)
+"""Options of ``mine`` that ``--dry-run`` does not measure."""
+
+SCORE_RULES = (Inapplicable(EMBEDDING, _nothing_is_embedded),)
+MINE_RULES = (
+    *SCORE_RULES,
+    Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),
+    Needs(("target_precision",), "calibrate", "a file of known translations, from which the precision is estimated"),
+    Needs(("calibrate",), "model", "known translations must be embedded like the text"),
+)
+ALIGN_DOCUMENTS_RULES = (Inapplicable(("min_score", *FILTER_OPTIONS), _has_whole_documents),)
+ALIGN_WORDS_RULES = (
+    Needs(("every_layer",), "gold", "the right links, by which a layer is chosen"),
+    Needs(("gold_from_1",), "gold", "the file whose words it counts"),
+    Needs(("overwrite",), "out", "the file to replace"),
+    Excludes("every_layer", ("layer",), "--every-layer chooses one; remove --layer"),
+)
 
 
 @dataclass(frozen=True)
@@ -71,9 +122,9 @@ class PairOptions:
     disable_filter: list[str] | None = filter_option(
         "--disable-filter NAME", "Disable copy, length_ratio, numbers, language, or all (repeatable)."
     )
-    rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines.")
+    rejects: str | None = filter_option("--rejects FILE", "File for rejected pairs, as JSON lines, or - for stdout.")
 
-    def given(self) -> dict[str, Any]:
+    def given(self, context: typer.Context) -> dict[str, Any]:
         """Return the options by the names of the library's parameters."""
         from st_xling.mining import FilterOptions
 
@@ -83,7 +134,8 @@ class PairOptions:
             source_language=self.source_language,
             target_language=self.target_language,
         )
-        options = given(batch_size=self.batch_size, dtype=self.store_dtype, rejects=self.rejects, work=self.work)
+        rejects = None if self.rejects is None else file_or_stdout(context, self.rejects)
+        options = given(batch_size=self.batch_size, dtype=self.store_dtype, rejects=rejects, work=self.work)
         return {**options, "filters": filters, "progress": True}
 
 
@@ -131,7 +183,7 @@ def encode(
     write_results(context, {"encode": sizes, "signature": store.signature})
 
 
-@app.command("mine", cls=with_options(SearchOptions, PairOptions, EncoderOptions))
+@app.command("mine", cls=with_options(SearchOptions, PairOptions, EncoderOptions, rules=MINE_RULES))
 def mine(
     context: typer.Context,
     source: str = argument("SOURCE", "UTF-8 text, a sentence a line, also compressed."),
@@ -179,6 +231,8 @@ def mine(
     \\n, \\r and \\\\. train, score and other commands read such a file. Run the same command again to resume from
     OUT.work.
     """
+    if context.params["calibrate"] is not None and isinstance(threshold, float):
+        raise ValueError("--threshold and --calibrate both set the threshold; choose one of them.")
     from st_xling.mining import mine_texts, plan_mining
 
     search, pairs = options_of(context, SearchOptions), options_of(context, PairOptions)
@@ -190,8 +244,10 @@ def mine(
         options |= {"source_language": pairs.source_language, "target_language": pairs.target_language}
         plan = plan_mining(source, target, **options)
         print("\n".join(plan.lines()))
+        if unmeasured := Given.of(context).names(UNMEASURED):
+            print(f"not measured: what {unmeasured} costs or changes")
         return write_results(context, {"plan": asdict(plan)})
-    with output(out, pairs.work) as opened:
+    with output(context, out, pairs.work) as opened:
         report = mine_texts(
             source,
             target,
@@ -203,12 +259,12 @@ def mine(
             rescore_threshold=rescore_threshold,
             **given(retrieval=retrieval, format=format),
             **options,
-            **pairs.given(),
+            **pairs.given(context),
         )
     print_report(context, report, f"{report.pairs:,} pairs")
 
 
-@app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions))
+@app.command("score", cls=with_options(SearchOptions, PairOptions, EncoderOptions, rules=SCORE_RULES))
 def score(
     context: typer.Context,
     pairs: str = argument("PAIRS", "Parallel text, as train --data reads it: TSV, CSV, JSONL, xx-yy=PATH, …."),
@@ -238,16 +294,16 @@ def score(
     from st_xling.mining import score_texts
 
     search, files = options_of(context, SearchOptions), options_of(context, PairOptions)
-    options = given(**vars(search), threshold=threshold, format=format) | files.given()
+    options = given(**vars(search), threshold=threshold, format=format) | files.given(context)
     asked = files.rejects, files.source_language, files.target_language, files.filter_limit, files.disable_filter
     if not filters and not any(asked):
         del options["filters"]
-    with output(out, files.work) as opened:
+    with output(context, out, files.work) as opened:
         report = score_texts(pairs, opened, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.kept:,} pairs")
 
 
-@app.command("align-documents", cls=with_options(PairOptions, EncoderOptions))
+@app.command("align-documents", cls=with_options(PairOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))
 def align_documents(
     context: typer.Context,
     source: str = argument("SOURCE", "Document, a sentence or paragraph a line; or a folder of documents."),
@@ -286,13 +342,13 @@ def align_documents(
     if alone:
         more = f" and {len(alone) - 20:,} more" if len(alone) > 20 else ""
         logger.warning("%s files have no partner: %s%s", f"{len(alone):,}", ", ".join(alone[:20]), more)
-    options = given(max_size=max_size, format=format, min_score=min_score) | files.given()
-    with output(out, files.work) as opened:
+    options = given(max_size=max_size, format=format, min_score=min_score) | files.given(context)
+    with output(context, out, files.work) as opened:
         report = align_texts(pairs, opened, split=split, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.pairs:,} pairs")
 
 
-@app.command("align-words", cls=with_options(LoadOptions))
+@app.command("align-words", cls=with_options(LoadOptions, rules=ALIGN_WORDS_RULES))
 def align_words(
     context: typer.Context,
     spec: str = argument("SPEC", "Pairs, as train --data reads them."),
@@ -323,6 +379,8 @@ def align_words(
       st-xling align-words test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
       st-xling align-words pairs.tsv --method corpus --model my-encoder --out links.txt
     """
+    if out is None and gold is None:
+        raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
     from st_xling.data.read import load_data_specs
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
     from st_xling.models import align as word_alignment
@@ -330,10 +388,6 @@ def align_words(
     from st_xling.utils.io import write_atomic
     from st_xling.utils.signature import sha8
 
-    if out is None and gold is None:
-        raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
-    if every_layer and (gold is None or layer is not None):
-        raise ValueError("--every-layer chooses a layer by gold: add --gold, and remove --layer.")
     read = load_data_specs([spec])
     if len(read) != 1:
         raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
@@ -360,10 +414,10 @@ def align_words(
     if out is not None:
         lines = "".join(f"{format_links(some)}\n" for some in links)
         if out == "-":
-            print(lines, end="")
+            print(lines, end="", file=context.obj.stdout)
         else:
             Path(out).parent.mkdir(parents=True, exist_ok=True)
             write_atomic(Path(out), lines.encode())
         shown.append(f"{len(links):,} pairs: {out}")
-    print(*shown, signature, sep="\n", file=sys.stderr if out == "-" else sys.stdout)
+    print(*shown, signature, sep="\n")
     write_results(context, {**results, "signature": signature})

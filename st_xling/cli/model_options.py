@@ -122,8 +122,6 @@ def load_evaluated(
     options = options_of(context, EvaluationOptions)
     if options.keep:
         check_keep(Path(model), publishes=publishes)
-    if options.center_text and options.center not in ("joint", "language"):
-        raise ValueError("--center-text needs --center joint or --center language.")
     from st_xling.models import load_encoder
 
     return load_encoder(model, passage_prompt=passage_prompt, **options_of(context, EncoderOptions).given()), options

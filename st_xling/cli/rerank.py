@@ -9,8 +9,13 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, given, option, options_of, required
 from st_xling.cli.results import output, print_report, write_results
+from st_xling.cli.rules import Needs
 
 MAX_SHOWN_CHARS = 90
+SEARCH_RULES = (
+    Needs(("max_candidates", "token_budget", "autocast"), "reranker", "the cross-encoder that orders the passages"),
+)
+WORK = option("--work DIR", "Work folder, which is kept (default: OUT.work, which is removed).")
 
 
 @app.command("rerank", cls=with_options(model_opts.ScoringOptions, model_opts.LoadOptions))
@@ -23,7 +28,7 @@ def rerank(
     candidates: str | None = option("--candidates FILE", "TREC run of a first stage (default: all passages for all)."),
     top_k: int | None = option("--top-k", "Passages written per query (default: all)."),
     overwrite: bool = opts.OVERWRITE,
-    work: str | None = opts.WORK,
+    work: str | None = WORK,
 ) -> None:
     """Rank passages for queries by a cross-encoder.
 
@@ -40,7 +45,7 @@ def rerank(
     from st_xling.reranking import rerank_texts
 
     cross_encoder = model_opts.load_cross_encoder(context, model)
-    with output(out, work) as opened:
+    with output(context, out, work) as opened:
         report = rerank_texts(
             cross_encoder,
             queries,
@@ -56,7 +61,7 @@ def rerank(
     print_report(context, report, "{passages:,} passages for {queries:,} queries".format(**report.counts))
 
 
-@app.command("search", cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions))
+@app.command("search", cls=with_options(model_opts.ScoringOptions, model_opts.EncoderOptions, rules=SEARCH_RULES))
 def search(
     context: typer.Context,
     query: list[str] = argument("QUERY", "Queries in any language of the models."),

@@ -40,10 +40,12 @@ def print_results(context: typer.Context, name: str, content: Any, signature: st
 
 
 def print_report(context: typer.Context, report: Any, summary: str) -> None:
-    """Print the lines of a report and its signature, to stderr if stdout has the results, and write it as JSON."""
+    """Print the lines of a report and its signature, and write it as JSON.
+
+    ``print`` writes to stderr if stdout has the results.
+    """
     out = context.params["out"]
-    for line in [*report.lines(), f"{summary}: {out}", report.signature]:
-        print(line, file=sys.stderr if out == "-" else sys.stdout)
+    print(*report.lines(), f"{summary}: {out}", report.signature, sep="\n")
     content = {str(context.info_name): report.as_dict(), "signature": report.signature}
     if context.params["json"]:
         content["command"] = shown_command(context.obj.line)
@@ -62,10 +64,15 @@ def resumable(can_resume: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def output(out: str, work: str | None) -> Iterator[Any]:
+def output(context: typer.Context, out: str, work: str | None) -> Iterator[Any]:
     """Return ``--out`` as the library takes it; when the block is interrupted, tell how to resume."""
     with resumable(out != "-" or work is not None):
-        yield sys.stdout.buffer if out == "-" else Path(out)
+        yield file_or_stdout(context, out)
+
+
+def file_or_stdout(context: typer.Context, name: str) -> Any:
+    """Return the path of an output, or the binary stream of stdout for ``-``."""
+    return context.obj.stdout.buffer if name == "-" else Path(name)
 
 
 def check_keep(folder: Path, *, publishes: bool = False) -> None:

@@ -18,6 +18,7 @@ from st_xling.cli.app import Command, app, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
+from st_xling.cli.rules import Given, Inapplicable
 from st_xling.utils.paths import shown_command
 
 if TYPE_CHECKING:
@@ -27,6 +28,16 @@ ENCODER = argument("MODEL", "Hub id or folder of an encoder, which is not change
 TEXTS, DATASET, STEPS = "Texts of the card", "For a file of pairs", "Steps"
 step_flag, step_option = partial(flag, panel=STEPS), partial(option, panel=STEPS)
 dataset_option = partial(option, panel=DATASET)
+
+
+def _is_model(given: Given) -> str:
+    model = given.values["model"]
+    if not model.is_dir():
+        return ""
+    return f"{model} is the folder of a model, whose license and languages st-xling card {model} sets"
+
+
+PUSH_RULES = (Inapplicable(("source_language", "target_language", "license", "results", "overwrite"), _is_model),)
 
 
 @dataclass(frozen=True)
@@ -278,7 +289,7 @@ def card(
     write_results(context, {"card": {"path": str(path)}})
 
 
-@app.command("push", cls=Command)
+@app.command("push", cls=with_options(rules=PUSH_RULES))
 def push(
     context: typer.Context,
     model: Path = argument("MODEL", "Folder of the model, or a file of pairs to publish as a data set."),
@@ -308,8 +319,9 @@ def push(
     """
     report: DatasetReport | PushReport
     if model.is_file():
-        if not (source_language and target_language and license):
-            raise ValueError("a data set needs --source-language, --target-language and --license.")
+        needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
+        if missing := [name for name, value in needed.items() if not value]:
+            raise ValueError(f"a data set needs {', '.join(needed)}: {' and '.join(missing)} is missing.")
         from st_xling.hub.dataset import push_dataset
 
         languages: Any = {"source_language": source_language, "target_language": target_language}

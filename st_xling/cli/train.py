@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,6 +16,7 @@ from st_xling.cli import options as opts
 from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
+from st_xling.cli.rules import Excludes, Given, Inapplicable
 from st_xling.training.options import command_options
 from st_xling.utils.io import read_json_object
 
@@ -90,6 +91,42 @@ class TrainOptions:
         return [] if self.dev == ["none"] else self.dev or None
 
 
+def _trains_nothing(given: Given) -> str:
+    if given.values["list_recipes"]:
+        return "--list only lists the recipes"
+    return "--print only prints a recipe" if given.values["print_recipe"] else ""
+
+
+def _lists_recipes(given: Given) -> str:
+    return "--list lists all recipes" if given.values["list_recipes"] else ""
+
+
+def _is_tiny(given: Given) -> str:
+    return "the model tiny is built here" if given.values["model"] == "tiny" else ""
+
+
+def _is_not_tiny(given: Given) -> str:
+    return "" if given.values["model"] == "tiny" else "it shapes the model 'tiny' only"
+
+
+RULES = (
+    Inapplicable(("recipe",), _lists_recipes),
+    Excludes("print_recipe", ("list_recipes",), "one recipe is printed, or all are listed; remove one"),
+    Inapplicable(
+        (
+            *(entry.name for entry in fields(TrainOptions) if entry.name not in ("list_recipes", "print_recipe")),
+            *RECIPE_OPTIONS,
+        ),
+        _trains_nothing,
+    ),
+    Inapplicable(("revision", "trust_remote_code"), _is_tiny),
+    Inapplicable(("tiny",), _is_not_tiny),
+    Excludes("drop_leaks", ("fail_on_leak",), "shared text is dropped, or stops the run; remove one"),
+    Excludes("dev_share", ("dev",), "nothing is held out of --data where --dev is given; remove one"),
+    Excludes("sweep", ("layer",), "a sweep trains on every layer; remove one"),
+)
+
+
 def _overrides(context: typer.Context, options: TrainOptions) -> dict[str, Any]:
     """Return the recipe keys that the options set, dotted; ``--set`` comes last."""
     values = {each.key: context.params[name] for name, each in RECIPE_OPTIONS.items()}
@@ -115,7 +152,7 @@ def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
     return pairs
 
 
-@app.command("train", cls=with_options(TrainOptions, RecipeOptions))
+@app.command("train", cls=with_options(TrainOptions, RecipeOptions, rules=RULES))
 def train(
     context: typer.Context,
     recipe: str | None = argument("RECIPE", "Name of a recipe, or path of a YAML file.", default=None),
@@ -190,15 +227,17 @@ def train(
     from st_xling.training.recipe_files import recipe_kind
 
     kind = recipe_kind(recipe)
+    given = Given.of(context).typed
     for name, kinds in {**TAKEN_BY, **{name: each.kinds for name, each in RECIPE_OPTIONS.items()}}.items():
-        if kind not in kinds and context.params[name]:
+        if kind not in kinds and name in given:
             raise ValueError(
                 f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
                 f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
             )
-    from st_xling.training.settings import check_settings
+    from st_xling.training.settings import check_settings, check_tiny
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
+    check_tiny(_pairs(options.tiny, "--tiny"))
     from st_xling.utils import distributed
 
     distributed.init_distributed()
@@ -267,6 +306,8 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
         loaded = arguments["recipe"]
         if loaded.teacher.model is not None:
             check_outputs({"--json": context.params["json"]}, [loaded.teacher.model])
+        else:
+            Given.of(context).refuse(("cache", "teacher_prompt"), f"the recipe {loaded.name} has no teacher")
         data, dev = _read_data(options)
         mono = read_all_others(options.mono, skip_bad_lines=options.skip_bad_lines)
         names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments["evaluation"]}
@@ -345,11 +386,13 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
     loaded, dev = arguments["recipe"], options.dev_specs()
     reading: dict[str, Any] = {"dev": dev or None, "negatives_per_positive": loaded.negatives.per_positive}
     if loaded.strategy == XPI:
+        Given.of(context).refuse(("dev_share", "test_share"), "xpi reads parallel text, of which 2 % is held out")
         pairs = load_xpi_specs(
             options.data, size=loaded.sentences.size, skip_bad_lines=options.skip_bad_lines, **reading
         )
         rows, stages, pools = len(pairs.train), [pairs.train], None if dev == [] else pairs.dev
     else:
+        Given.of(context).refuse(("skip_bad_lines",), "questions with passages are read whole")
         # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
         shares = opts.given(dev_share=0.0 if dev == [] else options.dev_share, test_share=options.test_share)
         data = load_pair_specs(options.data, **reading, **shares)

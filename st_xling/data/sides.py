@@ -147,7 +147,7 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
             if all(found) and found[0] in expected_labels(pair[1]) and found[1] in expected_labels(pair[0]):
                 advice = f"the sides look swapped: write {pair[1]}-{pair[0]}=PATH, or choose by ?columns=1,0"
             lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")
-            logger.warning("%s", lines[-1], extra={"at_once": True})  # before training begins
+            logger.warning("%s", lines[-1])
     return lines
 
 

@@ -18,7 +18,7 @@ from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
 from st_xling.utils.languages import pair_languages
-from st_xling.utils.options import Margin, Retrieval
+from st_xling.utils.options import Margin, Retrieval, check_by_name
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
@@ -95,6 +95,7 @@ class BuccEvaluator(SignedEvaluator):
         **options: Any,
     ) -> None:
         super().__init__("f1", **options)
+        check_by_name("corpora", corpora, "corpora={'de-en': corpus}")
         self.corpora = {pair: _indexed(corpus, pair) for pair, corpus in corpora.items()}
         self.train = None if train is None else {pair: _indexed(corpus, pair) for pair, corpus in train.items()}
         self.threshold = threshold

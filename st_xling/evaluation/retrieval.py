@@ -165,6 +165,8 @@ class RetrievalEvaluator(SignedEvaluator):
         measures: Sequence[str] = MEASURES,
         **options: Any,
     ) -> None:
+        if isinstance(sets, RetrievalSet):
+            raise TypeError("sets must be a list: got one RetrievalSet; pass [retrieval_set].")
         check_choice("pool", pool, POOLS)
         self.measures = parse_measures(measures)
         self.cutoff = max([100, *(measure.params.get("cutoff", 100) for measure in self.measures.values())])

@@ -22,6 +22,7 @@ from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.cosines import nearest, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
+from st_xling.utils.options import check_by_name
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 from st_xling.utils.text import home_path
@@ -87,6 +88,7 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
 
 def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
     """Return canonical code → two lists of equal length, in alphabetical order; all faults in one error."""
+    check_by_name("pairs", pairs, "pairs={'de': dataset}, or the two lists of texts in place of the data set")
     aligned: dict[str, tuple[list[str], list[str]]] = {}
     languages, faults = distinct_codes(pairs), []
     for code, sides in pairs.items():

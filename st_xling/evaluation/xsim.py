@@ -16,7 +16,7 @@ from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import Xsim, best_targets, xsim
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.options import Margin
+from st_xling.utils.options import Margin, check_by_name
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
 
@@ -131,6 +131,7 @@ def xsim_by_language(
     Raises:
         ValueError: As :func:`~st_xling.mining.xsim`, naming the language.
     """
+    check_by_name("pairs", pairs, "pairs={'de': (texts, english)}")
     values: dict[str, list[float | None]] = {}
     hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
     repeats = count_repeats(pairs, name)

@@ -22,7 +22,7 @@ from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.mining.thresholds import PublishedThreshold
 from st_xling.utils.cosines import Embeddings, float64_rows
-from st_xling.utils.options import Margin, Retrieval, check_choice
+from st_xling.utils.options import Margin, Retrieval, check_choice, check_number, helpful_arguments
 
 if TYPE_CHECKING:  # it loads sentence-transformers, which is slow to import
     from st_xling.mining.encoding import Encoder
@@ -78,6 +78,7 @@ class Calibration:
         return float(self.thresholds[first]) if reached else float("inf")
 
 
+@helpful_arguments
 def calibrate(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
@@ -136,6 +137,9 @@ def calibrate(
 
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
+    check_number("seed", seed, least=0)
+    for threshold in () if thresholds is None else thresholds:
+        check_number("thresholds", threshold)
     check_aligned(known_source, known_target)
     known_pairs, rows = known_source.shape[0], (source_embeddings.shape[0], target_embeddings.shape[0])
     if known_pairs < 4:

@@ -24,13 +24,14 @@ from st_xling.models.normalization import in_language, language_route, language_
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice
+from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import name_of
 
 logger = logging.getLogger(__name__)
 
 
+@helpful_arguments
 def encode(
     model: Any,
     text_file: str | Path,

@@ -13,7 +13,7 @@ from st_xling.mining.margins import check_aligned, margin_scores
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.options import Margin, Retrieval, check_choice
+from st_xling.utils.options import Margin, Retrieval, check_choice, check_number, helpful_arguments
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -73,6 +73,7 @@ class MinedPairs:
 Allow = Callable[[MinedPairs], np.ndarray]
 
 
+@helpful_arguments
 def mine(
     source: Embeddings | Sequence[str],
     target: Embeddings | Sequence[str],
@@ -132,6 +133,7 @@ def mine(
     """
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
+    check_number("threshold", threshold, allow_infinity=True)
     sides: list[Any] = [source, target]
     if text := next((side for side in sides if isinstance(side, str)), None):
         raise ValueError(
@@ -175,6 +177,7 @@ def best_pairs(
     Returns:
         Pairs, best first.
     """
+    check_number("threshold", threshold, allow_infinity=True)
     allow = allow or (lambda pairs: np.ones(len(pairs), dtype=bool))
     least = -np.inf if threshold is None else threshold
     (source_scores, source_best), (target_scores, target_best) = _best_both_ways(

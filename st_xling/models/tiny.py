@@ -6,7 +6,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import torch
 from sentence_transformers import SentenceTransformer
@@ -15,9 +14,8 @@ from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.view import load_encoder
-from st_xling.utils.options import Pooling, check_choice
-
-Architecture = Literal["bert", "xlm-roberta"]
+from st_xling.utils.options import Pooling
+from st_xling.utils.tiny_sizes import Architecture, check_sizes
 
 # In the order of their ids.
 _SPECIAL = {
@@ -64,8 +62,16 @@ def tiny_encoder(
         >>> model.encode(["Der Hund."]).shape
         (1, 16)
     """
-    check_choice("architecture", architecture, Architecture)
-    heads = heads if heads is not None else max(2, hidden_size // 64)
+    heads = check_sizes(
+        vocabulary=vocabulary,
+        layers=layers,
+        hidden_size=hidden_size,
+        heads=heads,
+        max_length=max_length,
+        dropout=dropout,
+        architecture=architecture,
+        seed=seed,
+    )
     tokenizer = train_tokenizer(texts, vocabulary=vocabulary, architecture=architecture)
     config = AutoConfig.for_model(
         architecture,
@@ -113,8 +119,7 @@ def train_tokenizer(
         ValueError: No text at all, or a vocabulary too small to hold anything.
     """
     special = _SPECIAL[architecture]
-    if vocabulary < len(special) + 10:
-        raise ValueError(f"vocabulary must be at least {len(special) + 10} pieces: got {vocabulary}.")
+    check_sizes(vocabulary=vocabulary)
     core = Tokenizer(models.BPE(unk_token=special["unk"], fuse_unk=True))
     core.normalizer = normalizers.BertNormalizer(strip_accents=False, handle_chinese_chars=False)
     core.pre_tokenizer = pre_tokenizers.Sequence(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data.check import FaultLog, is_unicode
+from st_xling.data.check import FaultLog
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import IndexedLines, is_id, json_object
@@ -24,7 +24,7 @@ from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.options import Autocast, TextFormat
+from st_xling.utils.options import Autocast, TextFormat, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, deliver, work_folder, work_path
 from st_xling.utils.signature import name_of, sign
@@ -37,6 +37,7 @@ _COUNTS = ("queries", "passages", "without_candidates", "long_queries", "cut_pas
 _RANKED = "ranked.jsonl"
 
 
+@helpful_arguments
 def rerank_texts(
     model: Any,
     queries: str | Path,
@@ -272,8 +273,6 @@ class TextRecords(IndexedLines[TextRecord]):
             name, text, language = cells if len(cells) == 3 else [*cells, ""]
         if not str(name).strip() or not text.strip():
             raise ValueError("expected an id and a text that are not blank")
-        if not is_unicode(f"{name}{text}"):
-            raise ValueError("expected text, got half a surrogate pair")
         return TextRecord(str(name), text, str(language or "").strip() or None)
 
 

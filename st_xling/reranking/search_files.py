@@ -20,7 +20,7 @@ from st_xling.models.encode import Role, count_truncated, encode, warn_of_trunca
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.rerank_files import TextRecord, TextRecords
 from st_xling.utils.identify import likeliest_language
-from st_xling.utils.options import Autocast
+from st_xling.utils.options import Autocast, helpful_arguments
 from st_xling.utils.signature import name_of
 
 
@@ -46,6 +46,7 @@ class Hit(NamedTuple):
     text: str
 
 
+@helpful_arguments
 def search_texts(
     queries: Sequence[str],
     encoder: Any,

@@ -7,11 +7,11 @@ torch, so that the command's help comes at once.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_type_hints
 
-from st_xling.utils.options import Center, Network, Pooling
+from st_xling.utils.options import Center, Network, Pooling, check_number
 
 ENCODER, ADAPTER, RETRIEVER, CROSS_ENCODER = KINDS = ("encoder", "adapter", "retriever", "cross-encoder")
 """Kinds of recipes, by the model that they train."""
@@ -30,6 +30,35 @@ def setting(default: Any, flag: str = "", help: str = "", *, kinds: Sequence[str
         kinds: Recipes that it belongs to.
     """
     return field(default=default, metadata={"flag": flag, "help": help, "kinds": tuple(kinds)})
+
+
+_LEAST = {
+    **dict.fromkeys(("warmup_steps", "weight_decay", "max_grad_norm", "eval_steps", "logging_steps", "seed"), 0),
+    **dict.fromkeys(("early_stopping_patience", "mini_batch_size", "warm_up_heads", "language_alpha"), 0),
+    **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps", "save_total_limit"), 1),
+    "shuffle_buffer": 1,
+    "max_steps": -1,
+}
+_ABOVE_ZERO = ("num_train_epochs", "learning_rate")
+_MOST_SEED = 2**32 - 1  # NumPy takes no larger one
+
+
+def check_training_numbers(section: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for training options that are not finite or out of range.
+
+    Args:
+        section: Option → value, of which only numbers are checked; others are of another check.
+    """
+    for name, value in section.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            continue
+        check_number(f"training.{name}", value, least=_LEAST.get(name))
+        if name in _ABOVE_ZERO and value <= 0:
+            raise ValueError(f"training.{name} must be above 0: got {value}.")
+        if name == "max_steps" and value == 0:
+            raise ValueError("training.max_steps must be at least 1, or -1 for as many as the epochs say: got 0.")
+        if name == "seed" and value > _MOST_SEED:
+            raise ValueError(f"training.seed must be at most {_MOST_SEED}: got {value}.")
 
 
 @dataclass(frozen=True)
@@ -107,6 +136,9 @@ class TrainingOptions:
         kinds=[ENCODER],
     )
     arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        check_training_numbers(vars(self))
 
     def as_dict(self) -> dict[str, Any]:
         """As a recipe spells them."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from st_xling.utils.options import check_option, kinds_of, nearest_name, option_hints
+from st_xling.utils.options import check_number, check_option, kinds_of, nearest_name, option_hints
 
 _FOLDER = resources.files("st_xling.training") / "recipes"
 _KEYS_OF_KINDS = {"adapter": "adapter", "retrieval": "retriever", "strategy": "cross-encoder"}
@@ -193,4 +193,6 @@ def read_value(value: Any, hint: Any, name: str) -> Any:
         with contextlib.suppress(TypeError, ValueError):  # YAML reads 5e-5, without a dot, as text.
             value = float(value)
     check_option(value, hint, name)
+    if isinstance(value, float):
+        check_number(name, value)
     return value

@@ -10,10 +10,11 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from st_xling.training.options import TrainingOptions
-from st_xling.training.recipe_files import check_keys, read_recipe, set_key
+from st_xling.training.options import TrainingOptions, check_training_numbers
+from st_xling.training.recipe_files import check_keys, read_options, read_recipe, set_key
 from st_xling.utils.options import nearest_name
 from st_xling.utils.private import dataclass_fields
+from st_xling.utils.tiny_sizes import check_sizes
 
 TRACKERS: dict[str, tuple[str, ...]] = {
     "tensorboard": ("tensorboard", "tensorboardX"),
@@ -62,10 +63,22 @@ def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
         set_key(raw, key, value)
     check_keys(raw, _SECTIONS, "the recipe")
     training = raw.get("training") or {}
+    if isinstance(training, Mapping):  # otherwise named below
+        check_training_numbers(training)
     names = [name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)]
     if names:  # otherwise the libraries have moved their files, and the recipe's reader finds the fault
         check_keys(training, [*(entry.name for entry in dataclasses.fields(TrainingOptions)), *names], "training")
         check_trackers(training.get("report_to"))
+
+
+def check_tiny(options: Mapping[str, Any]) -> None:
+    """Raise ``ValueError`` for sizes that no small encoder has, or options that it does not take.
+
+    Args:
+        options: Those of ``--tiny``, by name.
+    """
+    sizes = {name: value for name, value in options.items() if name != "pooling"}
+    check_sizes(**read_options(check_sizes, sizes, "tiny"))
 
 
 def check_trackers(report_to: str | Sequence[str] | None) -> None:

@@ -1,4 +1,4 @@
-"""Output on stderr: bars on a terminal, in a log a line now and then, warnings at the end; words for errors.
+"""Output on stderr: bars on a terminal, in a log a line now and then, warnings as they occur; words for errors.
 
 Library code logs: at INFO what whoever runs a command wants to read, at DEBUG details, at WARNING what went otherwise
 than expected. :func:`console` shows that of a command. Called from Python, the library shows bars on a terminal, and
@@ -29,8 +29,16 @@ logger = logging.getLogger(__name__)
 
 PACKAGE, ST = __name__.partition(".")[0], "sentence_transformers"
 SECONDS_A_LINE = 30.0
+REPEATED_AFTER_SECONDS = 60.0
 _NO_MEMORY = ("can't allocate memory", "out of memory", "Cannot allocate memory", "std::bad_alloc")
-_PASSWORD = re.compile(r"(\b[a-z][a-z0-9+]*:/{1,2})[^/\s@]+@")
+# What a message quotes ends at white space or a quotation mark. pathlib makes one slash of two.
+_USER_INFO = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2})(?:[^\s\"'/:]*:[^\s\"']*|[^\s\"'/]+)@", re.IGNORECASE)
+_TOKEN_OPTION = re.compile(
+    r"([?&;#][\w.-]*(?:token|passw(?:or)?d|pwd|secret|signature|credential|api[_-]?key|auth)[\w.-]*=)[^\s&;#\"']+"
+    r"|([?&;#](?:sig|key)=)[^\s&;#\"']+",
+    re.IGNORECASE,
+)
+_HUB_TOKEN = re.compile(r"\bhf_[A-Za-z0-9]{20,}")
 
 
 def on_terminal() -> bool:
@@ -89,14 +97,17 @@ def duration(seconds: float) -> str:
 
 @contextlib.contextmanager
 def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
-    """Show what is logged on stderr while a command runs, and its warnings together when it ends, in whatever way.
+    """Show what is logged on stderr while a command runs, and its early warnings once more when it ends.
+
+    A warning is shown when it occurs, so that a run on faulty input can be stopped. Those that are
+    :data:`REPEATED_AFTER_SECONDS` old at the end are listed again, since much may have been printed below them.
 
     Warnings of other libraries that only their authors can do something about stay away; call it before these are
     imported.
 
     Args:
         quiet: Errors only; nothing else reaches ``sys.stderr``.
-        verbose: Details too, and what other libraries log, with names; warnings also when they come.
+        verbose: Details too, and what other libraries log, with names.
     """
     settings = dict.fromkeys(("TRANSFORMERS_VERBOSITY", "DATASETS_VERBOSITY"), "warning" if verbose else "error")
     if not verbose:
@@ -125,10 +136,16 @@ def console(*, quiet: bool = False, verbose: bool = False) -> Iterator[None]:
         logging.getLogger().removeHandler(handler)
         for name, its_level in before.items():
             logging.getLogger(name).setLevel(its_level)
-        with contextlib.suppress(OSError, ValueError):  # a reader who has enough
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # a reader who has enough, or closed it
             sys.stdout.flush()  # warnings come last also where both streams are one log
-        if found := list(handler.warnings):
-            print(f"{len(found)} warning{'s' * (len(found) > 1)}:", *found, sep="\n- ", file=handler.stream)
+        now = time.monotonic()
+        if old := [text for text, shown in handler.warnings.items() if now - shown >= REPEATED_AFTER_SECONDS]:
+            print(
+                f"{len(old)} warning{'s' * (len(old) > 1)}, shown above:",
+                *map(hide_passwords, old),
+                sep="\n- ",
+                file=handler.stream,
+            )
 
 
 @functools.cache
@@ -138,26 +155,28 @@ def _nobody() -> TextIO:
 
 
 class _Console(logging.Handler):
-    """Writes above bars, keeps warnings of ours and of ST, each once, and leaves out what others log below ERROR."""
+    """Writes above bars: what we log, warnings of ours and of ST once each, and of others what is at least ERROR."""
 
     def __init__(self, level: int, verbose: bool) -> None:
         super().__init__(level)
         self.verbose, self.stream = verbose, sys.stderr
-        self.warnings: dict[str, None] = {}
+        self.warnings: dict[str, float] = {}  # text → when it was shown
         if verbose:
             self.setFormatter(logging.Formatter("%(levelname)s %(name)s: %(message)s"))
 
     def emit(self, record: logging.LogRecord) -> None:
         library = record.name.partition(".")[0]
-        keep = library in (PACKAGE, ST) and record.levelno == logging.WARNING
-        if keep and not record.getMessage().startswith("Default prompt name"):  # which whoever set it knows
-            if not (keep := not getattr(record, "at_once", False)):
-                record.msg = f"warning: {record.msg}"
-            else:
-                self.warnings[hide_passwords(record.getMessage())] = None
-        if self.verbose or record.levelno >= logging.ERROR or (library == PACKAGE and not keep):
+        text = record.getMessage()
+        is_warning = library in (PACKAGE, ST) and record.levelno == logging.WARNING
+        is_warning = is_warning and not text.startswith("Default prompt name")  # which whoever set it knows
+        if is_warning:
+            if text in self.warnings:
+                return
+            self.warnings[text] = time.monotonic()
+        if self.verbose or record.levelno >= logging.ERROR or library == PACKAGE or is_warning:
+            mark = "warning: " if is_warning and not self.verbose else ""
             try:
-                bar_of_place.write(hide_passwords(self.format(record)), file=self.stream)
+                bar_of_place.write(hide_passwords(f"{mark}{self.format(record)}"), file=self.stream)
             except Exception:
                 self.handleError(record)
 
@@ -180,5 +199,17 @@ def first_line(error: BaseException) -> str:
 
 
 def hide_passwords(text: str) -> str:
-    """Return text without the users and passwords of its URLs: ``https://***@host``."""
-    return _PASSWORD.sub(r"\1***@", text)
+    """Return text without the users, passwords and tokens of its URLs.
+
+    A password may contain ``@`` and ``/``. So all up to the last ``@`` of a URL is hidden where a colon or no slash
+    comes before it. Tokens are hidden as options of a URL, such as ``?token=``, and where the Hub's form shows them.
+
+    Example:
+        >>> hide_passwords("HTTPS://me:p@ss/word@host/a.tsv?access_token=abc&size=8")
+        'HTTPS://***@host/a.tsv?access_token=***&size=8'
+        >>> hide_passwords("https://host/@user/text"), hide_passwords("token hf_abcdefghijklmnopqrstuvwx")
+        ('https://host/@user/text', 'token hf_***')
+    """
+    text = _USER_INFO.sub(r"\1***@", text)
+    text = _TOKEN_OPTION.sub(lambda match: f"{match[1] or match[2]}***", text)
+    return _HUB_TOKEN.sub("hf_***", text)

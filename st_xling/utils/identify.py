@@ -27,8 +27,8 @@ _ENOUGH = 200
 # Texts that are remembered: a sentence is in several candidates, most of them near.
 _REMEMBERED = 1 << 15
 
-# Codes that stand for other or for several of py3langid's labels; Norwegian and Serbo-Croatian differ by spelling alone,
-# the others are languages with those that are written almost like them, such as a macrolanguage's members.
+# Codes that stand for other or for several of py3langid's labels; Norwegian and Serbo-Croatian differ by spelling
+# alone, the others are languages with those that are written almost like them, such as a macrolanguage's members.
 _FAMILIES = {
     "cmn": ("zh", "wuu", "yue"),
     **dict.fromkeys(("ara", "arq", "arz", "ary", "apc", "ajp", "acm", "acq", "ars", "aeb"), ("ar", "ary", "arz")),

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import difflib
 import functools
+import inspect
 import logging
+import math
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from st_xling.utils.console import first_line
 
 logger = logging.getLogger(__name__)
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: Type to compute in.
 Dtype = Literal["float32", "float16", "bfloat16"]
@@ -44,6 +48,58 @@ PairFormat = Literal["tsv", "jsonl", "tmx"]
 AlignmentFormat = Literal["tsv", "jsonl", "tmx", "vecalign"]
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", type(None): "null (None)"}
+
+
+def check_number(name: str, value: float | None, *, least: float | None = None, allow_infinity: bool = False) -> None:
+    """Raise ``ValueError`` for a number that is not finite or is below the least; ``None`` passes.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        least: Smallest value.
+        allow_infinity: Infinity passes; NaN, to which no number compares, never does.
+    """
+    if value is None or (allow_infinity and math.isinf(value)):
+        return
+    if not math.isfinite(value):
+        raise ValueError(f"{name} must be a finite number: got {value}.")
+    if least is not None and value < least:
+        raise ValueError(f"{name} must be at least {least}: got {value}.")
+
+
+def check_by_name(name: str, value: Any, instead: str) -> None:
+    """Raise ``TypeError`` unless a value is a mapping, such as of languages to their texts.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        instead: What to pass.
+    """
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a mapping from names: got {type(value).__name__}; pass {instead}.")
+
+
+def helpful_arguments(function: Function) -> Function:
+    """Let an unknown keyword, and a positional argument that must be named, raise ``TypeError`` with the right name.
+
+    Python's own message names neither the nearest keyword nor what to pass instead.
+    """
+    parameters = inspect.signature(function).parameters
+    positional = [name for name, entry in parameters.items() if entry.kind is entry.POSITIONAL_OR_KEYWORD]
+    named = [name for name in parameters if name not in positional]
+
+    @functools.wraps(function)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        for name in kwargs.keys() - parameters.keys():
+            raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest_name(name, parameters)}")
+        if len(args) > len(positional):
+            raise TypeError(
+                f"{function.__name__}() takes {', '.join(positional)}; pass other arguments by name, such as "
+                f"{named[0]}=...: got {len(args)} without a name"
+            )
+        return function(*args, **kwargs)
+
+    return cast(Function, checked)
 
 
 def check_choice(name: str, value: Any, choices: Any) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any
 
+from st_xling.utils.console import hide_passwords
 from st_xling.utils.io import read_json_object
 
 
@@ -93,12 +94,15 @@ def existing_paths(spec: Any) -> dict[str, str]:
 
 
 def without_folders(text: str) -> str:
-    """A text, spec or command with the last part alone of absolute paths, and of those below a home; URLs stay.
+    """A text, spec or command with the last part alone of absolute paths, and of those below a home.
+
+    URLs stay, without passwords and tokens.
 
     Example:
         >>> without_folders("st-xling train tr --data 'de-en=/home/me/my texts/a.de,~/a.en?size=9' --out run")
         "st-xling train tr --data 'de-en=a.de,a.en?size=9' --out run"
     """
+    text = hide_passwords(text)
     with contextlib.suppress(ValueError):  # quotes that nobody closed: no command of ours
         if text.startswith("st-xling "):  # a path ends where its word does
             return shlex.join(_FOLDERS.sub("", word) for word in shlex.split(text))

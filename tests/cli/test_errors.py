@@ -23,7 +23,7 @@ ERRORS = {
     "TR --set training.epoch=2": "training has no key 'epoch'",
     "TR --set losses.translation_ranking.margn=1": "did you mean 'margin'",
     "TR --set name=[a": "--set name= takes a YAML value: got '[a'",
-    "TR --batch-size 0": "--batch-size must be above 0: got 0",
+    "TR --batch-size 0": "--batch-size must be at least 1: got 0",
     "TR --model encoder --tiny layers=1": "the model 'tiny' only",
     "TR --model https://me:secret@host/model": "'https://***@host/model'",
     "train tr --model tiny --data http://me:secret@host/a.tsv": "http:/***@host/a.tsv",
@@ -38,9 +38,9 @@ ERRORS = {
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
     "evaluate retrieval bm25 --data de=xquad-r": "https://github.com/google-research-datasets/lareqa",
     "evaluate retrieval bm25 --data xx=beir": "not in the corpus, such as p98",
-    "evaluate retrieval bm25 --data xx=absent --keep": "bm25 has none; remove --keep",
+    "evaluate retrieval bm25 --data xx=absent --keep": "--keep does not apply: bm25 is no encoder",
     # Mining
-    "MINE --disable-filter all --k 0": "k must be at least 1: got k=0",
+    "MINE --disable-filter all --k 0": "--k must be at least 1: got 0",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",
     "MINE --source-language de --target-language en --threshold published": "it has none; give a number, or calibrate",
     # Slim models

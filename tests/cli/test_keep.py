@@ -70,8 +70,16 @@ def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: p
     way = {"margin": "ratio", "k": 3, "retrieval": "max", "signature": found["kept"].signature}
     threshold = load_published_thresholds(encoder)["de-en"]
     assert threshold == PublishedThreshold(**measured, **way)
-    for given, why in (("tune", "it was tuned on the gold that it was evaluated by"), ("inf", "got inf")):
-        assert main([*words, "--threshold", given, "--keep"]) == 0
+    # Of the training split no mined pair is right, so that no threshold keeps any.
+    for split, gold in (("training", "d1\te2"), ("test", "d1\te1")):
+        for language, letter in (("de", "d"), ("en", "e")):
+            lines = [f"{letter}1\tDer Hund schläft.", f"{letter}2\tDie Katze trinkt Milch."]
+            (tmp_path / f"de-en.{split}.{language}").write_text("\n".join(lines), encoding="utf-8")
+        (tmp_path / f"de-en.{split}.gold").write_text(gold, encoding="utf-8")
+    infinite = ["evaluate", "bucc", str(encoder), "--data", str(tmp_path), "--k", "1"]
+    tuned = [*words, "--threshold", "tune"]
+    for line, why in ((tuned, "it was tuned on the gold that it was evaluated by"), (infinite, "got inf")):
+        assert main([*line, "--keep"]) == 0
         assert "the threshold of de-en is not published: " in (told := capsys.readouterr().err) and why in told
         assert load_published_thresholds(encoder)["de-en"] == threshold
     assert [kept.figures["bucc_de-en_threshold"] for kept in read_saved_results(encoder)][2] is None

@@ -60,6 +60,19 @@ def test_stdout_holds_the_pairs_alone(saved_encoder: Path, sides: list[str], tmp
     assert sorted(path.name for path in tmp_path.iterdir()) == ["news.de", "news.en", "pairs.tsv", "streams"]
 
 
+def test_rejected_pairs_on_stdout(saved_encoder: Path, sides: list[str], tmp_path: Path) -> None:
+    """``--rejects -`` wrote a file of the name ``-``."""
+    words = ["mine", *sides, "--model", str(saved_encoder), "--threshold", "0.9"]
+    words += ["--source-language", "de", "--target-language", "en"]
+    piped = st_xling([*words, "--out", str(tmp_path / "a.tsv"), "--rejects", "-"], tmp_path / "streams")
+    assert piped.status == 0, piped.stderr
+    named = [*words, "--out", str(tmp_path / "b.tsv"), "--rejects", str(tmp_path / "r")]
+    assert main(named) == 0
+    assert piped.stdout == (tmp_path / "r").read_text(encoding="utf-8") != ""
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+    assert "\nmine|model:" in piped.stderr and not (tmp_path / "streams" / "-").exists()
+
+
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]
 
 

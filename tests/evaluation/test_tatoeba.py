@@ -171,3 +171,13 @@ def test_codes_with_script_or_region(folder: Path) -> None:
     assert aligned_pairs(found[0]) == found[0]
     with pytest.raises(ValueError, match="got another for cmn_Hans"):
         load_english_pairs([chinese[0], f"en-zh_Hans={folder}/test.tsv?columns=1,0"])
+
+
+def test_a_data_set_without_its_language():
+    """``TatoebaEvaluator(dataset)`` failed within, with a word about hashes of columns."""
+    dataset = parallel_phrases("de", "en", split="test", size=5)
+    for evaluator in (TatoebaEvaluator, PrecisionEvaluator):
+        with pytest.raises(
+            TypeError, match="pairs must be a mapping from names: got Dataset; pass pairs={'de': dataset}"
+        ):
+            evaluator(dataset)

@@ -9,7 +9,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from st_xling.mining import MinedPairs, Neighbors, Xsim, best_pairs, find_neighbors, margin_scores, mine, xsim
+from st_xling.mining import (
+    MinedPairs,
+    Neighbors,
+    Xsim,
+    align_texts,
+    best_pairs,
+    calibrate,
+    encode,
+    find_neighbors,
+    margin_scores,
+    mine,
+    mine_texts,
+    score_texts,
+    xsim,
+)
 from tests import reference_mining as reference
 from tests.reference_mining import MARGINS, RETRIEVALS
 
@@ -232,3 +246,32 @@ assert not [name for name in sys.modules if name.startswith(heavy)]
 def test_importing_is_light(name: str, models: str) -> None:
     """Mining vectors loads no model code at all; mining text none of training, losses or cross-encoders."""
     subprocess.run([sys.executable, "-c", LIGHT.format(name, models)], check=True, timeout=120)
+
+
+def test_arguments_that_are_not_known_or_not_named():
+    """Python names neither the nearest keyword of ``treshold=`` nor what to pass instead of a third positional one."""
+    with pytest.raises(TypeError, match=r"mine\(\) has no argument 'treshold'; did you mean 'threshold'"):
+        mine(np.eye(3), np.eye(3), treshold=1)
+    with pytest.raises(TypeError, match=r"mine\(\) takes source, target; pass other arguments by name, .* model="):
+        mine("my-encoder", ["a"], ["b"])
+    for function in (mine_texts, score_texts, align_texts, encode, calibrate):
+        with pytest.raises(TypeError, match=rf"{function.__name__}\(\) has no argument 'bach_size'"):
+            function("a", "b", "c", bach_size=1)
+
+
+def test_numbers_that_are_none_are_refused_before_anything_is_read(tmp_path):
+    """A threshold that is not a number kept no pair, without a word: no score is above it."""
+    with pytest.raises(ValueError, match="threshold must be a finite number: got nan"):
+        mine(np.eye(3), np.eye(3), k=1, threshold=float("nan"))
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="threshold must be a finite number"):
+            mine_texts("absent.de", "absent.en", tmp_path / "out", threshold=number)
+        with pytest.raises(ValueError, match="threshold must be a finite number"):
+            score_texts("absent.tsv", tmp_path / "out", threshold=number)
+        with pytest.raises(ValueError, match="min_score must be a finite number"):
+            align_texts([("absent.de", "absent.en")], tmp_path / "out", model="absent", min_score=number)
+    for options in ({"memory_mib": 0}, {"batch_size": 0}, {"target_precision": -1.0}):
+        with pytest.raises(ValueError, match=f"{next(iter(options))} must be at least"):
+            mine_texts("absent.de", "absent.en", tmp_path / "out", **options)
+    with pytest.raises(ValueError, match="seed must be at least 0: got -1"):
+        calibrate(np.eye(3), np.eye(3), np.eye(4), np.eye(4), seed=-1)

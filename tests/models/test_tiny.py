@@ -88,3 +88,23 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             tiny_encoder(texts, **{**SHAPE, **options})
+
+
+@pytest.mark.parametrize(
+    ("options", "fact"),
+    [
+        ({"vocabulary": 10**9}, "vocabulary must be from 15 to 1,000,000: got 1,000,000,000"),
+        ({"vocabulary": 3}, "vocabulary must be from 15"),
+        ({"hidden_size": 0}, "hidden_size must be from 2 to 8,192: got 0"),
+        ({"hidden_size": 30, "heads": 4}, "hidden_size must be a multiple of heads, 4: got 30"),
+        ({"max_length": -3}, "max_length must be from 3 to 32,768: got -3"),
+        ({"layers": 0}, "layers must be from 1"),
+        ({"dropout": float("nan")}, "dropout must be at least 0 and below 1: got nan"),
+        ({"heads": 0}, "heads"),
+        ({"seed": -1}, "seed must be from 0"),
+    ],
+)
+def test_sizes_that_cannot_be(options: dict[str, Any], fact: str) -> None:
+    """``hidden_size=0`` was a division by zero within torch, a billion pieces an hour of waiting."""
+    with pytest.raises(ValueError, match=fact):
+        tiny_encoder(TEXTS, **options)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from st_xling.utils import console as module
-from st_xling.utils.console import console, duration, pace, progress_bar
+from st_xling.utils.console import console, duration, hide_passwords, pace, progress_bar
 
 OURS, OTHERS = logging.getLogger("st_xling.somewhere"), logging.getLogger("another.library")
 
@@ -73,7 +73,8 @@ def test_what_is_shown(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(KeyError), console(quiet=quiet):  # warnings are shown, whatever happens
         speak()
         raise KeyError
-    shown = ["failed"] if quiet else ["loaded x", "a line", "failed", "2 warnings:", "- careful", "- more"]
+    shown = ["loaded x", "warning: careful", "a line", "warning: more", "failed"]
+    shown = ["failed"] if quiet else shown
     assert capsys.readouterr() == ("", "".join(f"{line}\n" for line in shown))
     assert state == (root.level, root.handlers) and sys.stderr is before
 
@@ -83,14 +84,44 @@ def test_verbose_names_loggers_and_warns_at_once(capsys: pytest.CaptureFixture[s
         speak()
     lines = capsys.readouterr().err.splitlines()
     assert lines[:2] == ["INFO st_xling.somewhere: loaded x", "WARNING st_xling.somewhere: careful"]
-    assert lines[-3:] == ["2 warnings:", "- careful", "- more"]
+    assert lines.count("WARNING st_xling.somewhere: careful") == 1
     assert {"WARNING another.library: their warning", "DEBUG st_xling.somewhere: details"} <= set(lines)
     assert any(line.startswith("DEBUG st_xling.utils.console: took ") for line in lines)
     assert not any("signed" in line for line in lines)
 
 
-def test_a_warning_of_the_data_comes_before_training(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_warning_comes_at_once_and_again_after_a_long_run(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Warnings were collected for the end: "every line has a tab" came after eight minutes of encoding such lines."""
     with console():
-        logging.getLogger("st_xling.data.sides").warning("swapped", extra={"at_once": True})
-        assert capsys.readouterr().err == "warning: swapped\n"
+        OURS.warning("every line has a tab")
+        assert capsys.readouterr().err == "warning: every line has a tab\n"
     assert capsys.readouterr().err == ""
+    monkeypatch.setattr(module, "REPEATED_AFTER_SECONDS", 0.0)
+    with console():
+        OURS.warning("https://me:secret@host")
+        capsys.readouterr()
+    assert capsys.readouterr().err == "1 warning, shown above:\n- https://***@host\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://me:secret@host/a", "https://***@host/a"),
+        ("HTTPS://me:secret@host/a", "HTTPS://***@host/a"),
+        ("de-en=http:/me:se@cr/et@host/a.tsv?size=8", "de-en=http:/***@host/a.tsv?size=8"),
+        ("'s3+http://secret@host'", "'s3+http://***@host'"),
+        ("https://host/a?token=secret&size=8", "https://host/a?token=***&size=8"),
+        (
+            "https://host/a?X-Amz-Signature=secret#access_token=secret",
+            "https://host/a?X-Amz-Signature=***#access_token=***",
+        ),
+        ("got hf_abcdefghijklmnopqrstuvwx.", "got hf_***."),
+        ("https://host/@user/text, https://host:80/a", "https://host/@user/text, https://host:80/a"),
+        ("pairs.tsv?size=8&seed=0 for me@host", "pairs.tsv?size=8&seed=0 for me@host"),
+    ],
+)
+def test_passwords_are_hidden_in_all_spellings(text: str, shown: str) -> None:
+    """A scheme in capitals, ``@`` or ``/`` in a password and tokens in options were shown as they are."""
+    assert hide_passwords(text) == shown

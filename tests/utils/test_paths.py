@@ -9,7 +9,7 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.cli.app import INPUTS, OUTPUTS
-from st_xling.utils.paths import check_outputs, existing_paths, shared_json, without_folders
+from st_xling.utils.paths import check_outputs, existing_paths, shared_json, shown_command, without_folders
 from tests.commands import COMMANDS
 
 
@@ -119,3 +119,9 @@ def test_what_others_read_names_no_folder(text: str, shown: str, tmp_path: Path)
     assert json.loads(shared_json(tmp_path / "a.json")) == {shown: [shown, 1, None]}
     if text == shown:
         assert shared_json(tmp_path / "a.json") == (tmp_path / "a.json").read_bytes()
+
+
+def test_published_commands_hide_passwords() -> None:
+    """``push`` published the command of a run with the token of its data's address."""
+    command = "st-xling train tr --data 'de-en=HTTPS://me:p@ss/word@host/a.tsv?token=secret' --out run"
+    assert shown_command(command) == "st-xling train tr --data 'de-en=HTTPS://***@host/a.tsv?token=***' --out run"

@@ -44,7 +44,7 @@ from st_xling.utils.console import progress_bar
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice
+from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
@@ -141,6 +141,7 @@ def pair_documents(source_dir: str | Path, target_dir: str | Path) -> tuple[list
     return [(named[0][name], named[1][name]) for name in both], alone
 
 
+@helpful_arguments
 def align_texts(
     documents: Sequence[tuple[str | Path, str | Path]],
     out: Output,
@@ -153,7 +154,7 @@ def align_texts(
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
     filters: FilterOptions | None = None,
-    rejects: str | Path | None = None,
+    rejects: Output | None = None,
     format: AlignmentFormat | None = None,
     device: str | None = None,
     work: str | Path | None = None,
@@ -181,7 +182,7 @@ def align_texts(
         prompt: Text put before every sentence, such as ``"query: "``.
         filters: Enabled filters; all by default. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
-        rejects: File for the pairs that filters reject, as JSON lines.
+        rejects: File for the pairs that filters reject, as JSON lines; or a binary stream.
         format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
             that of the ending of ``out``, otherwise TSV.
         device: Device to embed on; by default a GPU if there is one.
@@ -195,6 +196,8 @@ def align_texts(
         OSError: For a full disk; the work is kept.
     """
     check_max_size(max_size)
+    check_number("min_score", min_score)
+    check_number("batch_size", batch_size, least=1)
     check_choice("format", format or "tsv", AlignmentFormat)
     if format == "vecalign" and len(documents) != 1:
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")

@@ -55,7 +55,17 @@ from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find
 from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
 from st_xling.utils.console import duration, progress_bar
 from st_xling.utils.io import atomic_writer
-from st_xling.utils.options import Engine, Margin, PairFormat, Retrieval, StoreDtype, TextFormat, check_choice
+from st_xling.utils.options import (
+    Engine,
+    Margin,
+    PairFormat,
+    Retrieval,
+    StoreDtype,
+    TextFormat,
+    check_choice,
+    check_number,
+    helpful_arguments,
+)
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
@@ -95,6 +105,7 @@ class MiningReport(Report):
         return [*lines, *super().lines(), *filter(None, [self.threshold_note])]
 
 
+@helpful_arguments
 def mine_texts(
     source: str | Path,
     target: str | Path,
@@ -116,7 +127,7 @@ def mine_texts(
     rescore: Any = None,
     rescore_threshold: float | None = None,
     filters: FilterOptions | None = None,
-    rejects: str | Path | None = None,
+    rejects: Output | None = None,
     format: PairFormat | None = None,
     method: str = "exact",
     engine: Engine = "local",
@@ -164,7 +175,7 @@ def mine_texts(
         rescore_threshold: Minimum score of the cross-encoder, after its activation; other pairs are rejected with the
             reason ``rescore``.
         filters: Enabled filters; all by default.
-        rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines.
+        rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines; or a binary stream.
         format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``; by
             default that of the ending of ``out``, otherwise TSV.
         method: As for :func:`~st_xling.mining.find_neighbors`.
@@ -185,6 +196,11 @@ def mine_texts(
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
     check_search(method, engine)
+    check_number("threshold", None if isinstance(threshold, str) else threshold)
+    check_number("rescore_threshold", rescore_threshold)
+    check_number("target_precision", target_precision, least=0)
+    check_number("batch_size", batch_size, least=1)
+    check_number("memory_mib", memory_mib, least=1)
     if rescore is None and rescore_threshold is not None:
         raise ValueError("rescore_threshold needs rescore (--rescore): the cross-encoder that it is for.")
     if calibrate_with is None and target_precision is not None:
@@ -349,6 +365,7 @@ class MiningPlan:
         ]
 
 
+@helpful_arguments
 def plan_mining(
     source: str | Path,
     target: str | Path,

@@ -43,7 +43,7 @@ from st_xling.mining.vectors import vectors_from
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
 from st_xling.utils.languages import UNKNOWN
-from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice
+from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
@@ -78,6 +78,7 @@ class ScoreReport(Report):
         return [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *faulty, *super().lines()]
 
 
+@helpful_arguments
 def score_texts(
     pairs: str | Path,
     out: Output,
@@ -92,7 +93,7 @@ def score_texts(
     margin: Margin = "ratio",
     threshold: float | None = None,
     filters: FilterOptions | None = None,
-    rejects: str | Path | None = None,
+    rejects: Output | None = None,
     format: PairFormat | None = None,
     method: str = "exact",
     engine: Engine = "local",
@@ -131,7 +132,7 @@ def score_texts(
         threshold: Minimum score of the kept pairs; all are kept by default.
         filters: Enabled filters; none by default, so that every pair has its score. Languages that are not given are
             those of the corpus, if they are known. Only pairs that reach the threshold are checked.
-        rejects: File for faulty lines and the pairs that filters reject, as JSON lines.
+        rejects: File for faulty lines and the pairs that filters reject, as JSON lines; or a binary stream.
         format: As for ``mine_texts``.
         method: As for ``mine_texts``.
         engine: As for ``mine_texts``.
@@ -148,6 +149,9 @@ def score_texts(
     """
     check_choice("margin", margin, Margin)
     check_search(method, engine)
+    check_number("threshold", threshold)
+    check_number("batch_size", batch_size, least=1)
+    check_number("memory_mib", memory_mib, least=1)
     given = {"source": source_embeddings, "target": target_embeddings}
     inputs, folders = [pairs, name_of(model), *given.values()], {"work": work_path(out, work)}
     check_outputs({"out": out, "rejects": rejects}, inputs, folders=folders)

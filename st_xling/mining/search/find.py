@@ -30,7 +30,7 @@ from st_xling.mining.search.corpus_matrix import NO_CANDIDATE, distinct_best, pa
 from st_xling.mining.search.exact import Neighbors, check_k, corpus_matrices, exact_neighbors
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings, check_shapes
-from st_xling.utils.options import Engine
+from st_xling.utils.options import Engine, check_number, helpful_arguments
 from st_xling.utils.resumable import ResumableFolder
 
 logger = logging.getLogger(__name__)
@@ -103,6 +103,7 @@ def choose_method(method: str, sources: int, targets: int, dim: int) -> str:
     return chosen
 
 
+@helpful_arguments
 def find_neighbors(
     source_embeddings: Embeddings,
     target_embeddings: Embeddings,
@@ -152,6 +153,7 @@ def find_neighbors(
         ([2, 0, 1], [1, 2, 0])
     """
     check_search(method, engine)
+    check_number("memory_mib", memory_mib, least=1)
     source, target = check_shapes(source_embeddings, target_embeddings, "source_embeddings", "target_embeddings")
     sources, targets, dim = int(source.shape[0]), int(target.shape[0]), int(source.shape[1])
     method = choose_method(method, sources, targets, dim)
