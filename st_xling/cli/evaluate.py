@@ -342,7 +342,7 @@ def retrieval(
     for part in sets:
         queries = ", ".join(f"{code} {len(texts):,}" for code, texts in part.queries.items())
         left = part.n_without_relevant
-        more = f"; {left:,} queries without a relevant passage skipped" if left else ""
+        more = f"; {left:,} queries that are not judged skipped" if left else ""
         print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
     settings = given(name=phrasebook_name(data, split=split or "test"), pool=pool, measures=measures)
     settings |= given(batch_size=options.batch_size)

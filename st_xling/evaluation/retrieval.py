@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
-from st_xling.evaluation.retrieval_search import PoolQuery, Rankings, bm25_search, dense_search, retrieval_pools
+from st_xling.evaluation.retrieval_search import (
+    PoolQuery,
+    Rankings,
+    bm25_search,
+    dense_search,
+    retrieval_pools,
+    without_queries,
+)
 from st_xling.utils.io import write_atomic
 from st_xling.utils.options import check_choice, require
 from st_xling.utils.tables import Column, Row, format_rows
@@ -84,6 +91,8 @@ def language_bias(
     counted: list[tuple[float, float, float]] = []
     not_found = 0
     for query in queries:
+        if not query.relevant:
+            continue
         # Only passages of one grade are equally relevant.
         best = max(query.relevant.values())
         equal = {name for name, grade in query.relevant.items() if grade == best}
@@ -191,6 +200,7 @@ class RetrievalEvaluator(SignedEvaluator):
             measures=list(self.measures),
             depth=self.cutoff,
             ties="id",
+            query_itself="ignored" if any(query.itself for pool in self.pools for query in pool.queries) else None,
             data=f"{self.data_name}@{digest}",
         )
 
@@ -203,10 +213,12 @@ class RetrievalEvaluator(SignedEvaluator):
         rankings: dict[str, Rankings] = {}
         bias = None
         for pool in self.pools:
+            depth = self.cutoff + max(len(query.itself) for query in pool.queries)
             if model is None:
-                ranked = bm25_search(pool, k=self.cutoff, show_progress_bar=self.show_progress_bar)
+                ranked = bm25_search(pool, k=depth, show_progress_bar=self.show_progress_bar)
             else:
-                ranked = dense_search(pool, self, model, k=self.cutoff)
+                ranked = dense_search(pool, self, model, k=depth)
+            ranked = without_queries(pool.queries, ranked, k=self.cutoff)
             rankings[pool.name] = ranked
             values = self.per_query(pool.queries, ranked)
             for label in dict.fromkeys(query.label for query in pool.queries):
@@ -231,7 +243,7 @@ class RetrievalEvaluator(SignedEvaluator):
         return EvaluationResult(metrics, *retrieval_rows({self.name: report}), self.signature)
 
     def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
-        """Compute measure → query id → value in [0, 1]; a query without hits has 0.
+        """Compute measure → query id → value in [0, 1]; a query without hits, or without a relevant passage, has 0.
 
         Args:
             queries: Queries with their relevant passages.
@@ -242,7 +254,8 @@ class RetrievalEvaluator(SignedEvaluator):
             query.id: {name: -float(rank) for rank, (name, _) in enumerate(rankings.get(query.id, ()))}
             for query in queries
         }
-        values: dict[str, dict[str, float]] = {name: {} for name in self.measures}
+        # ir_measures leaves out queries without a relevant passage.
+        values = {name: dict.fromkeys(relevant, 0.0) for name in self.measures}
         library: Any = require("ir_measures", "evaluating retrieval")
         for value in library.iter_calc(list(self.measures.values()), relevant, ranked):
             values[_printed(value.measure)][value.query_id] = float(value.value)

@@ -55,7 +55,9 @@ class PoolQuery(NamedTuple):
         text: The query itself.
         language: Of the text.
         label: Under which its measures are averaged: its language, or ``en-fi`` for English over Finnish passages.
-        relevant: Passage id → grade above 0.
+        relevant: Passage id → grade above 0; none, if all that was judged is irrelevant.
+        itself: Passages that have the query's id and are not relevant to it: the query itself, where queries were taken
+            from the corpus, as in ArguAna and Quora. As in BEIR, they are no hits.
     """
 
     id: str
@@ -63,6 +65,7 @@ class PoolQuery(NamedTuple):
     language: str
     label: str
     relevant: dict[str, int]
+    itself: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ def retrieval_pools(sets: Sequence[RetrievalSet], *, mixed: bool) -> list[Retrie
 def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
     texts: dict[tuple[str, str], str] = {}
     relevant: dict[tuple[str, str], dict[str, int]] = {}
+    alike: dict[tuple[str, str], set[str]] = {}
     languages: dict[str, str] = {}
     unlike = []
     for part in sets:
@@ -123,6 +127,8 @@ def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
                     unlike.append(f"{code} {name}")
                 grades = {f"{prefix}{passage}": grade for passage, grade in part.relevant[name].items()}
                 relevant.setdefault((code, name), {}).update(grades)
+                if name in part.passages.ids:
+                    alike.setdefault((code, name), set()).add(f"{prefix}{name}")
     if unlike:
         raise ValueError(
             f"an id must mean one query in all sets of a mixed pool: {len(unlike)} differ in their text, such as "
@@ -131,7 +137,9 @@ def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
     queries = []
     for code, name in sorted(texts, key=lambda key: key[0]) if mixed else texts:
         label = code if mixed or code == sets[0].language else f"{code}-{sets[0].language}"
-        queries.append(PoolQuery(f"{code}:{name}", texts[code, name], code, label, relevant[code, name]))
+        grades = relevant[code, name]
+        itself = frozenset(alike.get((code, name), ())) - grades.keys()
+        queries.append(PoolQuery(f"{code}:{name}", texts[code, name], code, label, grades, itself))
     digests = [part.sha256 for part in sets]
     digest = hashlib.sha256("\n".join(digests).encode()).hexdigest() if mixed else digests[0]
     name = "+".join(part.language for part in sets)
@@ -191,6 +199,11 @@ def dense_search(
         query.id: [(pool.passage_ids[row], float(score)) for row, score in zip(*best)]
         for query, best in zip(pool.queries, hits)
     }
+
+
+def without_queries(queries: Iterable[PoolQuery], rankings: Rankings, *, k: int) -> Rankings:
+    """Return the ``k`` best hits of each query that are not the query itself."""
+    return {query.id: [hit for hit in rankings[query.id] if hit[0] not in query.itself][:k] for query in queries}
 
 
 def _places(pool: RetrievalPool) -> np.ndarray:

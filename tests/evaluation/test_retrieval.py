@@ -71,6 +71,64 @@ def test_ties_keep_the_order_of_the_ranking(make_model: Any, tmp_path: Path) -> 
     assert metrics["en_MRR@100"] == 1
 
 
+def arguments(folder: Path) -> Path:
+    """A set as ArguAna is: queries are passages, under the same id; one query has only passages of grade 0."""
+    passages = {f"p{row}": text for row, text in enumerate([*ENGLISH, *OTHERS])}
+    queries = {name: passages[name] for name in list(passages)[: len(ENGLISH)]}
+    answers = [(f"p{row}", f"p{row + len(ENGLISH)}", 1 + row % 2) for row in range(len(ENGLISH) - 1)]
+    irrelevant = [("p0", "p3", 0), (f"p{len(ENGLISH) - 1}", "p3", 0)]
+    return beir(folder, passages, {"en": queries}, [*answers, *irrelevant])
+
+
+def test_beirs_rules(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """ArguAna and Quora ask with passages of the corpus: the query itself was the first hit of each, so that MRR was
+    .170 where BEIR has .268. A query whose grades are all 0 counts as 0, as in trec_eval; it was left out."""
+    pytrec_eval = pytest.importorskip("pytrec_eval")
+    data = read_retrieval_set(arguments(tmp_path / "arguana"), language="en")
+    assert len(data.queries["en"]) == len(ENGLISH) and data.n_without_relevant == 0
+    evaluator = RetrievalEvaluator([data], measures=["RR", "nDCG@3", "R@5", "P@5"], name="t")
+    metrics = evaluator(model)
+    assert "|query_itself:ignored|" in evaluator.signature
+    texts = {name: data.passages[row] for name, row in data.passages.ids.items()}
+    run = {}
+    for query, text in data.queries["en"].items():
+        hits = [name for name in ranked(model, text, texts) if name != query]
+        run[query] = {name: float(-rank) for rank, name in enumerate(hits)}
+    qrels = {query: dict(grades) or {"p3": 0} for query, grades in data.relevant.items()}
+    names = {"RR": "recip_rank", "nDCG@3": "ndcg_cut_3", "R@5": "recall_5", "P@5": "P_5"}
+    expected = pytrec_eval.RelevanceEvaluator(qrels, set(names.values())).evaluate(run)
+    assert len(expected) == len(ENGLISH)
+    printed = {"RR": "MRR", "R@5": "Recall@5", "P@5": "Precision@5"}
+    for measure, name in names.items():
+        mean = sum(row[name] for row in expected.values()) / len(expected)
+        assert metrics[f"t_en_{printed.get(measure, measure)}"] == pytest.approx(mean, rel=1e-6)
+        assert mean < 1
+    assert evaluator.bm25_report().figures["en"]["MRR"] < 0.5  # no query finds itself by its words
+    assert evaluator.report(model).rankings["en"].keys() == {f"en:{query}" for query in run}
+
+
+def test_an_id_of_another_corpus_is_no_query(model: Any, tmp_path: Path) -> None:
+    """Numbers are often ids of queries and, by chance, of passages: what qrels call relevant stays a hit."""
+    folder = beir(
+        tmp_path / "set", {"1": "one", "2": "two"}, {"en": {"1": "one", "2": "two"}}, [("1", "1", 1), ("2", "2", 1)]
+    )
+    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="en")], name="")
+    assert evaluator(model)["en_MRR@100"] == 1 and "query_itself" not in evaluator.signature
+
+
+def test_a_query_without_relevant_passages_has_no_language_bias(model: Any, tmp_path: Path) -> None:
+    """In a mixed pool, too, it counts as 0, and nothing is relevant in any language."""
+    qrels = [("q0", "p0", 1), ("q1", "p1", 0)]
+    sets = []
+    for code, side in (("en", ENGLISH), ("xx", OTHERS)):
+        passages = {f"p{row}": text for row, text in enumerate(side)}
+        queries = {"en": {"q0": ENGLISH[0], "q1": ENGLISH[1]}}
+        sets.append(read_retrieval_set(beir(tmp_path / code, passages, queries, qrels), language=code))
+    report = RetrievalEvaluator(sets, pool="mixed", measures=["RR"]).report(model)
+    assert report.n_queries == {"en": 2} and report.figures["en"]["MRR"] == 0.5
+    assert report.bias is not None and report.bias.n_queries == 1
+
+
 def test_a_mixed_pool_unites_what_is_relevant(model: Any, sets: list[RetrievalSet]) -> None:
     evaluator = RetrievalEvaluator(sets, pool="mixed", measures=["MRR@100", "R@2"])
     report = evaluator.report(model)

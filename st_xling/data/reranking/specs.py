@@ -275,12 +275,21 @@ def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **op
     read = sample_queries(read, spec.sample, spec.text)
     passages, places = {language: list(read.passages)}, read.passages.ids
     made = []
+    skipped = read.n_without_relevant
     for code, queries in read.queries.items():
-        relevant = [[places[name] for name in read.relevant[query]] for query in queries]
-        made.append(candidate_pools(AlignedQuestions({code: list(queries.values())}, passages, relevant), **options))
+        answered = {query: text for query, text in queries.items() if read.relevant[query]}
+        skipped += len(queries) - len(answered)
+        relevant = [[places[name] for name in read.relevant[query]] for query in answered]
+        # The query itself, where queries were taken from the corpus, is no candidate.
+        itself = [places.get(query) if query not in read.relevant[query] else None for query in answered]
+        candidates = None
+        if any(place is not None for place in itself):
+            candidates = [[row for row in range(len(places)) if row != place] for place in itself]
+        questions = AlignedQuestions({code: list(answered.values())}, passages, relevant, candidates)
+        made.append(candidate_pools(questions, **options))
     # No language is drawn: a query that is there in three languages makes three pools.
     signature = f"queries:{','.join(read.queries)}|{made[-1].signature.partition('|')[2]}"
-    return CandidatePools(tuple(chain(*made)), read.n_without_relevant, signature)
+    return CandidatePools(tuple(chain(*made)), skipped, signature)
 
 
 def read_labeled(paths: Mapping[str, str | Path]) -> AlignedPairs:

@@ -99,7 +99,7 @@ def parse_passage(row: Any) -> tuple[str, str] | None:
 
 
 Qrels = dict[str, dict[str, int]]
-"""Query id → passage id → grade above 0."""
+"""Query id → passage id → grade above 0; a query that is judged, but has no relevant passage, has none."""
 
 #: Patterns of files, of which the first that has any is read; ``{split}`` and ``{language}`` are filled in. Each may be
 #: packed.
@@ -133,7 +133,7 @@ _QUERY_TEXTS = ("text", "query")
 
 
 Parts = tuple[Passages, dict[str, dict[str, str]], Qrels]
-"""Passages; language → query id → text; query id → passage id → grade above 0."""
+"""Passages; language → query id → text; qrels."""
 
 
 def chosen_languages(query_languages: Iterable[str] | None, known: Iterable[str], where: str) -> list[str]:
@@ -196,7 +196,7 @@ def read_folder(
         return passages, texts, read_qrels(qrels, skip_bad_lines=skip_bad_lines)
     # Mr.TyDi's form, whose queries have their relevant passages with them.
     own, relevant = read_queries_with_passages(found[0], skip_bad_lines=skip_bad_lines)
-    return passages, {language: own}, {query: dict.fromkeys(ids, 1) for query, ids in relevant.items()}
+    return passages, {language: own}, {query: dict.fromkeys(ids, 1) for query, ids in relevant.items() if ids}
 
 
 def _in_order(path: Path) -> list[str | int]:
@@ -275,7 +275,8 @@ def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
             (query, passage, grade), divided by tabs, under BEIR's header or none. Perhaps packed.
         skip_bad_lines: Skip faulty lines, with a warning that counts them, instead of raising.
     Returns:
-        Query id → passage id → grade, of the grades above 0 alone.
+        Query id → passage id → grade, of the grades above 0 alone. As trec_eval counts, a query whose grades are all 0
+        is there, with no passage: whatever is found for it is wrong.
     Raises:
         FileNotFoundError: If there is no such file.
         ParallelTextError: For all faulty lines together: wrong columns, and two grades of one pair.
@@ -290,9 +291,10 @@ def read_qrels(path: str | Path, *, skip_bad_lines: bool = False) -> Qrels:
             faults.add(path, number, "wrong columns", f"expected query, 0, passage, whole number; got {line!r:.80}")
             continue
         query, name, grade = judgment
+        grades = relevant.setdefault(query, {})
         if grade <= 0:
             continue
-        known = relevant.setdefault(query, {}).setdefault(name, grade)
+        known = grades.setdefault(name, grade)
         if known != grade:
             faults.add(path, number, "two grades", f"query {query}, passage {name}: {known} and {grade}")
     faults.finalize()
@@ -369,8 +371,9 @@ def load_hub_retrieval_set(
     faults.finalize()
     relevant: Qrels = {}
     for row in judgments:
+        grades = relevant.setdefault(str(row["query-id"]), {})
         if row["score"] > 0:
-            relevant.setdefault(str(row["query-id"]), {})[str(row["corpus-id"])] = int(row["score"])
+            grades[str(row["corpus-id"])] = int(row["score"])
     return passages, {query_language: queries}, relevant
 
 

@@ -37,9 +37,11 @@ class RetrievalSet:
     Attributes:
         language: Of the passages.
         passages: The corpus.
-        queries: Language → query id → text, of queries with a relevant passage alone.
-        relevant: Query id → passage id → grade above 0; an id means the same query in every language.
-        n_without_relevant: Queries that were skipped, as no passage is relevant to them.
+        queries: Language → query id → text, of queries that are judged.
+        relevant: Query id → passage id → grade above 0; an id means the same query in every language. A query whose
+            grades are all 0 has no relevant passage: it counts, as 0.
+        n_without_relevant: Queries that were skipped, as they are not judged, or as their relevant passages are not in
+            the corpus.
     """
 
     language: str
@@ -91,7 +93,9 @@ def read_retrieval_set(
         parts = load_hub_retrieval_set(str(folder), language, query_language, name=name, **options)
     else:
         parts = read_folder(folder, language, query_languages, **options)
-    return checked_set(language, *parts, where=f"{folder}, split {split!r}", skip_bad_lines=skip_bad_lines)
+    where = f"{folder}, split {split!r}"
+    has_all_queries = query_languages is None
+    return checked_set(language, *parts, where=where, skip_bad_lines=skip_bad_lines, has_all_queries=has_all_queries)
 
 
 def checked_set(
@@ -102,9 +106,19 @@ def checked_set(
     *,
     where: str,
     skip_bad_lines: bool = False,
+    has_all_queries: bool = True,
 ) -> RetrievalSet:
-    """Make a set of its parts, without the queries that have no relevant passage, which are counted.
+    """Make a set of its parts, without the queries that are not judged, which are counted.
 
+    Args:
+        language: Language of the passages.
+        passages: The corpus.
+        queries: Language → query id → text.
+        relevant: Qrels.
+        where: What is read, for messages.
+        skip_bad_lines: Skip relevant passages that are not in the corpus, with a warning.
+        has_all_queries: Whether the queries of all languages were read, so that judged queries that are not there are
+            missing from the files.
     Raises:
         ParallelTextError: If relevant passages are not in the corpus, unless ``skip_bad_lines``.
         ValueError: If the queries of a language have no relevant passage at all.
@@ -117,10 +131,21 @@ def checked_set(
         logger.warning("%s: skipped", fact)
     known: Qrels = {}
     for query, grades in relevant.items():
-        if kept := {name: grade for name, grade in grades.items() if name not in unknown}:
+        kept = {name: grade for name, grade in grades.items() if name not in unknown}
+        if kept or not grades:
             known[query] = kept
+    missing = known.keys() - {name for texts in queries.values() for name in texts}
+    if missing and has_all_queries:
+        logger.warning(
+            "%s: %s queries of the qrels are not among the queries, such as %s; they do not count",
+            where,
+            f"{len(missing):,}",
+            min(missing),
+        )
     chosen = {code: {name: text for name, text in texts.items() if name in known} for code, texts in queries.items()}
-    empty = [f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not texts]
+    empty = [
+        f"{code} ({len(queries[code]):,} queries)" for code, texts in chosen.items() if not any(map(known.get, texts))
+    ]
     if empty:
         raise ValueError(
             f"queries need relevant passages: {where} has none for {', '.join(empty)}; check that the ids of queries "

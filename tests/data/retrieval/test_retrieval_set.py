@@ -42,6 +42,28 @@ def test_qrels_of_trec_and_beir(tmp_path: Path) -> None:
     assert retrieval.read_qrels(plain) == {"q1": {"d1": 1}, "q 2": {"d 3": 2}}
 
 
+def test_a_query_of_grade_0_is_judged(tmp_path: Path) -> None:
+    """A query for which everything judged is irrelevant was left out of the mean, which was too good."""
+    trec = lines(tmp_path / "qrels.txt", ["q1 0 d1 1", "q2 0 d1 0", "q2 0 d2 -1"])
+    assert retrieval.read_qrels(trec) == {"q1": {"d1": 1}, "q2": {}}
+    passages, queries = {"p": "there"}, {"en": {"a": "one", "b": "two", "c": "never judged"}}
+    folder = beir(tmp_path / "set", passages, queries, [("a", "p", 1), ("b", "p", 0)])
+    found = retrieval.read_retrieval_set(folder, language="en")
+    assert found.queries == {"en": {"a": "one", "b": "two"}} and found.n_without_relevant == 1
+    assert list(retrieval.query_passages(found)["source"]) == ["one"]  # no pair to train on
+
+
+def test_judged_queries_that_are_not_there(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Qrels of another split, or a file of queries that was cut, went unnoticed: the mean was over what was left."""
+    queries = {"en": {"a": "one"}, "de": {"a": "eins", "b": "zwei"}}
+    folder = beir(tmp_path / "set", {"p": "there"}, queries, [(name, "p", 1) for name in ("a", "b", "x", "y")])
+    retrieval.read_retrieval_set(folder, language="en")
+    assert "2 queries of the qrels are not among the queries, such as x" in caplog.text
+    caplog.clear()
+    retrieval.read_retrieval_set(folder, language="en", query_languages=["en"])  # b is asked in German alone
+    assert "not among the queries" not in caplog.text
+
+
 def test_faulty_qrels(tmp_path: Path) -> None:
     path = lines(tmp_path / "qrels.txt", ["q 0 here 1", "q 0 unjudged 0", "q here", "q 0 here 2"])
     with pytest.raises(ParallelTextError, match=r"(?s)2 faults.*:3: wrong columns.*:4: two grades"):
