@@ -12,7 +12,7 @@ from st_xling.data.check import FaultLog
 
 
 class PairsBuilder(datasets.ArrowBasedBuilder):
-    """Build a data set of the pairs of some files; its description lists the dropped lines.
+    """Build a data set of the pairs of some files; its description lists what was not read.
 
     Args:
         parts: Files with their readers: each has ``tables(faults, names)``.
@@ -48,9 +48,10 @@ class PairsBuilder(datasets.ArrowBasedBuilder):
                 if self.is_stream:
                     faults.finalize()
                     faults.faults.clear()
+                    faults.notes.clear()
                 yield (number, place), table.drop_columns(["line"])
         if self.is_stream:
             faults.finalize()
         else:
             faults.check()
-            self.info.description = faults.dropped()
+            self.info.description = faults.warning()

@@ -9,7 +9,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.utils.text import UTF8_MARK, ParallelTextError, check_head, decode_line, open_bytes
+from st_xling.utils.text import (
+    LONGEST_LINE_BYTES,
+    UTF8_MARK,
+    ParallelTextError,
+    check_head,
+    decode_line,
+    line_too_long,
+    open_bytes,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -65,6 +73,7 @@ class FaultLog:
         what: What is read, for the message.
 
     Attributes:
+        notes: What was not read and is no fault, a line each, for a warning.
         or_more: Whether the reader stopped before the end, so that there may be more faults.
         advice: Kind of fault → what to do about it.
     """
@@ -77,6 +86,7 @@ class FaultLog:
         self.what = what
         self.faults: list[Fault] = []
         self.beyond_repair: list[Fault] = []
+        self.notes: list[str] = []
         self.or_more = False
 
     def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
@@ -86,6 +96,10 @@ class FaultLog:
     def add_beyond_repair(self, path: str | Path, kind: str, detail: str = "") -> None:
         """Add a fault of a file as a whole, which skipping lines cannot fix."""
         self.beyond_repair.append(Fault(str(path), None, kind, detail))
+
+    def note(self, text: str) -> None:
+        """Add a line on what was not read, though nothing is wrong with it."""
+        self.notes.append(text)
 
     def check(self) -> None:
         """Raise ``ParallelTextError`` if there are faults that must not or cannot be skipped."""
@@ -97,11 +111,14 @@ class FaultLog:
     def finalize(self) -> None:
         """Raise as :meth:`check`, or warn of the dropped lines. Call it after the last line."""
         self.check()
-        if self.faults:
-            logger.warning("%s", self.dropped())
+        if warning := self.warning():
+            logger.warning("%s", warning)
 
-    def dropped(self) -> str:
-        """Return a list of the dropped lines; empty if there are none."""
+    def warning(self) -> str:
+        """Return the dropped lines and the notes; empty if there are none."""
+        return "\n".join(filter(None, [self._dropped(), *self.notes]))
+
+    def _dropped(self) -> str:
         if not self.faults:
             return ""
         kinds = Counter(fault.kind for fault in self.faults)
@@ -130,6 +147,11 @@ def is_unicode(text: str) -> bool:
     return text.isascii() or not _SURROGATE.search(text)
 
 
+def broken_text(texts: Mapping[str, Any]) -> str | None:
+    """Return the name of the first text that cannot be encoded, or ``None``; see :func:`is_unicode`."""
+    return next((name for name, text in texts.items() if isinstance(text, str) and not is_unicode(text)), None)
+
+
 def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
     r"""Read the lines of a text file; ``None`` for each that is not UTF-8, which is a fault.
 
@@ -141,13 +163,17 @@ def iter_lines(path: str | Path, faults: FaultLog) -> Iterator[str | None]:
         faults: Where lines that are not UTF-8 are noted.
     Raises:
         FileNotFoundError: If there is no such file; the message names the nearest one.
-        ParallelTextError: If a packed file is broken, or the file is XML, or its lines end in ``\r`` alone.
+        ParallelTextError: If a packed file is broken, or the file is XML, or its lines end in ``\r`` alone; for a line
+            of more than 16 MiB.
     """
     number, rest = 1, b""
     with open_bytes(path) as stream:
         while chunk := stream.read(_BLOCK_BYTES):
             if number == 1 and not rest:
                 check_head(path, chunk)
+            # Only the line that began in an earlier block can be longer than a block.
+            if len(rest) + (chunk.find(b"\n") if b"\n" in chunk else len(chunk)) > LONGEST_LINE_BYTES:
+                raise line_too_long(path, number)
             whole, newline, rest = (rest + chunk).rpartition(b"\n")
             if newline:
                 lines = _split_lines(path, whole, number, faults)

@@ -11,30 +11,36 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice, zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
-from st_xling.data.check import FaultLog, ParallelTextError, check_sentences, is_unicode, iter_lines, numbered_lines
+from st_xling.data.check import (
+    FaultLog,
+    ParallelTextError,
+    broken_text,
+    check_sentences,
+    is_unicode,
+    iter_lines,
+    numbered_lines,
+)
 from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
+from st_xling.data.json_documents import document_rows
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_squad
+from st_xling.data.tmx import tmx_rows
 from st_xling.utils.languages import (
     canonical_language,
     is_code,
     is_strict_code,
     match_language,
     pair_in_name,
-    resolve_pair,
 )
 from st_xling.utils.text import (
     archive_names,
     describe_missing,
     file_ending,
     is_blank,
-    open_bytes,
-    read_bytes,
     unescape_cell,
     unpacked_name,
 )
@@ -52,10 +58,10 @@ Keyed = tuple[int, Mapping[str, Any]]
 """Number of a row, counted from 1, and its cells by name."""
 
 BATCH_ROWS = 1000
+_BATCH_CHARS = 1 << 25
 _HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
 _ENDED = "\n"  # no line holds it
-_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
 _FLORES = re.compile(r"(.+)\.(?:dev|devtest)")
 
 
@@ -115,8 +121,8 @@ def split_csv(line: str, separator: str = ",") -> list[str] | None:
 
 
 def json_objects(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Keyed]:
-    """Read the objects of JSON lines, or of a ``.json`` file with an array, or ``{"data": […]}``, rows from 1."""
-    rows = _json_array(path) if file_ending(unpacked_name(path)) == ".json" else None
+    """Read the objects of JSON lines, or of a ``.json`` file with a document of rows, counted from 1."""
+    rows = document_rows(path) if file_ending(unpacked_name(path)) == ".json" else None
     for number, value in _json_values(path, faults) if rows is None else enumerate(rows, 1):
         if isinstance(value, dict):
             yield number, value
@@ -130,16 +136,6 @@ def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]
             yield number, json.loads(line)
         except (ValueError, RecursionError) as error:
             faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
-
-
-def _json_array(path: str | Path) -> list[Any] | None:
-    """Return the rows of a JSON document, or ``None`` if the file has JSON lines."""
-    try:
-        content = json.loads(read_bytes(path).decode("utf-8-sig"))
-    except (ValueError, RecursionError):
-        return None
-    rows = content.get("data", content) if isinstance(content, dict) else content
-    return rows if isinstance(rows, list) else [rows]
 
 
 TEXT_KEYS = ("text", "contents")
@@ -173,6 +169,8 @@ def named_cells(
             if missing:
                 got = ", ".join(row) or "none"
                 faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
+            elif broken := broken_text(dict(zip((own[0] for own in names), cells))):
+                faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
             else:
                 yield number, cells
         return
@@ -215,67 +213,6 @@ def open_parquet(path: str | Path) -> Iterator[Any]:
             yield file
     except pa.ArrowInvalid as error:
         raise ParallelTextError(f"{path}: expected a Parquet file, got: {error}; write it again") from error
-
-
-def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
-    """Read the translation units of a TMX file that have both languages, numbered from 1.
-
-    Languages are compared without region, unless units have several regions of one: ``en`` finds ``EN-US``. Of several
-    variants of a language the first counts. Inline tags and formatting codes are dropped.
-
-    Args:
-        path: ``.tmx``, plain or packed; UTF-8 or UTF-16.
-        faults: Not used: what is wrong with XML is wrong with the whole file.
-        languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
-            the target.
-    Raises:
-        ParallelTextError: For malformed XML, with its line.
-    """
-    wanted = resolve_pair(path, *languages)
-    with open_bytes(path, any_encoding=True) as stream:
-        number, body = 0, None
-        try:
-            for event, element in ElementTree.iterparse(stream, ("start", "end")):
-                tag = element.tag.rpartition("}")[2]  # some writers name a namespace
-                if tag == "body":
-                    body = element
-                if tag != "tu" or event == "start":
-                    continue
-                number += 1
-                texts = _tmx_texts(element)
-                if body is not None:
-                    body.clear()  # units that were read would fill the memory
-                if None in wanted and len(texts) > 1:
-                    others = [
-                        code for code in texts if not any(each and match_language(each, [code]) for each in wanted)
-                    ]
-                    others.sort(key=lambda code: canonical_language(code) == "eng")  # English is the target
-                    wanted = (wanted[0] or others[0], wanted[1] or others[-1])
-                found = [code and match_language(code, texts) for code in wanted]
-                if all(found) and found[0] != found[1]:
-                    source, target = map(str, found)
-                    yield number, dict(zip(COLUMNS, (texts[source], texts[target], *wanted)))
-        except ElementTree.ParseError as error:
-            raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
-
-
-def _tmx_texts(unit: ElementTree.Element) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    for variant in unit.iterfind("{*}tuv"):
-        language, _, rest = (variant.get(_XML_LANG) or variant.get("lang") or "").partition("-")
-        code = "-".join([language.lower(), rest.upper() if len(rest) == 2 else rest]).rstrip("-")
-        segment = variant.find("{*}seg")
-        texts.setdefault(code, "" if segment is None else " ".join("".join(_sentence(segment)).split()))
-    return texts
-
-
-def _sentence(element: ElementTree.Element) -> Iterator[str]:
-    """Yield the text of a segment: what ``hi`` highlights, but not the formatting codes inside ``bpt``, ``ph``, …"""
-    yield element.text or ""
-    for inline in element:
-        if inline.tag.rpartition("}")[2] == "hi":
-            yield from _sentence(inline)
-        yield inline.tail or ""
 
 
 def bar_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
@@ -341,8 +278,8 @@ def pair_tables(
     schema = pa.schema([("line", pa.int64()), *((name, pa.string()) for name in names)])
     sentences = [*names[:2], *names[4:]]
     places = [*where, *[where[-1]] * layout.negatives]
-    rows, is_first = iter(rows), True
-    while part := list(islice(rows, BATCH_ROWS)):
+    is_first = True
+    for part in _batches(rows):
         try:
             table = pa.table(_plain_columns(part, layout), schema=schema)
         except ValueError:  # also for half a surrogate pair, which JSON can spell
@@ -350,6 +287,22 @@ def pair_tables(
             table = pa.table(columns, schema=schema)
         yield check_sentences(table, sentences, places, faults, is_first=is_first)
         is_first = False
+
+
+def _batches(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    """Yield :data:`BATCH_ROWS` rows at a time, fewer of long ones."""
+    part: list[Row] = []
+    chars = 0
+    for row in rows:
+        part.append(row)
+        cells = row[1] if isinstance(row[1], list) else row[1].values()
+        chars += sum(len(cell) for cell in cells if isinstance(cell, str))
+        if len(part) == BATCH_ROWS or chars > _BATCH_CHARS:
+            yield part
+            part = []
+            chars = 0
+    if part:
+        yield part
 
 
 def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:

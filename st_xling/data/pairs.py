@@ -68,9 +68,10 @@ def require_rows(dataset: Dataset, where: str) -> Dataset:
     return dataset
 
 
-def no_rows(where: str) -> ParallelTextError:
-    """Return the error for a place without sentence pairs."""
-    return ParallelTextError(f"expected at least one sentence pair in {where}, got none; check that it is the file")
+def no_rows(where: str, notes: str = "") -> ParallelTextError:
+    """Return the error for a place without sentence pairs, with what is known of it in ``notes``."""
+    fact = f"expected at least one sentence pair in {where}, got none; check that it is the file"
+    return ParallelTextError("\n".join(filter(None, [fact, notes])))
 
 
 class Sample(NamedTuple):

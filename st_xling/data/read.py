@@ -266,10 +266,10 @@ class Source:
             builder.download_and_prepare()
         except DatasetGenerationError as error:
             raise error.__cause__ or error from None
+        if not builder.info.splits["train"].num_examples:
+            raise no_rows(self.where, builder.info.description)
         if builder.info.description:
             logger.warning("%s", builder.info.description)
-        if not builder.info.splits["train"].num_examples:
-            raise no_rows(self.where)
         return sample_rows(builder.as_dataset("train"), sample.size, seed=sample.seed, where=self.where)
 
     def stream(self, skip_bad_lines: bool, sample: Sample = Sample()) -> IterableDataset:  # noqa: B008

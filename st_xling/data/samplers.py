@@ -69,6 +69,7 @@ class ShuffledBatchSampler(DefaultBatchSampler):
         processes: int | None = None,
     ) -> None:
         super().__init__(SequentialSampler(dataset), batch_size, drop_last, valid_label_columns, generator, seed)
+        self._warned = False
         self.rows = len(dataset)
         self.one_pair = one_pair
         self.processes = get_world_size() if processes is None else processes
@@ -98,10 +99,12 @@ class ShuffledBatchSampler(DefaultBatchSampler):
             last = bool(batches) and not drop_last and len(order) % self.step_rows != 0
             short += batches[len(batches) - last :]
             whole += batches[: len(batches) - last]
-        if left_out:
+        if left_out and not self._warned:
+            self._warned = True  # not in each epoch again
             logger.warning(
                 f"{left_out:,} of {self.rows:,} rows share a text with more rows than there are batches: they are left "
-                "out of this epoch. Remove repeated rows, lower batch_size, or switch keep_duplicates_apart off."
+                "out of this epoch, others of the next. Remove repeated rows, lower batch_size, or switch "
+                "keep_duplicates_apart off."
             )
         # Several processes want all batches but the last ones to be full; one mixes them in.
         groups = [whole + short] if self.processes == 1 else [whole, short]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.check import ADVICE
+from st_xling.data.check import ADVICE, is_unicode
 from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
@@ -116,6 +116,8 @@ def _sentence_spans(breaks: Any, context: str) -> list[tuple[int, int]]:
 def _text(text: str) -> str:
     if not text.strip():
         raise ValueError("expected text, got a blank")
+    if not is_unicode(text):
+        raise ValueError("expected text, got half a surrogate pair")
     return text
 
 

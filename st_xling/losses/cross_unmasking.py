@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import encode_hidden, sentences
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask
 from st_xling.models.heads import HeadStart, VocabularyHead
 
 
@@ -71,7 +71,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         width = parts.hidden_size
         heads = 8 if width % 8 == 0 else int(parts.model.config.num_attention_heads)  # type: ignore[union-attr, arg-type]
         self.mask_probability, self.layers = mask_probability, layers
-        self.mask_id = special_token_id(parts.tokenizer, "mask", "cross-unmasking")
+        self.mask_id = parts.mask_id("cross-unmasking")
         layer = nn.TransformerEncoderLayer(
             width, heads, 4 * width, dropout=0.1, activation="gelu", batch_first=True, norm_first=True
         )

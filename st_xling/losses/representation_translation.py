@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align, special_token_id
+from st_xling.models.backbone import Backbone, backbone, cls_mask, right_align
 from st_xling.models.heads import HeadStart, RepresentationTranslationHead
 from st_xling.models.length_groups import row_groups
 from st_xling.utils.languages import canonical_code
@@ -113,7 +113,7 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         if isinstance(languages, str) or (languages is not None and len(set(languages)) != len(languages)):
             raise ValueError(f"languages must be a list of distinct names: got {languages!r}.")
         parts = backbone(model)
-        mask_id = special_token_id(parts.tokenizer, "mask", "representation translation")
+        mask_id = parts.mask_id("representation translation")
         self.direction, self.mask_ratio, self.tied, self.layers = direction, mask_ratio, tied, layers
         self.head_start = head
         self.languages = None if languages is None else list(languages)

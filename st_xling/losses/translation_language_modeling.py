@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import Positions, encode_hidden, join_pairs, sentences, usable_positions
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
-from st_xling.models.backbone import backbone, special_token_id
+from st_xling.models.backbone import backbone
 from st_xling.models.heads import HeadStart, VocabularyHead
 from st_xling.utils.options import check_choice
 
@@ -91,7 +91,7 @@ class TranslationLanguageModelingLoss(TokenLevelLoss):
         self.shared_head = head
         self.min_columns = 2 if objective == "tlm" or contiguous else 1
         self.max_columns = 2 if self.min_columns == 2 else None
-        self.mask_id = special_token_id(parts.tokenizer, "mask", f"{objective.upper()}")
+        self.mask_id = parts.mask_id(f"{objective.upper()}")
         self.head = VocabularyHead(parts, head=head)
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from st_xling.models.backbone import backbone
 from st_xling.models.encode import count_truncated, warn_of_truncated
+from st_xling.models.token_rows import check_texts
 from st_xling.models.view import check_layer
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import check_choice
@@ -205,6 +206,7 @@ def _compare(
     if len(sources) != len(targets):
         raise ValueError(f"sources and targets must be row-aligned: got {len(sources)} and {len(targets)} sentences.")
     texts = [text if isinstance(text, str) else " ".join(text) for side in (sources, targets) for text in side]
+    check_texts(model, texts)
     warn_of_truncated(count_truncated(model, texts, ""), len(texts), model)
     found: dict[int, list[Any]] = {layer: [None] * len(sources) for layer in layers}
     order = sorted(range(len(sources)), key=lambda row: len(sources[row]) + len(targets[row]))

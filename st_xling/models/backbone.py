@@ -12,6 +12,8 @@ import torch
 from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
+from st_xling.models.token_rows import check_ids
+
 _BERT_LAYER = {"attention.self.query", "attention.output.LayerNorm", "intermediate.dense", "output.LayerNorm"}
 
 
@@ -41,6 +43,19 @@ class Backbone:
     def word_embeddings(self) -> nn.Embedding:
         """The input embeddings. *Shape of the weight:* ``(vocabulary, hidden)``"""
         return self.model.get_input_embeddings()  # type: ignore[operator]
+
+    def mask_id(self, purpose: str) -> int:
+        """Id of the mask token.
+
+        Args:
+            purpose: Who needs it, for the error.
+
+        Raises:
+            ValueError: The tokenizer has no mask token, or the word embeddings have no row for it.
+        """
+        number = special_token_id(self.tokenizer, "mask", purpose)
+        check_ids(self.tokenizer, self.word_embeddings.num_embeddings, [number])
+        return number
 
     @property
     def position_table(self) -> nn.Embedding | None:

@@ -21,6 +21,7 @@ from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
 from st_xling.models.load import loaded
+from st_xling.models.token_rows import check_texts
 from st_xling.utils.console import on_terminal, progress_bar
 
 logger = logging.getLogger(__name__)
@@ -163,7 +164,10 @@ def token_batches(
         options: Options of ``preprocess``.
     Yields:
         Places of a batch in ``texts``, and its features.
+    Raises:
+        ValueError: Before the first batch, for tokens that the word embeddings have no row for.
     """
+    check_texts(model, texts, prompt=options.get("prompt"))
     most_tokens = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
     # Longest first: what does not fit in memory fails at once. Of UTF-8, a token has about as many bytes in any script.
     order = np.argsort([-len(text.encode("utf-8", "surrogatepass")) for text in texts], kind="stable")

@@ -13,6 +13,8 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 
+from st_xling.models.lora import adapters_on_own_base
+from st_xling.models.token_rows import prepare_tokenizer
 from st_xling.utils.console import first_line
 from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.signature import Loaded, loaded
@@ -68,7 +70,9 @@ def load_sentence_transformer(
         if dtype is not None:
             options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
         options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
-        model = kind(name_or_path, **options)
+        with adapters_on_own_base(name_or_path) as path:
+            model = kind(path, **options)
+        prepare_tokenizer(model)
     signed = {"backend": backend, "revision": revision or "", "trust_remote_code": "yes" if trust_remote_code else ""}
     signed = {key: value for key, value in signed.items() if value not in ("", "torch")}
     model.st_xling_loaded = Loaded(str(name_or_path), signed)  # type: ignore[assignment]

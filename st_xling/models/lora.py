@@ -11,9 +11,11 @@ The folder of a run contains adapters next to the model that they change:
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,8 +27,10 @@ from sentence_transformers.base.model import BaseModel
 from torch import nn
 
 from st_xling.models.backbone import token_encoder
+from st_xling.utils.io import read_json_object, write_json
 
 NAME = "default"
+CONFIG = "adapter_config.json"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
 M = TypeVar("M", bound=nn.Module)
 
@@ -197,6 +201,65 @@ def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) 
         merge_lora(model)
     else:
         name_base(model, str(base.resolve()) if start == "tiny" or Path(start).exists() else start)
+
+
+def own_base(folder: str | Path) -> Path | None:
+    """The base model that a run keeps next to adapters: of the trained model, or of one of its checkpoints.
+
+    Args:
+        folder: Folder of a model, in or with the folder ``training`` of its run, wherever that was moved.
+
+    Returns:
+        Folder of the base; ``None`` without adapters, or where no base is kept.
+    """
+    path = Path(folder).resolve()
+    if not (path / CONFIG).is_file():
+        return None
+    of_the_model = [path / "training" / "base", *sorted(path.glob("training/stage-*/base"), key=_stage, reverse=True)]
+    of_a_checkpoint = [path.parent / "base"] if path.name.startswith("checkpoint-") else []
+    # `modules.json` is written with the model, so that a folder with it is complete.
+    bases = [base for base in (*of_the_model, *of_a_checkpoint) if (base / "modules.json").is_file()]
+    return next(iter(bases), None)
+
+
+def _stage(base: Path) -> int:
+    """The number of a stage, of the path of its base: stage-10 comes after stage-9."""
+    return int(base.parent.name.rpartition("-")[2])
+
+
+@contextlib.contextmanager
+def adapters_on_own_base(folder: str) -> Iterator[str]:
+    """Yield the path to load a folder from, so that its adapters find the base that their own run keeps.
+
+    ``adapter_config.json`` names the base by the path that it had when it was saved, or on the Hub. transformers would
+    look nowhere else, so a folder that was moved, or whose first base was deleted, could not be loaded. The path that
+    is yielded is a temporary folder of links with another ``adapter_config.json``.
+
+    Args:
+        folder: Folder or Hub id of any model; one without adapters, or without a base of its own, is yielded as it is.
+
+    Raises:
+        ValueError: Adapters of a folder that is missing.
+    """
+    base = own_base(folder)
+    config = read_json_object(Path(folder) / CONFIG)
+    if base is None:
+        named = config.get("base_model_name_or_path") or ""
+        if Path(named).is_absolute() and not Path(named).exists():
+            raise ValueError(
+                f"its adapters belong to the model in {named}, which is missing: restore that folder, or copy it to "
+                f"{Path(folder) / 'training' / 'base'}"
+            )
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="st-xling-") as parent:
+        view = Path(parent) / Path(folder).resolve().name  # cards are called by the folder's name
+        view.mkdir()
+        for path in Path(folder).resolve().iterdir():
+            if path.name != CONFIG:
+                (view / path.name).symlink_to(path)
+        write_json(view / CONFIG, {**config, "base_model_name_or_path": str(base)})
+        yield str(view)
 
 
 def load_adapters(model: BaseModel, checkpoint: str | Path) -> None:

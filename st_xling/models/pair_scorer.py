@@ -18,6 +18,7 @@ from sentence_transformers import CrossEncoder
 from torch import Tensor
 
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
+from st_xling.models.token_rows import check_texts
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
 
@@ -88,6 +89,7 @@ class PairScorer:
             ValueError: With ``long_queries="error"``, for a query that leaves no room for a passage.
         """
         prompt, limit = own_prompt(self.model), self._limit or sys.maxsize
+        check_texts(self.model, list(dict.fromkeys(text for pair in pairs for text in pair)), prompt=prompt)
         queries, passages = pair_sizes(
             self._tokenizer, [prompt + query for query, _ in pairs], [passage for _, passage in pairs]
         )

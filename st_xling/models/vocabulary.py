@@ -36,6 +36,7 @@ from tokenizers import Tokenizer, pre_tokenizers
 from torch import nn
 
 from st_xling.models.lora import has_adapters
+from st_xling.models.token_rows import check_ids
 from st_xling.utils.console import progress_bar
 
 #: Model types that can be pruned.
@@ -74,10 +75,13 @@ def slim_encoder(
     # The last letters of a prompt decide how the text behind it begins.
     endings = {prompt[-2:]: prompt for prompt in prompts}
     counts = count_tokens(tokenizer, texts, prompts=[*endings.values()], progress=progress)
+    rows = first.auto_model.get_input_embeddings().num_embeddings
+    check_ids(tokenizer, rows, [*np.flatnonzero(counts).tolist(), *tokenizer("", verbose=False)["input_ids"]])
     requested = {*tokenizer.all_special_ids, *itertools.chain(*_token_ids(first.auto_model.config).values())}
     requested |= {*itertools.chain(*token_ids(tokenizer, prompts))} - {vocabulary.unknown_id}
     requested |= {vocabulary.ids[prompt] for prompt in prompts if prompt in vocabulary.ids}
     kept = kept_tokens(vocabulary, counts, min_count=min_count, requested=requested)
+    kept = {number for number in kept if number < rows}  # no text uses the others: they are dropped
     if len(kept) == len({*vocabulary.ids.values()}):
         raise ValueError(f"there is nothing to prune: the text uses all {len(kept):,} tokens; name fewer languages.")
     # The library gives added tokens that are no pieces of the model the ids behind all pieces.
@@ -266,9 +270,9 @@ def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, in
     if vocabulary.kind == "BPE":
         merges = zip(model["merges"], vocabulary.merges())
         model["merges"] = [merge for merge, parts in merges if all(part in ids for part in parts)]
-    content["added_tokens"] = sorted(
-        ({**token, "id": ids[token["id"]]} for token in content["added_tokens"]), key=lambda token: token["id"]
-    )
+    # An added token that is not in `ids` has no row in the embeddings, and no text uses it.
+    added = [{**token, "id": ids[token["id"]]} for token in content["added_tokens"] if token["id"] in ids]
+    content["added_tokens"] = sorted(added, key=lambda token: token["id"])
     for part in processors(content["post_processor"]):
         for token in (part.get("special_tokens") or {}).values():
             token["ids"] = [ids[number] for number in token["ids"]]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from st_xling.data.check import FaultLog
+from st_xling.data.check import FaultLog, is_unicode
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import IndexedLines, is_id, json_object
@@ -273,6 +273,8 @@ class TextRecords(IndexedLines[TextRecord]):
             name, text, language = cells if len(cells) == 3 else [*cells, ""]
         if not str(name).strip() or not text.strip():
             raise ValueError("expected an id and a text that are not blank")
+        if not is_unicode(f"{name}{text}"):
+            raise ValueError("expected text, got half a surrogate pair")
         return TextRecord(str(name), text, str(language or "").strip() or None)
 
 

@@ -22,6 +22,7 @@ from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import COLUMNS, head, pair_rows, stream_rows
 from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
+from st_xling.models.token_rows import check_ids, embedding_rows
 from st_xling.training.arguments import sampler_options, total_steps
 from st_xling.training.options import TrainingOptions
 from st_xling.utils.console import progress_bar
@@ -293,6 +294,9 @@ def report_texts(
         column: Name of the column.
         prompt: Text before each of its texts.
         name: Shown before the progress bar; ``None``: the column.
+
+    Raises:
+        ValueError: A token that the word embeddings have no row for.
     """
     report, tokenizer, limit = TextReport(), encoder.tokenizer, encoder.max_seq_length
     bar = progress_bar(column_texts(dataset, column), desc=name or column, unit="texts", total=len(dataset))
@@ -309,6 +313,7 @@ def report_texts(
                 report.truncated += 1
                 ids = [*ids[: limit - 1], ids[-1]]  # truncation keeps the closing special token
             report.token_ids.update(ids)
+    check_ids(tokenizer, embedding_rows(encoder), report.token_ids)
     return report
 
 

@@ -42,6 +42,7 @@ from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encode
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
+from st_xling.models.token_rows import check_texts
 from st_xling.training.mixture import describe, log_truncation
 from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe
@@ -250,6 +251,7 @@ def prepare_stage(name: str, pairs: Dataset, loss: RankingLoss, model: CrossEnco
     """
     max_length = model.max_seq_length
     limit = sys.maxsize if max_length is None else max_length
+    check_texts(model, list(dict.fromkeys(column_texts(pairs, "query", "passage"))))
     queries, passages = pair_sizes(model.tokenizer, pairs["query"][:], pairs["passage"][:])
     fits = queries < limit
     if not fits.any():

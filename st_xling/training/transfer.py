@@ -12,6 +12,7 @@ A run is a folder:
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import logging
 import random
 import tempfile
@@ -41,6 +42,7 @@ from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
 from st_xling.models.load import limit_length, longest_input
 from st_xling.models.lora import check_start
+from st_xling.models.token_rows import check_ids, tokens_without_row
 from st_xling.models.view import model_options
 from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
@@ -387,6 +389,9 @@ class Classifier:
 
             long = sum(bool(encoding.overflowing) for encoding in found.encodings)
             encoded = Dataset.from_dict({**found, "labels": [numbers[row.labels[0]] for row in rows]})
+        table = self.model.get_input_embeddings().num_embeddings
+        if tokens_without_row(self.tokenizer, table):
+            check_ids(self.tokenizer, table, itertools.chain.from_iterable(encoded["input_ids"][:]))
         if long:
             share = f"{long:,} of {len(rows):,} rows ({100 * long / len(rows):.1f} %)"
             length = self.tokenizer.model_max_length

@@ -68,9 +68,20 @@ def as_embeddings(embeddings: Any, name: str) -> Embeddings:
         ValueError: For anything else.
     """
     if isinstance(embeddings, (list, tuple)):
-        embeddings = np.asarray(embeddings, dtype=np.float64)
+        try:
+            embeddings = np.asarray(embeddings, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{name} must be vectors of numbers, all of one length: got {error}.") from error
     if not (hasattr(embeddings, "shape") and hasattr(embeddings, "ndim")):
         raise ValueError(f"{name} must be an array of numbers: got {type(embeddings).__name__}; pass numpy or torch.")
+    if isinstance(embeddings, torch.Tensor):
+        if embeddings.layout != torch.strided:
+            raise ValueError(f"{name} must be dense: got {embeddings.layout}; call to_dense() first.")
+        is_real = not embeddings.is_complex()
+    else:
+        is_real = not (isinstance(embeddings, np.ndarray) and embeddings.dtype.kind in "cUS")  # complex, or text
+    if not is_real:
+        raise ValueError(f"{name} must hold real numbers: got {embeddings.dtype}; pass the vectors of the sentences.")
     # torch takes no negative stride, which ascontiguousarray keeps over one row.
     is_turned = isinstance(embeddings, np.ndarray) and min(embeddings.strides, default=0) < 0
     rows: Embeddings = embeddings.copy() if is_turned else embeddings

@@ -43,6 +43,8 @@ ALIASES = {other: code for code, twos, others, _ in _LANGUAGES for other in f"{t
 
 _TWO_LETTERS = {code: twos.split() for code, twos, *_ in _LANGUAGES if twos}
 
+_CHINESE_SCRIPTS = {"CN": "Hans", "SG": "Hans", "MY": "Hans", "TW": "Hant", "HK": "Hant", "MO": "Hant"}
+
 #: LASER's code to the language's name in English.
 LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
 
@@ -89,9 +91,13 @@ def distinct_codes(codes: Iterable[str]) -> dict[str, str]:
 def match_language(code: str, known: Iterable[str]) -> str | None:
     """Return the known code that means the same: the same whole code, else the only one of the same language.
 
+    Of several codes of the language, the only one whose script and region fit those of ``code``.
+
     Example:
         >>> match_language("zh", ["en", "zh_Hant"]), match_language("zh_Hant", ["zh_Hans", "zho_Hant"])
         ('zh_Hant', 'zho_Hant')
+        >>> match_language("zh_Hant", ["zh-CN", "zh-TW"]), match_language("pt-BR", ["pt", "pt-PT"])
+        ('zh-TW', 'pt')
         >>> match_language("zh", ["zh_Hans", "zh_Hant"]) is None
         True
     """
@@ -101,7 +107,27 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
     ]:
         return same[0]
     alike = [each for each in known if is_code(each) and base_language(each) == base_language(code)]
+    # First those whose script and region are no other ones, then those whose script is no other one.
+    for tags in (2, 1):
+        fitting = [each for each in alike if _fits(_script_and_region(each)[:tags], _script_and_region(code)[:tags])]
+        if len(set(map(canonical_code, alike))) > 1 and fitting:
+            alike = fitting
     return alike[0] if len(set(map(canonical_code, alike))) == 1 else None
+
+
+def _fits(tags: Iterable[str | None], others: Iterable[str | None]) -> bool:
+    """Return whether no script or region is another one: one that is not named may be any."""
+    return all(None in (tag, other) or tag == other for tag, other in zip(tags, others))
+
+
+def _script_and_region(code: str) -> tuple[str | None, str | None]:
+    """Return the script and the region of a code, where it has them; Chinese has a script for each region."""
+    _, *tags = re.split("[-_]", code.strip())
+    script = next((tag.capitalize() for tag in tags if len(tag) == 4), None)
+    region = next((tag.upper() for tag in tags if len(tag) < 4), None)
+    if script is None and region is not None and base_language(code) == "cmn":
+        script = _CHINESE_SCRIPTS.get(region)
+    return script, region
 
 
 def base_language(code: str) -> str:

@@ -33,6 +33,9 @@ SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
 LONGEST_LINE_BYTES = 1 << 24
 """A longer line is no sentence; the file is probably not text."""
 
+LARGEST_DOCUMENT_BYTES = 1 << 28
+"""A larger document is not read: it would have to be in memory as a whole, and many times its size."""
+
 PACKED = (".gz", ".xz", ".bz2", ".zst")
 """Endings of the compressions that are read; what a file is packed with is recognized by its first bytes."""
 
@@ -125,10 +128,20 @@ def _opened(path: Path) -> Iterator[tuple[IO[bytes], io.BufferedReader]]:
             ) from error
 
 
-def read_bytes(path: str | Path) -> bytes:
-    """All bytes of a file, unpacked; raises as :func:`open_bytes`."""
+def read_bytes(path: str | Path, *, most: int = LARGEST_DOCUMENT_BYTES) -> bytes:
+    """Read all bytes of a file, unpacked.
+
+    Raises:
+        ParallelTextError: As :func:`open_bytes`, and for more bytes than ``most``.
+    """
     with open_bytes(path) as stream:
-        return stream.read()
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise ParallelTextError(
+            f"{path}: expected a document of at most {most:,} bytes, which is read as a whole, got more; divide it, or "
+            "write its rows as JSON lines (.jsonl)"
+        )
+    return content
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -143,11 +156,16 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
         check_head(path, stream.peek())
         for number, line in enumerate(iter(partial(stream.readline, LONGEST_LINE_BYTES + 1), b""), 1):
             if len(line) > LONGEST_LINE_BYTES:
-                raise ParallelTextError(
-                    f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} "
-                    "bytes; is this text?"
-                )
+                raise line_too_long(path, number)
             yield line_text(line)
+
+
+def line_too_long(path: str | Path, number: int) -> ParallelTextError:
+    """Return the error for a line that is no sentence."""
+    return ParallelTextError(
+        f"{path}:{number}: expected a sentence a line, got a line of more than {LONGEST_LINE_BYTES:,} bytes; is this "
+        "text?"
+    )
 
 
 def line_text(line: bytes) -> bytes:

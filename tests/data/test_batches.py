@@ -1,5 +1,6 @@
 """Shares by definition, epochs that keep to them, and batches in which no two rows share a text."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -19,6 +20,12 @@ def test_shares_are_those_of_the_formula(rows: list[int], alpha: float) -> None:
     total = sum(count**alpha for count in rows)
     assert language_shares(rows, alpha=alpha) == pytest.approx([count**alpha / total for count in rows], rel=1e-9)
     assert language_shares(rows) == language_shares(rows, alpha=1)
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 5, math.nan])
+def test_exponents_out_of_range(alpha: float) -> None:
+    with pytest.raises(ValueError, match=f"alpha .*got {alpha}"):
+        language_shares([3, 4], alpha=alpha)
 
 
 @given(SIZES, st.integers(0, 10**5), st.floats(0, 1))
@@ -87,6 +94,16 @@ def test_what_can_be_placed_is_placed(batches: int, size: int, repeated: int, ra
     made, left_out = arrange(np.array(order), size, keys=keys)
     assert left_out == 0 and sorted(np.concatenate(made).tolist()) == list(range(rows))
     assert not any(shared(batch, keys) for batch in made)
+
+
+def test_sides_of_one_row_and_of_several() -> None:
+    """Names and numbers are their own translation: such a row is no duplicate; the target of another row is one."""
+    keys = np.array([[1, 1], [2, 2], [3, 3], [4, 4]], dtype=np.uint64)
+    made, left_out = arrange(np.arange(4), 2, keys=keys)
+    assert [batch.tolist() for batch in made] == [[0, 1], [2, 3]] and left_out == 0
+    keys = np.array([[1, 2], [2, 3], [4, 5], [6, 7]], dtype=np.uint64)
+    made, _ = arrange(np.arange(4), 2, keys=keys)
+    assert not any({0, 1} <= set(batch.tolist()) for batch in made)
 
 
 def test_text_that_is_nearly_all_alike_ends_in_time() -> None:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -49,6 +50,8 @@ DOCTYPE = '<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n'
 
 UNKNOWN = ("und", "und")
 
+ROWS = [{"de": source, "en": target} for source, target in HUND]
+
 # What is written (name → content), the spec, its languages, and its pairs.
 READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[str, str]]]] = {
     "JSON array": (
@@ -58,6 +61,32 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
     "JSON with data": (
         {"c.json.gz": gzip.compress(json.dumps({"v": 1, "data": [{"src": s, "tgt": t} for s, t in HUND]}).encode())},
         "de-en=c.json.gz", ("de", "en"), HUND,
+    ),
+    "JSON with rows": ({"c.json": json.dumps({"rows": ROWS}, indent=1)}, "c.json", ("de", "en"), HUND),
+    "JSON with pairs": ({"c.json": json.dumps({"version": 1, "pairs": ROWS})}, "c.json", ("de", "en"), HUND),
+    "JSON of a data set's viewer": (
+        {"c.json": json.dumps({
+            "features": [{"name": "de"}], "rows": [{"row_idx": n, "row": row} for n, row in enumerate(ROWS)],
+        })}, "c.json", ("de", "en"), HUND,
+    ),
+    "JSON of columns": (
+        {"c.json": json.dumps({name: [row[name] for row in ROWS] for name in ("de", "en")})}, "c.json",
+        ("de", "en"), HUND,
+    ),
+    "JSON of pandas, split": (
+        {"c.json": json.dumps({"columns": ["de", "en"], "index": [0, 1], "data": HUND})}, "c.json", ("de", "en"), HUND,
+    ),
+    "JSON array on one line": ({"c.json": json.dumps(ROWS)}, "c.json", ("de", "en"), HUND),
+    "JSON array with a byte order mark": (
+        {"c.json": f"\ufeff{json.dumps(ROWS, ensure_ascii=False, indent=2)}\n"}, "c.json", ("de", "en"), HUND,
+    ),
+    "JSON array of more than a block": (
+        {"c.json": json.dumps([*ROWS, {"de": "Hund " * 300_000, "en": "dog " * 300_000}, ROWS[1]])}, "c.json",
+        ("de", "en"), [*HUND, ("Hund " * 300_000, "dog " * 300_000), HUND[1]],
+    ),
+    "JSON of one row": ({"c.json": json.dumps(ROWS[0], indent=1)}, "c.json", ("de", "en"), HUND[:1]),
+    "JSON of one nested row": (
+        {"c.json": json.dumps({"translation": ROWS[0]}, indent=1)}, "c.json", ("de", "en"), HUND[:1],
     ),
     "JSON lines in .json": (
         {"c.json": "".join(json.dumps({"de": source, "en": target}) + "\n" for source, target in HUND)},
@@ -69,6 +98,23 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         "en-de.tmx.gz", ("en", "de"), [pair[::-1] for pair in HUND],
     ),
     "TMX, UTF-16": ({"c.tmx": tmx(*UNITS).replace("UTF-8", "UTF-16").encode("utf-16")}, "c.tmx", ("de", "en"), HUND),
+    "TMX, line breaks": (
+        {"c.tmx": tmx(
+            {"de": 'Hallo<ph type="lb"/>Welt', "en": "hello<ph>&lt;br/&gt;</ph>world"},
+            {"de": "Preis:\n <bpt i='1'>&lt;b&gt;</bpt>5\N{NO-BREAK SPACE}€<ept i='1'/>", "en": "<it>\\n</it>Price: 5"},
+        )}, "de-en=c.tmx", ("de", "en"), [("Hallo Welt", "hello world"), ("Preis: 5\N{NO-BREAK SPACE}€", "Price: 5")],
+    ),
+    "TMX, a script": (
+        {"c.tmx": tmx({"zh-Hans-CN": "公共汽车", "zh-Hant-TW": "公車", "en": "Bus"})}, "zh_Hant-en=c.tmx",
+        ("zh_Hant", "en"), [("公車", "Bus")],
+    ),
+    "TMX, a script by its region": (
+        {"c.tmx": tmx({"zh-CN": "公共汽车", "zh-TW": "公車", "en": "Bus"})}, "zh_Hant-en=c.tmx",
+        ("zh_Hant", "en"), [("公車", "Bus")],
+    ),
+    "TMX, an underscore": (
+        {"c.tmx": tmx({"zh_CN": "公共汽车", "en": "Bus"})}, "c.tmx", ("zh_CN", "en"), [("公共汽车", "Bus")],
+    ),
     "TMX, lang": ({"c.tmx": tmx(*UNITS, attribute="lang")}, "de-en=c.tmx", ("de", "en"), HUND),
     "TMX, namespace": (
         {"c.tmx": tmx(*UNITS).replace("<tmx ", '<tmx xmlns="http://www.lisa.org/tmx14" ')},
@@ -186,6 +232,62 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, malformed": ({"c.tmx": tmx(*UNITS)[:-20]}, "c.tmx", "c.tmx:[4-6]: expected TMX, got malformed XML"),
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
+    "JSON array, cut off": (
+        {"c.json": json.dumps(ROWS)[:-20]}, "c.json", "c.json: expected an array of rows in JSON, got in row 2",
+    ),
+    "JSON array, a comma is missing": (
+        {"c.json": json.dumps(ROWS).replace("}, {", "} {")}, "c.json", "expected a comma or the end of the array",
+    ),
+    "JSON array, two": ({"c.json": f"{json.dumps(ROWS)} {json.dumps(ROWS)}"}, "c.json", "expected one array after"),
+    "JSON array, not UTF-8": (
+        {"c.json": json.dumps(ROWS, ensure_ascii=False).encode("latin-1")}, "c.json", "c.json: expected UTF-8, got",
+    ),
+    "JSON array, an endless row": (
+        {"c.json.gz": gzip.compress(json.dumps([*ROWS, {"de": "Hund " * 5_000_000}]).encode())}, "c.json.gz",
+        "c.json.gz: expected an array of rows in JSON, got in row 3: more than 16,777,216 characters",
+    ),
+    "JSON of unequal columns": (
+        {"c.json": json.dumps({"de": ["a", "b"], "en": ["c"]})}, "c.json", "got de with 2, en with 1",
+    ),
+    "JSON of pandas, columns": (
+        {"c.json": json.dumps({"de": {"0": "a"}, "en": {"0": "b"}})}, "c.json", r"got an object of objects, de, en; of",
+    ),
+    "TMX, two regions": (
+        {"c.tmx": tmx({"pt-BR": "Ônibus", "pt-PT": "Autocarro", "en": "Bus"})}, "pt-en=c.tmx",
+        "expected one text in 'pt', got pt-BR and pt-PT in unit 1; name the one to read, such as pt-BR",
+    ),
+    "TMX, two scripts": (
+        {"c.tmx": tmx(*UNITS, {"zh_cn": "公共汽车", "zh_tw": "公車", "en": "Bus"})}, "zh-en=c.tmx",
+        "got zh_CN and zh_TW in unit 3",
+    ),
+    "TMX, control character": (
+        {"c.tmx": tmx(*UNITS, {"de": "Der \x0bHund", "en": "The dog"})}, "de-en=c.tmx",
+        r"c\.tmx:3: control character \(in the text of de\)",
+    ),
+    "TMX, reference to a control character": (
+        {"c.tmx": tmx(*UNITS, {"de": "Der Hund", "en": "The &#x1F;dog"})}, "de-en=c.tmx",
+        r"c\.tmx:3: control character \(in the text of en\)",
+    ),
+    "TMX, no segment": (
+        {"c.tmx": tmx(*UNITS, {"de": "Der Hund", "en": "The dog"}).replace("<seg>The dog</seg>", "")}, "de-en=c.tmx",
+        r"c\.tmx:3: no segment \(the tuv of en has no seg\)",
+    ),
+    "TMX, tags without end": (
+        {"c.tmx": tmx(*UNITS, {"de": "<hi>" * 200 + "Hund" + "</hi>" * 200, "en": "dog"})}, "c.tmx",
+        "c.tmx: expected TMX with tags at most 100 deep, got more in unit 3",
+    ),
+    "TMX, one endless unit": (
+        {"c.tmx.gz": gzip.compress(tmx(*UNITS, {"de": "Hund " * 1_000_000, "en": "dog"}).encode())}, "c.tmx.gz",
+        "got more than 4,194,304 bytes without the end of unit 3",
+    ),
+    "one endless line": (
+        {"c.tsv.gz": gzip.compress(f"{TSV}{'Hund ' * 5_000_000}\tdog\n".encode())}, "c.tsv.gz",
+        "c.tsv.gz:3: expected a sentence a line, got a line of more than 16,777,216 bytes",
+    ),
+    "one endless JSON line": (
+        {"c.jsonl": json.dumps({"source": "Hund " * 4_000_000, "target": "dog"}) + "\n"}, "c.jsonl",
+        "c.jsonl:1: expected a sentence a line, got a line of more than 16,777,216 bytes",
+    ),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
     "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
     "FLORES, languages": (
@@ -289,3 +391,62 @@ def test_another_text_of_the_same_size_and_time_is_read(kind: str, tmp_path: Pat
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
         assert path.stat().st_size == before.st_size
     assert load_pairs(place)["source"][:] == ["neu eins"]
+
+
+def test_what_a_translation_memory_has_besides(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A third language, and two regions read as one, were read or left out without a word."""
+    path = tmp_path / "c.tmx"
+    path.write_text(memory_of_regions(), encoding="utf-8")
+    for _ in range(2):  # the second time from the cache
+        caplog.clear()
+        assert len(load_pairs(path)) == 3
+        assert "de and en-GB are read, and not fr (1 units)" in caplog.text
+        assert "en-GB and en-US are both read as en-GB" in caplog.text
+    caplog.clear()
+    assert len(load_pairs(path, source_language="de", target_language="en")) == 3
+    assert "not fr" not in caplog.text
+
+
+def memory_of_regions() -> str:
+    return tmx(
+        {"de": "Der Hund", "en-GB": "The dog", "fr": "Le chien"},
+        {"de": "Die Farbe", "en-US": "The color"},
+        {"de": "Die Farbe", "en-GB": "The colour"},
+    )
+
+
+def test_faulty_units_are_dropped(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """One control character in a memory of a million units ended the reading of all; it is a fault of its unit."""
+    path = tmp_path / "c.tmx"
+    path.write_text(tmx({"de": "Der \x01Hund", "en": "The dog"}, *UNITS, {"fr": "\x02"}), encoding="utf-8")
+    assert cells(load_pairs(path, skip_bad_lines=True)) == HUND
+    assert "c.tmx:1: control character (in the text of de)" in caplog.text
+
+
+def test_long_lines_take_little_memory(tmp_path: Path) -> None:
+    """A line of 300 MB, packed to 0.3 MB, took more than a gigabyte and minutes before it was refused."""
+    path = tmp_path / "c.tsv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for _ in range(300):
+            stream.write(b"a" * 1_000_000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ValueError, match="line of more than"):
+            load_pairs(path)
+        assert tracemalloc.get_traced_memory()[1] < 80e6
+    finally:
+        tracemalloc.stop()
+
+
+def test_long_rows_are_gathered_few_at_a_time(tmp_path: Path) -> None:
+    """A thousand rows of megabytes, each within the limit of a line, would all be in memory at once."""
+    path = tmp_path / "c.tsv.gz"
+    with gzip.open(path, "wb", compresslevel=1) as stream:
+        for _ in range(40):
+            stream.write(b"a" * 8_000_000 + b"\tb\n")
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in load_pairs(path, stream=True)) == 40
+        assert tracemalloc.get_traced_memory()[1] < 250e6
+    finally:
+        tracemalloc.stop()

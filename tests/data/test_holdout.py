@@ -74,6 +74,16 @@ def test_no_set_is_emptied_and_nothing_leaks() -> None:
     assert hold_out({}) == ({}, {})
 
 
+def test_streams_hold_out_what_data_sets_do(data: dict[str, Dataset]) -> None:
+    """A run with ``--stream`` was to be comparable with one without."""
+    streams = {name: dataset.to_iterable_dataset() for name, dataset in data.items()}
+    (train, dev), (whole_train, whole_dev) = hold_out_streams(streams), hold_out(data)
+    assert dev.keys() == whole_dev.keys()
+    for name in data:
+        assert list(dev[name]) == list(whole_dev[name])
+        assert list(train[name]) == list(whole_train[name]) == list(train[name])  # twice
+
+
 def test_held_out_text_is_passed_over_wherever_it_comes(data: dict[str, Dataset]) -> None:
     """Only the first rows are judged by, but the same sentence may come again in the last, or in another stream."""
     once = data["de-en"].select(range(400))

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.data.language_texts import language_texts
+from st_xling.data.language_texts import language_texts, load_texts
+from st_xling.data.phrasebook import parallel_phrases
 
 
 def test_files_of_one_language(tmp_path: Path) -> None:
@@ -29,6 +30,17 @@ def test_parallel_text_has_two_texts_a_row(tmp_path: Path) -> None:
 def test_the_phrasebook() -> None:
     assert [[code for code, _ in row] for row in language_texts("phrasebook:vi?size=2")] == [["vi", "en"]] * 2
     assert [len(row) for row in language_texts("en=phrasebook?size=3")] == [1, 1, 1]
+
+
+def test_text_of_the_phrasebook_is_other_than_its_pairs() -> None:
+    """Text of one language beside parallel text teaches nothing if it is the same sentences."""
+    texts = load_texts("fr=phrasebook?size=200")
+    assert len(texts) == 200 and texts["source"][:] == texts["target"][:]
+    parallel = parallel_phrases("fr", "en", size=4000)["source"][:]
+    assert len(set(texts["source"]) & set(parallel)) < 10
+    assert load_texts("fr=phrasebook?size=200&seed=0")["source"][:] == parallel[:200]
+    with pytest.raises(ValueError, match="one language a spec"):
+        load_texts("fr=phrasebook:de")
 
 
 def test_faults_are_named(tmp_path: Path) -> None:

@@ -123,6 +123,18 @@ def test_an_archive_is_read_where_it_lies(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == [path.name]  # nothing is unpacked
 
 
+def test_members_of_a_region_and_in_the_current_folder(tmp_path: Path) -> None:
+    """As ``zip -r x.zip .`` stores them."""
+    path = archive(tmp_path, {"./x.en-zh_CN.en": "dog\n", "./x.en-zh_CN.zh_CN": "狗\n"})
+    assert cells(load_pairs(path, source_language="zh", target_language="en")) == [("狗", "dog")]
+
+
+def test_an_estimate_of_many_rows_in_an_archive(tmp_path: Path) -> None:
+    """More than the megabyte that is looked at."""
+    path = archive(tmp_path, {f"x.de-en.{code}": "Satz über einen Hund\n" * 120_000 for code in ("de", "en")})
+    assert stream_rows(load_pairs(path, stream=True)) == pytest.approx(120_000, rel=0.01)
+
+
 def test_faults_of_archives(tmp_path: Path) -> None:
     path = archive(tmp_path, {"x.de-en.de": "a\n\n", "x.de-en.en": "b\nc\n"})
     with pytest.raises(ParallelTextError, match=r"x\.de-en\.de:2: empty side"):

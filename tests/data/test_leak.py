@@ -4,14 +4,17 @@ import dataclasses
 import json
 import random
 import re
+import tracemalloc
+import unicodedata
 from pathlib import Path
 from typing import Any
 
 import pytest
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 
 from st_xling import __version__
 from st_xling.data import LeakError, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
+from st_xling.data.leak import BATCH_ROWS
 from st_xling.data.text_columns import leak_key, pair_hashes, text_hashes
 from tests.data.test_formats import write
 
@@ -49,6 +52,16 @@ DIFFERENT = [
 @pytest.mark.parametrize(("one", "other"), [*SAME, *DIFFERENT])
 def test_which_texts_are_the_same(one: str, other: str) -> None:
     assert (leak_key(one) == leak_key(other) != "") == ((one, other) in SAME)
+
+
+@pytest.mark.parametrize(
+    "text", ["Größe: 5 m²!", "你好，世界。", "مَرْحَبًا بك", "नमस्ते दुनिया", "Ⅷ x½", "ǅ İ ß ﬀ", "Привет", "한국어"]
+)
+def test_the_key_by_its_definition(text: str) -> None:
+    """Character by character, as signatures name it: nfkc-casefold-lmn; a key is its own key."""
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    expected = "".join(c for c in folded if unicodedata.category(c)[0] in "LMN")
+    assert leak_key(text) == expected == leak_key(expected)
 
 
 def test_hashes_are_fixed_and_pairs_have_no_order() -> None:
@@ -131,6 +144,41 @@ def test_signature_says_what_was_compared() -> None:
     assert re.fullmatch(parts + re.escape(__version__), signature()) and signature() == signature()
     assert len({signature(GERMAN.select([0])), signature(test=["Bitte."]), signature()}) == 3
     assert "|data:set0+8@" in signature(**{f"set{number}": ["a"] for number in range(9)})
+
+
+@pytest.mark.parametrize(
+    ("train", "evaluation", "message"),
+    [
+        ({}, {"e": ["a"]}, "got 0 and 1"),
+        ({"t": GERMAN}, {}, "got 1 and 0"),
+        ({"t": GERMAN}, {"e": []}, "'e' has no sentences"),
+        ({"t": GERMAN.select([])}, {"e": ["a"]}, "'t' has no sentences"),
+    ],
+)
+def test_what_cannot_be_checked(train: dict[str, Any], evaluation: dict[str, Any], message: str) -> None:
+    """An empty set shares nothing, which is no finding."""
+    with pytest.raises(ValueError, match=message):
+        leaks(train, evaluation)
+
+
+def test_the_memory_is_that_of_the_evaluation_side() -> None:
+    """Three times the training text, read as a stream, takes no more."""
+
+    def rows(count: int) -> Any:
+        for number in range(count):
+            yield {"source": f"Satz Nummer {number}, lang genug", "target": f"Sentence number {number}, long enough"}
+
+    def peak(count: int) -> int:
+        stream = IterableDataset.from_generator(rows, gen_kwargs={"count": count})
+        tracemalloc.start()
+        report = leaks({"t": stream}, {"e": ["Sentence number 5, long enough"]})
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert report.train_rows == {"t": count} and report.sets["e"]["text"].leaked == 1
+        return most
+
+    peak(10)
+    assert peak(3 * BATCH_ROWS) < 1.5 * peak(BATCH_ROWS)
 
 
 @pytest.mark.parametrize("stream", [False, True])

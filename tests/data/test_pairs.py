@@ -32,6 +32,15 @@ def test_every_form_gives_the_same_rows_in_order(corpus: dict[str, str], form: s
     assert stream.info.splits["train"].num_examples == 7
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_faulty_lines_are_dropped_before_the_draw(stream: bool, tmp_path: Path) -> None:
+    """So that a file and the same file with a broken line give the same sample."""
+    path = tmp_path / "a.tsv"
+    path.write_text("x\n" + "".join(f"{source}\t{target}\n" for source, target in ROWS), encoding="utf-8")
+    (loaded,) = load_data_specs([f"de-en={path}?size=9&seed=1"], skip_bad_lines=True, stream=stream).values()
+    assert pairs(loaded) == [ROWS[place] for place in Sample(9, 1).places(len(ROWS), "a")]
+
+
 def test_samples_of_a_seed_are_nested_and_those_of_another_are_not() -> None:
     small, large, other = (set(Sample(*asked).places(1000, "a")) for asked in ((50, 0), (300, 0), (50, 1)))
     assert small < large and small != other

@@ -58,6 +58,13 @@ def test_alignment_follows_the_words() -> None:
         assert pairs == expected
 
 
+def test_rows_of_a_seed_are_parallel_in_all_languages_and_begin_alike() -> None:
+    large = parallel_phrases("de", "en", size=300, seed=4)
+    assert parallel_phrases("de", "en", size=50, seed=4).to_list() == large.select(range(50)).to_list()
+    assert large["source"][:] == phrase_sentences("de", size=300, seed=4)
+    assert parallel_phrases("zh", "en", size=300, seed=4)["target"][:] == large["target"][:]
+
+
 def test_alignment_is_valid() -> None:
     rows = parallel_phrases("zh", "fr", size=300).to_list()
     back = parallel_phrases("fr", "zh", size=300)["alignment"][:]

@@ -178,6 +178,53 @@ def test_faults(tmp_path: Path, case: str, caplog: pytest.LogCaptureFixture) -> 
         assert f"dropped for faults in {lines} lines" in caplog.text and re.search(faults[-1], caplog.text)
 
 
+def test_many_faults_are_counted_and_rows_before_them_streamed(tmp_path: Path) -> None:
+    path = tmp_path / "c.tsv"
+    path.write_text("a\tb\n" * 3000 + "one\n" * 33, encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=r"got 33 faults(.|\n)*:3020: (.|\n)*and 13 more") as caught:
+        load_pairs(path)
+    assert ":3021:" not in str(caught.value)
+    rows = iter(load_pairs(path, stream=True))
+    for _ in range(3000):
+        next(rows)
+    with pytest.raises(ParallelTextError, match=r"c\.tsv:3001: wrong column count"):
+        next(rows)
+
+
+def test_faults_of_parquet(tmp_path: Path) -> None:
+    path = tmp_path / "c.parquet"
+    pq.write_table(pa.table({"source": ["a", None, ""], "target": ["b", "c", "d"]}), path)
+    with pytest.raises(ParallelTextError, match=r":2: non-string value \(source is null\)(.|\n)*:3: empty side"):
+        load_pairs(path)
+    pq.write_table(pa.table({"source": [1], "text": ["b"]}), path)
+    with pytest.raises(ParallelTextError, match=r"missing key \(expected source/target.*got source, text"):
+        load_pairs(path)
+    pq.write_table(pa.table({"translation": [{"de": "Hund", "en": "dog"}]}), path)
+    assert cells(load_pairs(path)) == [("Hund", "dog")]
+
+
+MEASURE = """
+import resource, sys
+from st_xling.data import load_pairs
+load_pairs(sys.argv[1] + "/small.jsonl")  # imports, and the caches of the libraries
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+data = load_pairs(sys.argv[1] + "/large.jsonl")
+print(len(data), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) >> 10)
+"""
+
+
+@pytest.mark.slow
+def test_a_large_file_takes_little_memory(tmp_path: Path) -> None:
+    """90 MB, in a process of its own; long lines, so that few of them are many bytes."""
+    line = json.dumps({"source": "Quelle {} " + "x" * 5000, "target": "target {} " + "y" * 5000})
+    rows = "".join(line.replace("{}", str(n)) + "\n" for n in range(1000))
+    (tmp_path / "small.jsonl").write_text(rows, encoding="utf-8")
+    (tmp_path / "large.jsonl").write_text(rows * 9, encoding="utf-8")
+    done = subprocess.run([sys.executable, "-c", MEASURE, str(tmp_path)], capture_output=True, text=True, check=True)
+    count, growth_mib = map(int, done.stdout.split())
+    assert count == 9000 and growth_mib < 60, growth_mib
+
+
 @pytest.mark.parametrize("reader", [load_pairs, stream_pairs])
 def test_files_that_are_not_there(tmp_path: Path, reader: Any) -> None:
     (tmp_path / "de-en.tsv").write_text("a\tb\n", encoding="utf-8")

@@ -2,11 +2,12 @@
 
 import itertools
 import logging
+import tracemalloc
 from collections import Counter
 from typing import Any
 
 import pytest
-from accelerate.data_loader import BatchSamplerShard
+from accelerate.data_loader import BatchSamplerShard, IterableDatasetShard
 from datasets import Dataset, IterableDataset, concatenate_datasets
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from st_xling.data import load_pairs
 from st_xling.data.batches import language_shares
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler, mix_streams, stream_shares
+from st_xling.data.text_columns import row_keys, text_lengths
 
 KINDS = [ShuffledBatchSampler, LengthGroupedBatchSampler]
 SIZES = {("de", "en"): 300, ("zh", "en"): 60, ("th", "en"): 24}
@@ -170,12 +172,51 @@ def test_properties(
         assert one_language(data, together)
 
 
-def test_a_frequent_text_is_warned_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_frequent_text_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    """Not in each of a hundred epochs, each with another number of rows."""
     data = Dataset.from_dict({"source": [f"s {n}" for n in range(40)], "target": ["Yes."] * 10 + list("abcdef" * 5)})
     sampler = ShuffledBatchSampler(data, batch_size=10)
     with caplog.at_level(logging.WARNING):
         batches = epoch(sampler)
-    assert duplicates(data, batches) == 0 and "share a text with more rows" in caplog.text
+        epoch(sampler, 1)
+    assert duplicates(data, batches) == 0
+    assert sum("share a text with more rows" in message for message in caplog.messages) == 1
+
+
+def test_grouping_puts_like_lengths_together(data: Dataset) -> None:
+    lengths = text_lengths(data)
+    batches = [epoch(kind(data, batch_size=16)) for kind in KINDS]
+    spread = [sum(max(lengths[row] for row in b) - min(lengths[row] for row in b) for b in made) for made in batches]
+    assert spread[1] < 0.5 * spread[0]
+
+
+def test_only_text_counts_as_length() -> None:
+    rows = {
+        "source": ["แมว", "", "e\u0301"],
+        "target": ["cat", "x", "🙂🙂"],
+        "source_language": ["th"] * 3,
+        "label": [9] * 3,
+    }
+    assert text_lengths(Dataset.from_dict(rows)) == [6, 1, 4]
+
+
+def test_labels_are_no_sentences() -> None:
+    """Rows of one class were kept apart as if they repeated a text, in batches of as many rows as there are classes."""
+    data = Dataset.from_dict({"text": ["a", "b", "c", "d"], "label": ["x", "x", "y", "y"]})
+    batches = epoch(ShuffledBatchSampler(data, batch_size=4, valid_label_columns=["label"]))
+    assert [sorted(batch) for batch in batches] == [[0, 1, 2, 3]]
+
+
+def test_keys_of_rows_take_little_memory() -> None:
+    """16 bytes of keys a row: an object for each text would be too much for corpora of a hundred million rows."""
+    rows = 100_000
+    data = Dataset.from_dict({"source": [str(row) for row in range(rows)], "target": ["x"] * rows})
+    tracemalloc.start()
+    keys = row_keys(data)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert keys.shape == (rows, 2) and len(set(keys[:, 0].tolist())) == rows and len(set(keys[:, 1].tolist())) == 1
+    assert peak / rows < 60
 
 
 SIZE = 16
@@ -228,6 +269,24 @@ def test_all_combinations(one_pair: bool, apart: bool, grouped: bool, streams: d
     # A resumed run skips what it has seen; and another seed gives other batches.
     assert list(made().skip(70 * SIZE).take(SIZE)) == found[70]
     assert batches(mix_streams(streams, batch_rows=SIZE, seed=4, alpha=0.5, buffer_rows=1, **chosen), 2) != found[:2]
+
+
+def test_every_row_of_a_pass_once(streams: dict[str, IterableDataset]) -> None:
+    """A buffer as large as the data gives each row once before any comes again, in another order then."""
+    mixed = mix_streams({"x": streams["de-en"]}, batch_rows=4, buffer_rows=900)
+    sources = [row["source"] for row in mixed.take(1760)]
+    passes = sources[:900], sources[900:]
+    assert [len(set(one)) for one in passes] == [900, 860]
+    assert sources[:860] != sources[900:]
+
+
+def test_processes_read_one_stream_and_take_their_parts(streams: dict[str, IterableDataset]) -> None:
+    """As accelerate does it where batches are not dispatched: two of 8 are one of 16."""
+    mixed = mix_streams(streams, batch_rows=SIZE)
+    shards = [IterableDatasetShard(mixed, batch_size=8, num_processes=2, process_index=rank) for rank in range(2)]
+    ranks = [list(itertools.islice(shard, 80)) for shard in shards]
+    together = [row for start in range(0, 80, 8) for rank in ranks for row in rank[start : start + 8]]
+    assert together == list(mixed.take(160))
 
 
 def test_shares(streams: dict[str, IterableDataset], caplog: pytest.LogCaptureFixture) -> None:

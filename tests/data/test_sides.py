@@ -41,6 +41,15 @@ def test_a_whole_set_is_turned_and_renamed(stream: bool) -> None:
     assert messages == ["de-en: 2 rows turned, so that en is the target"]
 
 
+def test_names_stay_apart_and_unknown_languages_stay() -> None:
+    """A corpus that is turned must not replace another of its new name."""
+    names = {"de-en": "de|en", "en-de": "en|de", "en-de-2": "en|de", "news": "en|de"}
+    found, _ = orient({name: rows(pair) for name, pair in names.items()})
+    assert list(found) == ["de-en", "de-en-2", "de-en-3", "news"]
+    found, messages = orient({"x": rows("und|und")})
+    assert cells(found["x"])[0][2:] == ("und", "und") and messages == []
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_mixed_rows_turn_one_by_one(stream: bool) -> None:
     found, messages = orient({"mixed": rows("en|de", "zh|en", "de|th", "eng|zh", stream=stream)})
@@ -102,6 +111,11 @@ def test_a_swap_is_reported_and_nothing_changed(tmp_path: Path, stream: bool, ca
     (said,) = (record.message for record in caplog.records)
     for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
         assert fact in said
+
+
+def test_another_language_is_reported(tmp_path: Path) -> None:
+    (said,) = check_sides(load_data_specs([spec(tmp_path, DUTCH, ENGLISH)]))
+    assert "de-en: source looks like nl, expected de" in said and "swapped" not in said
 
 
 def test_sides_that_are_right_unknown_or_too_short_pass(tmp_path: Path) -> None:

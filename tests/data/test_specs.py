@@ -21,6 +21,8 @@ PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
         ("./de-en=x.tsv", ("./de-en=x.tsv",), (), {}),
         ("what?.tsv", ("what?.tsv",), (), {}),
         ("fr-de=phrasebook", ("phrasebook",), ("fr", "de"), {}),
+        ("my/phrasebook", ("my/phrasebook",), (), {}),
+        ("phrasebook.tsv", ("phrasebook.tsv",), (), {}),
     ],
 )
 def test_forms(text, paths, languages, options):
@@ -74,6 +76,14 @@ def test_phrasebook_form() -> None:
 def test_malformed(text: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         parse_data_spec(text)
+
+
+def test_all_specs_are_parsed_before_any_is_read() -> None:
+    """Not after the hour that the first corpus takes."""
+    with pytest.raises(ValueError, match="got ''; name what to read"):
+        load_data_specs(["missing.tsv", ""])
+    with pytest.raises(ValueError, match="at least one data spec, got none"):
+        load_data_specs([])
 
 
 def test_names(tmp_path):

@@ -12,7 +12,7 @@ from sentence_transformers import SentenceTransformer
 
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss
-from st_xling.models import lora
+from st_xling.models import load_encoder, lora
 from st_xling.training import load_recipe, train
 
 Make = Callable[..., Any]
@@ -91,6 +91,47 @@ def test_adapters_that_are_kept(phrases: dict[str, Any], merged: Any, tmp_path: 
     with pytest.raises(ValueError, match="expected a model without adapters"):
         train(lora_recipe(), phrases, tmp_path / "no", model=result.model)
     assert not (tmp_path / "no").exists()
+
+
+def test_adapters_load_wherever_their_folder_is_moved(
+    phrases: dict[str, Any], saved_encoder: Path, tmp_path: Path
+) -> None:
+    """A run with adapters that were kept named its base by an absolute path: moved, it could no longer be loaded.
+
+    The model to start from is deleted as well. The checkpoints, which a run that met NaN tells to go on from, are
+    adapters too.
+    """
+    start = Path(shutil.copytree(saved_encoder, tmp_path / "start"))
+    out = tmp_path / "out"
+    expected = train(lora_recipe("tr", **{"lora.merge": False}), phrases, out, model=str(start)).model.eval()
+    vectors = expected.encode(SENTENCES)
+    shutil.rmtree(start)
+    moved = Path(shutil.move(out, tmp_path / "elsewhere" / "moved"))
+    for folder in (moved, moved / "training" / "checkpoint-4"):
+        loaded = load_encoder(str(folder))
+        assert lora.has_adapters(loaded)
+        assert loaded.encode(SENTENCES) == pytest.approx(vectors, abs=1e-6)
+        base = lora.token_encoder(loaded).peft_config["default"].base_model_name_or_path  # type: ignore[index]
+        assert base == str(moved / "training" / "base")
+    before = vectors - load_encoder(str(moved / "training" / "base")).encode(SENTENCES)
+    assert abs(before).max() > 1e-3  # adapters that have learned something
+    again = train(lora_recipe("tr", max_steps=1, learning_rate=1e-9), phrases, tmp_path / "again", model=str(moved))
+    assert again.model.eval().encode(SENTENCES) == pytest.approx(vectors, abs=1e-4)
+    shutil.rmtree(moved / "training")
+    with pytest.raises(ValueError, match=r"its adapters belong to the model in .*out/training/base, which is missing"):
+        load_encoder(str(moved))
+
+
+def test_the_base_of_the_last_stage_is_the_one_of_its_adapters(tmp_path: Path) -> None:
+    """A cross-encoder of several stages keeps a base for each; the tenth comes after the ninth."""
+    for name in ("training/stage-9/base", "training/stage-10/base", "training/stage-9/checkpoint-3"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "modules.json").write_text("[]")
+    assert lora.own_base(tmp_path) is None  # no adapters
+    for folder in (tmp_path, tmp_path / "training" / "stage-9" / "checkpoint-3"):
+        (folder / "adapter_config.json").write_text("{}")
+    assert lora.own_base(tmp_path) == tmp_path / "training" / "stage-10" / "base"
+    assert lora.own_base(tmp_path / "training/stage-9/checkpoint-3") == tmp_path / "training" / "stage-9" / "base"
 
 
 def test_checkpoints_are_read_wherever_the_base_went(make_model: Make, tmp_path: Path) -> None:

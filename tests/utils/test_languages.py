@@ -90,6 +90,19 @@ def test_the_known_code_of_a_language() -> None:
     assert match_language("is", ["is_correct", "label"]) is None
 
 
+def test_variants_of_a_language_are_told_apart() -> None:
+    """``zh_Hant`` found neither of zh-Hans-CN and zh-Hant-TW, and every pair was left out without a word."""
+    for known in (["zh-Hans-CN", "zh-Hant-TW"], ["zh-CN", "zh-TW"], ["zh_cn", "zh_tw"], ["zho_Hans", "zho_Hant"]):
+        assert match_language("zh_Hant", ["en", *known]) == known[1]
+        assert match_language("zh-TW", ["en", *known]) == known[1]
+        assert match_language("zh", ["en", *known]) is None
+    assert match_language("pt-BR", ["pt", "pt-PT"]) == "pt"
+    assert match_language("sr_Latn", ["sr-Cyrl-RS", "sr-Latn-RS"]) == "sr-Latn-RS"
+    assert match_language("zh-Hant-HK", ["zh-Hans-CN", "zh-Hant-TW"]) == "zh-Hant-TW"
+    assert match_language("zh_Hant", ["zh-Hant-TW", "zh-Hant-HK"]) is None
+    assert match_language("de-AT", ["de-CH", "de-DE"]) is None
+
+
 @pytest.mark.parametrize(
     ("name", "pair"),
     [

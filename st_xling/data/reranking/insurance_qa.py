@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from st_xling.data.check import FaultLog
+from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.formats import fixed_columns
 from st_xling.data.reranking.pools import AlignedQuestions
 from st_xling.data.squad_form import read_json
@@ -105,7 +105,11 @@ def _read_translated(folder: Path, part: str, language: str) -> _Release:
             (row[language], list(map(str, row["answers"])), list(map(str, [*row["answers"], *row["negatives"]])))
             for _, row in sorted(asked.items(), key=lambda item: int(item[0]))
         ]
-        return {label: row[language] for label, row in answers.items()}, questions
+        texts = {label: row[language] for label, row in answers.items()}
+        for text in (*texts.values(), *(question for question, _, _ in questions)):
+            if not is_unicode(text):
+                raise ValueError(f"half a surrogate pair in {text!r}")
+        return texts, questions
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ValueError(f"{folder}: expected objects with {language!r}, answers, negatives, got {error!r}") from error
 

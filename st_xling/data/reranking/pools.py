@@ -176,13 +176,16 @@ def candidate_pools(
             task gets easier; see the signature (``candidates:100+relevant``).
         seed: Seed of all draws.
     Raises:
-        ValueError: For a language in which there are no queries.
+        ValueError: For a language in which there are no queries, or ``max_candidates`` below 1, which would leave the
+            relevant ones alone.
     Source:
         IEEE Access 2020, section V-A-2.
     """
     query_codes, passage_codes = list(dict.fromkeys(query_languages or data.queries)), list(data.passages)
     if unknown := [code for code in query_codes if code not in data.queries]:
         raise ValueError(f"expected languages out of {', '.join(data.queries)}: got {', '.join(unknown)}.")
+    if max_candidates is not None and max_candidates < 1:
+        raise ValueError(f"max_candidates must be at least 1: got {max_candidates}; leave it out for all candidates.")
     rng, texts = np.random.default_rng(seed), list(data.passages.values())
     pools: list[CandidatePool] = []
     for query, truths in enumerate(data.relevant):

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from st_xling.data.check import FaultLog, numbered_lines
+from st_xling.data.check import FaultLog, broken_text, is_unicode, numbered_lines
 from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
 from st_xling.utils.console import first_line
@@ -74,6 +74,8 @@ def read_passages(paths: Iterable[str | Path], *, skip_bad_lines: bool = False) 
                 parsed = parse_passage(row)
                 if parsed is None:
                     faults.add(path, number, "no id or text", f"expected {', '.join(_IDS)}; {' or '.join(TEXT_KEYS)}")
+                elif broken := broken_text(dict(zip(("id", "text"), parsed))):
+                    faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
                 elif parsed[0] in seen:
                     faults.add(path, number, "id twice", parsed[0])
                 else:
@@ -232,6 +234,8 @@ def _query_rows(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, 
             text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")
         if not identity.strip() or not text.strip():
             faults.add(path, number, "no id or text", "expected an id and a text that are not blank")
+        elif broken := broken_text({"id": identity, "text": text}):
+            faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
         elif known.setdefault(identity, text) != text:
             faults.add(path, number, "id twice", f"{identity}, with another text")
         else:
@@ -261,6 +265,8 @@ def read_queries_with_passages(
         parsed = [parse_passage(each) for each in listed] if isinstance(listed, list) else [None]
         if None in parsed:
             faults.add(path, number, "no passages", "expected a list of passages, each with a docid and a text")
+        elif not all(is_unicode(text) for _, text in filter(None, parsed)):
+            faults.add(path, number, "bad JSON", "a passage holds half a surrogate pair")
         else:
             queries[identity], passages[identity] = text, dict(filter(None, parsed))
     faults.finalize()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,6 +20,8 @@ from st_xling.utils.signature import name_of
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
+
+logger = logging.getLogger(__name__)
 
 # Pairs scored between two saves, and sorted by length together.
 _PAIRS = 2000
@@ -90,12 +93,13 @@ def rescore_pairs(
         for start in range(0, len(pairs), _PAIRS):
             some = pairs.select(slice(start, start + _PAIRS))
             part = folder / f"rescored-{digest.hexdigest()[:16]}-{start}.npy"
-            if not part.is_file():
+            scores = _load_scores(part, len(some))
+            if scores is None:
                 rows = zip(some.source_indices.tolist(), some.target_indices.tolist())
                 scores = scorer.score([(texts[0][one], texts[1][other]) for one, other in rows], raw=True)
                 with atomic_writer(part) as stream:
                     np.save(stream, scores)
-            logits[start : start + _PAIRS] = np.load(part)
+            logits[start : start + _PAIRS] = scores
             bar.update(len(some))
     # Sorted before the activation: a sigmoid takes all logits above 17 for 1.
     order = np.argsort(-logits, kind="stable")
@@ -112,3 +116,17 @@ def rescore_pairs(
     chosen = order[above]
     rescored = MinedPairs(scores[above], pairs.source_indices[chosen], pairs.target_indices[chosen])
     return rescored, pairs.scores[chosen], dict(Counter(reason for reason, *_ in removed)), str(identity)
+
+
+def _load_scores(path: Path, pairs: int) -> np.ndarray | None:
+    """Load the saved scores of so many pairs; ``None`` if there are none, or the file is damaged."""
+    if not path.is_file():
+        return None
+    try:
+        scores = np.load(path)
+    except (ValueError, EOFError):
+        scores = None
+    if not isinstance(scores, np.ndarray) or scores.shape != (pairs,):
+        logger.warning("%s is damaged: these pairs are scored again", path)
+        return None
+    return scores

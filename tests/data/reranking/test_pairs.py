@@ -2,7 +2,9 @@
 
 from collections import Counter
 
+import numpy as np
 import pytest
+from datasets import Dataset
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -34,7 +36,10 @@ def alike(columns: list[list[str]], one: int, two: int) -> bool:
         ({"zh": QUERIES["zh"][:3]}, {"zh": PASSAGES["zh"]}, [1] * 4, "zh has 3 texts for 4 labels"),
         ({"en": QUERIES["en"]}, {"zh": PASSAGES["zh"]}, [1] * 4, "same languages"),
         ({}, {}, [], "same languages"),
-        ({"en": ["q"] * 3}, {"en": ["p"] * 3}, [1, 2, 0], "0 or 1: got 2"),
+        *(
+            ({"en": ["q"] * 3}, {"en": ["p"] * 3}, [1, label, 0], f"0 or 1: got {label!r}")
+            for label in (2, 0.5, None, "1")
+        ),
     ],
 )
 def test_faults(queries: object, passages: object, labels: object, facts: str) -> None:
@@ -102,6 +107,21 @@ def test_passages_are_drawn_evenly() -> None:
         drawn = with_negatives(numbered(5, "en", "zh"), negatives_per_positive=2, seed=seed)
         counts.update(drawn.passages["zh"][5:])
     assert len(counts) == 5 and all(abs(count - 1000) < 120 for count in counts.values())
+
+
+def test_columns_of_data_sets_and_arrays_will_do() -> None:
+    columns = Dataset.from_dict({"en": QUERIES["en"], "zh": QUERIES["zh"]})
+    queries = {code: columns[code] for code in ("en", "zh")}
+    passages = {code: tuple(PASSAGES[code]) for code in ("en", "zh")}
+    pairs = AlignedPairs(queries, passages, np.array([1.0, 0.0, 1.0, 0.0]))
+    assert pairs.labels == [1, 0, 1, 0] and pairs.queries["zh"] == QUERIES["zh"]
+    assert pairs.select(np.array([3, 0])).passages["en"] == [PASSAGES["en"][3], PASSAGES["en"][0]]
+
+
+def test_a_seed_draws_the_same_again() -> None:
+    pairs = numbered(30, "en", "zh")
+    one, again, other = (with_negatives(pairs, seed=seed) for seed in (3, 3, 4))
+    assert one == again != other
 
 
 def test_without_positives_nothing_is_drawn() -> None:

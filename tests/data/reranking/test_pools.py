@@ -39,8 +39,16 @@ def test_languages_are_drawn() -> None:
     extra = Counter(languages.count("en") for languages in odd)
     assert set(extra) == {1, 2} and min(extra.values()) > 60
     assert pools == candidate_pools(asked(400, "en", "zh"), seed=0) != candidate_pools(asked(400, "en", "zh"), seed=1)
-    with pytest.raises(ValueError, match="en, zh: got fr"):
-        candidate_pools(asked(4, "en", "zh"), query_languages=["fr"])
+
+
+@pytest.mark.parametrize(
+    ("options", "facts"),
+    [({"query_languages": ["fr"]}, "en, zh: got fr"), ({"max_candidates": 0}, "at least 1: got 0")],
+)
+def test_what_is_refused(options: dict[str, object], facts: str) -> None:
+    """No candidate but the relevant ones made every model perfect."""
+    with pytest.raises(ValueError, match=facts):
+        candidate_pools(asked(4, "en", "zh"), **options)  # type: ignore[arg-type]
 
 
 @settings(max_examples=40, deadline=None)

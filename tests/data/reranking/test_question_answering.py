@@ -37,6 +37,32 @@ def test_files_that_run_parallel_are_aligned_by_place(files: dict[str, Path]) ->
     assert data.relevant == [[0], [1], [2], [3]] and data.articles == [0, 0, 1, 2, 2]
 
 
+def test_files_without_ids_are_aligned_by_place(tmp_path: Path) -> None:
+    paths = {}
+    for code in ("en", "ar"):
+        asked = [{**question("", QUERIES[code][row], PASSAGES[code][row]), "id": None} for row in range(2)]
+        del asked[1]["id"]
+        paragraphs = [(PASSAGES[code][row], [asked[row]]) for row in range(2)]
+        paths[code] = squad(tmp_path / f"{code}.json", [("", paragraphs)])
+    data = read_question_answering(paths)
+    assert data.queries["ar"] == QUERIES["ar"][:2] and data.passages["en"] == PASSAGES["en"][:2]
+
+
+def test_training_pairs_take_negatives_of_other_paragraphs(files: dict[str, Path]) -> None:
+    """In all languages the same ones, behind the relevant pairs."""
+    data = read_question_answering(files)
+    pairs = data.aligned_pairs(negatives_per_positive=3)
+    assert pairs.languages == ("en", "zh", "th") and pairs.labels == [1] * 4 + [0] * 12
+    number = {text: row for row, text in enumerate(data.passages["zh"])}
+    for row in range(4):
+        own, drawn = pairs.passages["zh"][row], pairs.passages["zh"][4 + 3 * row : 7 + 3 * row]
+        assert own == PASSAGES["zh"][row] and len({own, *drawn}) == 4
+        assert pairs.queries["th"][4 + 3 * row : 7 + 3 * row] == [QUERIES["th"][row]] * 3
+        assert pairs.passages["th"][4 + 3 * row : 7 + 3 * row] == [data.passages["th"][number[text]] for text in drawn]
+    with pytest.raises(ValueError, match="cannot draw 5 negatives"):
+        data.aligned_pairs(negatives_per_positive=5)
+
+
 def test_other_files_are_aligned_by_id(
     files: dict[str, Path], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -127,6 +127,10 @@ def test_faults_of_labeled_files_are_told_together(tmp_path: Path) -> None:
     faults = r"(?s)3 faults.*:1: label outside \{0, 1\} \(got '2'\).*:2: empty side.*:3: bad col"
     with pytest.raises(ValueError, match=faults):
         load_pair_specs([f"en={path}"])
+    # A header whose first names are others: which column is the query, nobody knows.
+    path.write_text("passage\tquestion\tlabel\nThe cat sat.\tWho sat?\t1\n")
+    with pytest.raises(ValueError, match=":1: label .*got 'label'"):
+        load_pair_specs([f"en={path}"])
     (first,) = labeled(tmp_path, ".jsonl", [1, 0] * 4, codes=("en",))
     for labels, fact in (
         ([1, 0, 1], r"row by row: got 8 in en .*, 3 in ar .*pairs.ar.tsv\)"),
@@ -157,6 +161,12 @@ def test_a_sample_counts_questions_and_keeps_their_candidates(tmp_path: Path) ->
     assert {pool.query for pool in pools} == set(pairs.queries["de"]) and len(pairs) == 12
     numbers = [int(query.split()[1]) for query in pairs.queries["de"]]
     assert numbers == sorted(numbers)
+
+
+def test_a_sample_of_questions_keeps_every_paragraph(tmp_path: Path) -> None:
+    """Fewer candidates would be an easier test."""
+    pools = load_pool_specs([f"{spec}?size=5&seed=1" for spec in questions(tmp_path)])
+    assert len(pools) == 5 and {len(pool.passages) for pool in pools} == {20}
 
 
 def test_training_holds_out_articles_and_its_dev_and_test_are_other_splits() -> None:
@@ -195,6 +205,21 @@ def test_insurance_qa_and_its_translation(tmp_path: Path) -> None:
     assert len(data.dev) == 1 and data.dev[0].query not in data.train.queries["zh"]
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "facts"),
+    [
+        ("life\t", "life ", r"pool.solr.train.encoded:1: wrong columns .expected 4, got 3"),
+        ("15 11 16", "15 11 99", "no answer for 1 labels, such as 99"),
+    ],
+)
+def test_faults_of_insurance_qa(tmp_path: Path, old: str, new: str, facts: str) -> None:
+    folder = write_v2(tmp_path)
+    path = folder / "InsuranceQA.question.anslabel.token.500.pool.solr.train.encoded"
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new, 1), encoding="utf-8")
+    with pytest.raises(ValueError, match=facts):
+        read_insurance_qa({"en": folder})
+
+
 def test_pools_of_insurance_qa(tmp_path: Path) -> None:
     v2, zh = write_v2(tmp_path / "V2", part="test"), write_translation(tmp_path / "zh", part="test")
     pools = load_pool_specs([f"en={v2}", f"zh={zh}"])
@@ -213,6 +238,10 @@ def test_pools_of_insurance_qa(tmp_path: Path) -> None:
     [
         ([], {}, "at least one data spec, got none; pass xx=QUESTIONS.json"),
         (["de-en=a.tsv"], {}, "got 'de-en=a.tsv', which names de and en"),
+        (["en=a.json", "en=b.json"], {}, "a second time in 'en=b.json'"),
+        (["en=phrasebook:de"], {}, "one language a spec"),
+        (["ru=phrasebook"], {}, "language must be one of"),
+        (["en=phrasebook?gold=1"], {}, "options size, split, seed, once each, got 'gold=1'"),
         (["en=phrasebook?size=5", "zh=phrasebook?size=6"], {}, "take the same .size, split and seed: got en=phrase"),
         (["en={two}", "zh={rows}"], {}, "got files ending in .json, .tsv"),
         (["en={folder}/em.json"], {}, "the nearest name there is en.json"),

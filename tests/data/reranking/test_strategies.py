@@ -12,6 +12,7 @@ from st_xling.data import COLUMNS
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.specs import deal
 from st_xling.data.reranking.strategies import (
+    STRATEGIES,
     cascade,
     merged,
     mixed,
@@ -62,6 +63,14 @@ def test_merged_and_cascade_show_every_pair_in_every_language() -> None:
     assert found == [set().union(*wanted), *wanted] and len(stage) == 12
 
 
+@pytest.mark.parametrize("name", STRATEGIES)
+def test_all_give_as_many_rows_and_each_seed_its_own(name: str) -> None:
+    pairs = numbered(31, *CODES[:3], labels=[1, 0, 0] * 10 + [1])
+    one, again, other = ([stage[:] for stage in STRATEGIES[name](pairs, seed=seed)] for seed in (4, 4, 5))
+    assert sum(len(stage["query"]) for stage in one) == 93
+    assert one == again != other
+
+
 def parallel(first: str, second: str, rows: int | None = None) -> Dataset:
     """The sentences by hand, or as many numbered ones as asked for."""
     sides = [PASSAGES[code] if rows is None else [f"s{row} {code}" for row in range(rows)] for code in (first, second)]
@@ -84,6 +93,12 @@ def test_the_papers_proportions(rows: int, each: int, seed: int) -> None:
         if row["label"] and row["query_language"] == row["passage_language"]:
             assert row["query"] == row["passage"], "a row of parallel text has one sentence of a language"
     assert set(asked.values()) <= {1, each} and sum(made["label"]) == rows
+
+
+def test_each_seed_has_its_own_pairs() -> None:
+    data = {"zh-en": parallel("zh", "en", 20)}
+    one, again, other = (xpi_pairs_from_parallel(data, seed=seed)[:] for seed in (1, 1, 2))
+    assert one == again != other
 
 
 def test_rows_that_share_a_text_are_no_negatives() -> None:

@@ -81,6 +81,18 @@ def test_resumes_after_an_interruption(model, reranker, files, tmp_path, monkeyp
     assert sum(calls) == len(whole) + 16  # the chunk that was interrupted, twice; those before it, once
 
 
+@pytest.mark.parametrize("damage", [slice(-40), slice(0), slice(1, None)])
+def test_damaged_scores_are_computed_again(damage, model, reranker, files, tmp_path, caplog):
+    """A work folder whose last file the disk had lost half of ended in an EOFError that named no file."""
+    options = {"model": model, "filters": OFF, "rescore": reranker, "work": tmp_path / "work"}
+    mine_texts(*files, tmp_path / "pairs", **options)
+    whole = (tmp_path / "pairs").read_bytes()
+    (part,) = (tmp_path / "work").glob("rescored-*.npy")
+    part.write_bytes(part.read_bytes()[damage])
+    mine_texts(*files, tmp_path / "pairs", **options)
+    assert (tmp_path / "pairs").read_bytes() == whole and f"{part} is damaged" in caplog.text
+
+
 def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, files, tmp_path):
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])

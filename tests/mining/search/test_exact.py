@@ -294,6 +294,25 @@ def test_errors(source, target, k, message):
         find_neighbors(source, target, k=k)
 
 
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [
+        (np.ones((3, 2), dtype=np.complex64), "real numbers: got complex64"),
+        (torch.ones(3, 2, dtype=torch.complex64), "real numbers: got torch.complex64"),
+        (torch.ones(3, 2).to_sparse(), "dense: got torch.sparse_coo"),
+        (np.array([["Ja.", "Nein."]] * 3), "real numbers: got <U5"),
+        ([[1.0, 2.0], [1.0], [3.0, 4.0]], "one length: got "),
+        ({"a": 1}, "an array of numbers: got dict"),
+        (np.float32(3), "source_embeddings"),
+    ],
+)
+def test_what_is_no_matrix_of_numbers(bad: object, message: str) -> None:
+    """Sentences as an array, or sparse vectors, ended in errors of torch that name neither argument nor remedy."""
+    for search in (find_neighbors, mine, score_pairs, xsim):
+        with pytest.raises(ValueError, match=message):
+            search(bad, np.ones((3, 2)), k=1)
+
+
 def test_any_form_of_vectors() -> None:
     rows = np.random.default_rng(3).integers(1, 9, (9, 4)).astype(np.float32)
     tensor = torch.from_numpy(rows)

@@ -1,0 +1,163 @@
+"""JSON documents of rows: an array, read row by row, or an object with the rows in it; JSON lines are no document."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from st_xling.utils.text import LONGEST_LINE_BYTES, UTF8_MARK, ParallelTextError, open_bytes, read_bytes
+
+_BLOCK_CHARS = 1 << 20
+_SPACE = re.compile(r"[ \t\r\n]*")
+
+
+def document_rows(path: str | Path) -> Iterator[Any] | None:
+    """Return the rows of a JSON document; ``None`` if the file has JSON lines.
+
+    A document is an array, or an object: with the rows under ``data``, or as its only list of objects (the rows of a
+    data set's viewer are one level deeper, under ``row``); with a list of texts for each column; or one row itself.
+
+    Args:
+        path: The file, plain or packed.
+    Raises:
+        ParallelTextError: For an object of more than 256 MiB, a row of more than 16 MiB, an array that is not JSON, or
+            an object whose values are objects.
+    """
+    with open_bytes(path) as stream:
+        head = stream.peek(1 << 12).removeprefix(UTF8_MARK).lstrip()
+        if head.startswith(b"["):
+            return _array_rows(path)
+        line = stream.readline(LONGEST_LINE_BYTES + 1)
+        if _is_object(line) and stream.read(1 << 12).strip():
+            return None
+    try:
+        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+        return None  # as lines, whose faults have their numbers
+    return iter(_rows_of(content, path) if isinstance(content, dict) else [content])
+
+
+def _is_object(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line.decode("utf-8-sig")), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _array_rows(path: str | Path) -> Iterator[Any]:
+    """Yield the elements of an array: one of them, and a block of the file, are in memory."""
+    number = 0
+    with open_bytes(path) as stream:
+        buffer = _Buffer(stream)
+        try:
+            buffer.skip()  # the bracket
+            mark = "]" if buffer.peek() == "]" else ","
+            while mark == ",":
+                number += 1
+                yield buffer.read_value()
+                mark = buffer.peek()
+                buffer.skip()
+            if mark != "]" or (number and buffer.peek()):
+                expected = "one array" if mark == "]" else "a comma or the end of the array"
+                raise ValueError(f"expected {expected} after it, got {mark or 'the end of the file'!r}")
+        except UnicodeDecodeError as error:
+            raise ParallelTextError(
+                f"{path}: expected UTF-8, got in row {number}: {error}; convert the file: iconv -f <its encoding> -t "
+                "utf-8"
+            ) from error
+        except ParallelTextError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise ParallelTextError(
+                f"{path}: expected an array of rows in JSON, got in row {number}: {error}"
+            ) from None
+
+
+class _Buffer:
+    """Text of a JSON file, of which what is being read is in memory."""
+
+    def __init__(self, stream: io.BufferedReader) -> None:
+        self._reader = codecs.getreader("utf-8-sig")(stream)
+        self._decoder = json.JSONDecoder()
+        self._text = ""
+        self._place = 0
+        self._is_end = False
+
+    def _read_block(self) -> None:
+        block = self._reader.read(_BLOCK_CHARS)
+        self._is_end = not block
+        self._text = self._text[self._place :] + block
+        self._place = 0
+
+    def peek(self) -> str:
+        """Return the next character that is no white space; empty at the end."""
+        while True:
+            match = _SPACE.match(self._text, self._place)
+            self._place = match.end() if match else self._place
+            if self._place < len(self._text) or self._is_end:
+                return self._text[self._place : self._place + 1]
+            self._read_block()
+
+    def skip(self) -> None:
+        """Skip that character."""
+        self.peek()
+        self._place += 1
+
+    def read_value(self) -> Any:
+        """Return the next value, of at most 16 MiB.
+
+        Raises:
+            ValueError: If it is longer, or not JSON.
+        """
+        self.peek()  # the decoder takes no white space before it
+        while True:
+            try:
+                value, end = self._decoder.raw_decode(self._text, self._place)
+            except json.JSONDecodeError as error:  # perhaps since the value goes on behind this block
+                if self._is_end:
+                    raise ValueError(error.msg) from None
+            else:
+                if end < len(self._text) or self._is_end:  # "12" may be the beginning of "123"
+                    self._place = end
+                    return value
+            if len(self._text) - self._place > LONGEST_LINE_BYTES:
+                raise ValueError(f"more than {LONGEST_LINE_BYTES:,} characters, or no JSON")
+            self._read_block()
+
+
+def _rows_of(content: dict[str, Any], path: str | Path) -> list[Any]:
+    """Return the rows of an object; see :func:`document_rows`."""
+    rows: Any = next((content[name] for name in ("data", "rows") if isinstance(content.get(name), list)), None)
+    columns = content.get("columns")
+    if rows is not None and isinstance(columns, list) and all(isinstance(row, list) for row in rows):
+        return [dict(zip(columns, row)) for row in rows]  # pandas' orient="split"
+    lists = {name: value for name, value in content.items() if isinstance(value, list)}
+    if rows is None:
+        of_objects = [value for value in lists.values() if value and all(isinstance(row, dict) for row in value)]
+        rows = of_objects[0] if len(of_objects) == 1 else None
+    if rows is not None:
+        return [_viewed(row) for row in rows]
+    if len(content) > 1 and len(lists) == len(content):
+        sizes = {name: len(value) for name, value in lists.items()}
+        if len(set(sizes.values())) > 1:
+            got = ", ".join(f"{name} with {size:,}" for name, size in sizes.items())
+            raise ParallelTextError(f"{path}: expected columns with as many texts each, got {got}; make them equal")
+        return [dict(zip(lists, cells)) for cells in zip(*lists.values())]
+    if len(content) > 1 and all(isinstance(value, dict) for value in content.values()):
+        raise ParallelTextError(
+            f"{path}: expected an array of rows, a list of texts for each column, or JSON lines, got an object of "
+            f"objects, {', '.join(list(content)[:4])}; of pandas, write it by to_json(orient='records', lines=True)"
+        )
+    return [content]
+
+
+def _viewed(row: Any) -> Any:
+    """Return a row, which the viewer of data sets puts next to its number."""
+    if isinstance(row, Mapping) and isinstance(row.get("row"), Mapping) and "row_idx" in row:
+        return row["row"]
+    return row

@@ -1,0 +1,274 @@
+"""Translation memories (TMX 1.4): the texts of two languages, unit by unit, in bounded memory."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+from st_xling.data.check import FaultLog
+from st_xling.data.columns import Languages, Row
+from st_xling.data.pairs import COLUMNS
+from st_xling.utils.languages import base_language, canonical_language, match_language, resolve_pair
+from st_xling.utils.text import ParallelTextError, open_bytes
+
+LONGEST_UNIT_BYTES = 1 << 22
+"""A longer translation unit is no sentence."""
+
+DEEPEST_TAGS = 100
+"""Tags within tags of a file, from its root; inline tags are rarely more than three deep."""
+
+_XML_LANG = "{http://www.w3.org/XML/1998/namespace}lang"
+_READ_BYTES = 1 << 14
+_CONTROL = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_CONTROL_REFERENCE = re.compile(rb"&#(?:0*(?:[0-8]|1[124-9]|2[0-9]|3[01])|[xX]0*(?:[0-8bcefBCEF]|1[0-9a-fA-F]));")
+_REFERENCE_BYTES = 12  # of which the beginning may be at the end of a block
+# Control characters are not allowed in XML, and would end the reading of the whole file. They are read as a character
+# that no text has, so that the fault is one of their unit.
+_NOT_XML = "\U0010fffd"
+_LINE_BREAK_TYPE = re.compile(r"(?:x-)?(?:lb|br|pb|line-?break|page-?break|new-?line)", re.IGNORECASE)
+_LINE_BREAK_CODE = re.compile(r"\s*(?:<br\b[^>]*>|<w:br\b[^>]*>|\\n|\n)\s*", re.IGNORECASE)
+_XML_SPACE = " \t\r\n"
+
+
+def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
+    """Read the translation units of a TMX file that have both languages, numbered from 1.
+
+    Languages are compared without region: ``en`` finds ``EN-US``. Of two variants of a language in one unit the
+    language asked for must name one, by its script or region: ``zh_Hant`` finds ``zh-TW`` next to ``zh-CN``. Inline
+    tags and formatting codes are dropped; a code for a line break is a space.
+
+    Args:
+        path: ``.tmx``, plain or packed; UTF-8 or UTF-16.
+        faults: Where units with control characters or without the text of a segment are noted.
+        languages: Source and target. Otherwise those of the file's name, or the first two of the first unit, English as
+            the target.
+    Raises:
+        ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for a unit with two variants
+            of a language of which none is asked for.
+    """
+    memory = _Memory(path, faults, resolve_pair(path, *languages), is_asked_for=None not in languages)
+    with open_bytes(path, any_encoding=True) as stream:
+        source = _UnitReader(stream, path)
+        body = None
+        depth = 0
+        try:
+            for event, element in ElementTree.iterparse(source, ("start", "end")):
+                tag = _local_name(element)
+                if event == "start":
+                    depth += 1
+                    if depth > DEEPEST_TAGS:
+                        raise ParallelTextError(
+                            f"{path}: expected TMX with tags at most {DEEPEST_TAGS} deep, got more in unit "
+                            f"{source.unit + 1}; remove the unit"
+                        )
+                    if tag == "body":
+                        body = element
+                    continue
+                depth -= 1
+                if tag != "tu":
+                    continue
+                source.end_unit()
+                row = memory.read_unit(source.unit, element)
+                if body is not None:
+                    body.clear()  # units that were read would fill the memory
+                if row is not None:
+                    yield row
+        except ElementTree.ParseError as error:
+            raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
+    memory.finish(source.unit)
+
+
+@dataclass
+class _Memory:
+    """Languages of a translation memory, and which of them are read.
+
+    Attributes:
+        path: The file.
+        faults: Where faults are noted.
+        languages: Source and target; ``None`` until the first unit names it.
+        is_asked_for: Whether the caller chose both languages.
+        units: Language → number of units that have it.
+        read: Language asked for → those that were read for it.
+        rows: Number of units that had both languages.
+        repeated: Units with a second text in one language.
+    """
+
+    path: str | Path
+    faults: FaultLog
+    languages: Languages
+    is_asked_for: bool
+    units: Counter[str] = field(default_factory=Counter)
+    read: dict[str, set[str]] = field(default_factory=dict)
+    rows: int = 0
+    repeated: int = 0
+
+    def read_unit(self, number: int, unit: ElementTree.Element) -> Row | None:
+        """Return the row of a unit; ``None`` if it lacks a language, or has a fault, which is noted."""
+        texts: dict[str, str | None] = {}
+        for variant in unit.iterfind("{*}tuv"):
+            code = spelled_code(variant.get(_XML_LANG) or variant.get("lang") or "")
+            self.repeated += code in texts
+            if code:
+                texts.setdefault(code, _segment_text(variant))
+        self.units.update(texts.keys())
+        if None in self.languages and len(texts) > 1:
+            self.languages = _choose_languages(self.languages, texts)
+        found = [self._find(number, code, texts) for code in self.languages]
+        source, target = found
+        if source is None or target is None or source == target:
+            return None
+        self.rows += 1
+        for code in (source, target):
+            text = texts[code]
+            if text is None:
+                self.faults.add(self.path, number, "no segment", f"the tuv of {code} has no seg")
+                return None
+            if _NOT_XML in text:
+                self.faults.add(self.path, number, "control character", f"in the text of {code}")
+                return None
+        return number, dict(zip(COLUMNS, (texts[source], texts[target], *self.languages)))
+
+    def _find(self, number: int, language: str | None, texts: Mapping[str, str | None]) -> str | None:
+        """Return the code in a unit for a language asked for."""
+        if language is None:
+            return None
+        code = match_language(language, texts)
+        if code is not None:
+            self.read.setdefault(language, set()).add(code)
+            return code
+        variants = [known for known in texts if base_language(known) == base_language(language)]
+        if len(variants) > 1:
+            raise ParallelTextError(
+                f"{self.path}: expected one text in {language!r}, got {' and '.join(variants)} in unit {number}; name "
+                f"the one to read, such as {variants[0]}, before the file: xx-yy={self.path}"
+            )
+        return None
+
+    def finish(self, units: int) -> None:
+        """Note what was not read, after the last unit."""
+        codes = ", ".join(self.units) or "no language"
+        if units and not self.rows:
+            wanted = " and ".join(code or "another language" for code in self.languages)
+            self.faults.note(f"{self.path}: no unit has {wanted}; its languages are {codes}")
+            return
+        for language, read in self.read.items():
+            if len(read) > 1:
+                self.faults.note(
+                    f"{self.path}: {' and '.join(sorted(read))} are both read as {language}; name one to read it alone"
+                )
+        known = {code for read in self.read.values() for code in read}
+        others = [f"{code} ({count:,} units)" for code, count in self.units.items() if code not in known]
+        if others and not self.is_asked_for:
+            read_languages = " and ".join(map(str, self.languages))
+            self.faults.note(
+                f"{self.path}: {read_languages} are read, and not {', '.join(others)}; name two languages to read "
+                f"others, as in xx-yy={self.path}"
+            )
+        if self.repeated:
+            self.faults.note(
+                f"{self.path}: {self.repeated:,} texts are the second of their unit in one language, and are not read"
+            )
+
+
+def _choose_languages(languages: Languages, codes: Mapping[str, str | None]) -> Languages:
+    """Fill in the languages that are not known by those of a unit, English as the target."""
+    known = [language for language in languages if language]
+    others = [code for code in codes if not any(match_language(language, [code]) for language in known)]
+    others.sort(key=lambda code: canonical_language(code) == "eng")
+    if not others:
+        return languages
+    source, target = languages
+    return source or others[0], target or others[-1]
+
+
+def spelled_code(text: str) -> str:
+    """Return a language code with the usual capitals, divided as it is.
+
+    Example:
+        >>> [spelled_code(code) for code in ("EN-US", "zh_cn", "ZH-HANT-TW", "de")]
+        ['en-US', 'zh_CN', 'zh-Hant-TW', 'de']
+    """
+    first, *rest = re.split("([-_])", text.strip())
+    spelled = {2: str.upper, 4: str.capitalize}
+    return "".join([first.lower(), *(spelled.get(len(part), str)(part) for part in rest)])
+
+
+def _local_name(element: ElementTree.Element) -> str:
+    return element.tag.rpartition("}")[2]  # some writers name a namespace
+
+
+def _segment_text(variant: ElementTree.Element) -> str | None:
+    """Return the text of a variant; ``None`` if it has no segment."""
+    segment = variant.find("{*}seg")
+    if segment is None:
+        return None
+    # White space of XML alone: a no-break space is part of the text.
+    words = re.split(f"[{_XML_SPACE}]+", "".join(_inline_text(segment)))
+    return " ".join(filter(None, words))
+
+
+def _inline_text(element: ElementTree.Element) -> Iterator[str]:
+    """Yield the text of a segment: what ``hi`` highlights, but not the formatting codes inside ``bpt``, ``ph``, …"""
+    yield element.text or ""
+    for inline in element:
+        if _local_name(inline) == "hi":
+            yield from _inline_text(inline)
+        elif _is_line_break(inline):
+            yield " "
+        yield inline.tail or ""
+
+
+def _is_line_break(inline: ElementTree.Element) -> bool:
+    kind = inline.get("type") or inline.get("ctype") or ""
+    return bool(_LINE_BREAK_TYPE.fullmatch(kind) or _LINE_BREAK_CODE.fullmatch(inline.text or ""))
+
+
+class _UnitReader:
+    """Bytes of a TMX file for the parser, with a limit for one unit, and control characters made readable.
+
+    Args:
+        stream: Unpacked bytes.
+        path: The file, for messages.
+
+    Attributes:
+        unit: Number of units that have ended.
+    """
+
+    def __init__(self, stream: io.BufferedReader, path: str | Path) -> None:
+        self.stream = stream
+        self.path = path
+        self.unit = 0
+        self._bytes = 0
+        self._rest = b""
+        head = stream.peek(200)[:200]
+        encoding = re.search(rb"""<\?xml[^>]*encoding=["']([^"']+)""", head)
+        # In UTF-16 each second byte of most texts is 0.
+        self._is_utf8 = b"\0" not in head and (encoding is None or encoding[1].lower() in (b"utf-8", b"utf8"))
+
+    def read(self, size: int = _READ_BYTES) -> bytes:
+        """Return the next bytes; empty at the end."""
+        block = self.stream.read(_READ_BYTES)
+        self._bytes += len(block)
+        if self._bytes > LONGEST_UNIT_BYTES:
+            raise ParallelTextError(
+                f"{self.path}: expected translation units of sentences, got more than {LONGEST_UNIT_BYTES:,} bytes "
+                f"without the end of unit {self.unit + 1}; is this TMX?"
+            )
+        if not self._is_utf8:
+            return block
+        data = self._rest + block
+        cut = data.rfind(b"&", max(0, len(data) - _REFERENCE_BYTES)) if block else -1
+        self._rest = data[cut:] if cut > 0 else b""
+        data = data[:cut] if cut > 0 else data
+        marker = _NOT_XML.encode()
+        return _CONTROL_REFERENCE.sub(marker, _CONTROL.sub(marker, data))
+
+    def end_unit(self) -> None:
+        """Count a unit, and begin the next."""
+        self.unit += 1
+        self._bytes = 0
