@@ -136,7 +136,9 @@ class ResumableFolder:
         if not self.record.is_file():
             return False
         task = read_json_object(self.record, remedy="delete the folder")
-        if not isinstance(steps := task.pop("steps", None), dict):
+        steps = task.pop("steps", None)
+        entries = [*steps.values()] if isinstance(steps, dict) else [None]
+        if not all(isinstance(entry, dict) and isinstance(entry.get("files"), list) for entry in entries):
             raise ValueError(f"{self.record} was written by something else; {self._instead}.")
         self.task, self.listed = task, steps
         return True

@@ -93,6 +93,18 @@ def test_what_is_not_ours_is_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path) == ["done.json", "mine.txt"]
 
 
+@pytest.mark.parametrize(
+    "record",
+    ["{", "[1]", "[" * 100_000, '{"steps": 3}', '{"steps": {"one": 1}}', '{"steps": {"one": {"rows": 4, "files": 3}}}'],
+)
+def test_a_damaged_record_is_named_and_left(record: str, tmp_path: Path) -> None:
+    """A traceback would not say which folder to delete."""
+    (tmp_path / "done.json").write_text(record, encoding="utf-8")
+    with ResumableFolder(tmp_path) as folder, pytest.raises(ValueError, match=r"done\.json.*(delete|choose)"):
+        folder.begin(TASK)
+    assert (tmp_path / "done.json").read_text(encoding="utf-8") == record
+
+
 def test_overwriting_removes_what_the_record_lists(tmp_path: Path) -> None:
     begin(tmp_path, TASK, "one", "two")
     (tmp_path / "notes.txt").write_text("precious")
