@@ -27,6 +27,30 @@ def text(tmp_path: Path) -> Path:
     return path
 
 
+def test_a_prompt_is_put_before(model: Any, text: Path, tmp_path: Path) -> None:
+    store = encode(model, text, tmp_path / "s", prompt="query: ", batch_size=32)
+    expected = model.encode(SENTENCES, prompt="query: ", normalize_embeddings=True)
+    np.testing.assert_allclose(store[:], expected, atol=1e-5)
+    assert "|prompt:query: |" in store.signature
+    with pytest.raises(ValueError, match="prompt was query: , is now None"):
+        encode(model, text, tmp_path / "s", batch_size=32)
+
+
+def test_a_finished_store_is_left_alone(model: Any, text: Path, tmp_path: Path) -> None:
+    """The same command again costs no hours, whatever the file is called by now."""
+    out = encode(model, text, tmp_path / "s", shard_rows=100).path
+    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
+    renamed = text.rename(text.with_name("renamed.txt"))
+    assert encode(model, renamed, out, shard_rows=100).rows == len(SENTENCES)
+    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
+
+
+@pytest.mark.parametrize("name", ["batch_size", "shard_rows"])
+def test_numbers_below_one(name: str, model: Any, text: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f"{name} must be at least 1: got 0"):
+        encode(model, text, tmp_path / "s", **{name: 0})
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_rows_are_the_model_s_vectors(dtype: str, model: Any, text: Path, tmp_path: Path) -> None:
     store = encode(model, text, tmp_path / "s", dtype=dtype, batch_size=16, shard_rows=100)

@@ -33,6 +33,16 @@ def test_ratio_by_hand():
     assert margin_scores(0.5, 1e-6, 1e-6).item() == pytest.approx(5e5)  # the smallest denominator counts
 
 
+@pytest.mark.parametrize("margin", MARGINS)
+def test_broadcasts_and_leaves_inputs_alone(margin):
+    cosines = np.array([[0.9, 0.5], [0.4, 0.8]])
+    before = cosines.copy()
+    scores = margin_scores(cosines, np.array([[0.7], [0.6]]), np.array([0.5, 0.5]), margin=margin)
+    scores[:] = 0
+    assert np.array_equal(cosines, before) and scores.dtype == np.float64
+    assert margin_scores(cosines[0], np.ones((2, 1)), np.ones(2), margin=margin).shape == (2, 2)
+
+
 def parallel(pairs, seed, dim=8):
     random = np.random.default_rng(seed)
     source = random.standard_normal((pairs, dim)) + 1

@@ -1,6 +1,7 @@
 """Stores: what is written is read, a slice at a time; what is damaged says so, by file, row and remedy."""
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -15,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
-from st_xling.mining import EmbeddingStore, write_store
+from st_xling.mining import EmbeddingStore, find_neighbors, write_store
 from st_xling.mining.store import Manifest, write_shards
 from st_xling.mining.text import TextSummary
 
@@ -185,6 +186,75 @@ def test_another_text(sentences: list[str], message: str, store: EmbeddingStore,
     stores(4, "float32").check_text(["x"] * ROWS)
     with pytest.raises(ValueError, match=message):
         store.check_text(sentences)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "message"),
+    [
+        (vectors(), {"dtype": "int4"}, "float32, float16, int8: got 'int4'"),
+        (vectors(), {"sentences": ["x"]}, "got 1 sentences and 10 vectors"),
+        (vectors(0), {}, "at least one vector: got none"),
+        (np.ones((3, 4), dtype=np.int64), {}, "floating-point vectors .* got torch.int64"),
+        (np.ones(3, dtype=np.float32), {}, r"shape \(rows, dim\): got .* \(3,\)"),
+    ],
+)
+def test_bad_options_and_vectors(rows: np.ndarray, options: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=message):
+        write_store(tmp_path / "s", rows, **options)
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.parametrize("key", [ROWS, -ROWS - 1, [0, ROWS]])
+def test_rows_that_are_not_there_or_cannot_be_written(key: Any, store: EmbeddingStore) -> None:
+    """A negative row counts from the end, one beyond it must not, and what is mapped is the file itself."""
+    with pytest.raises(IndexError, match="10 rows: got rows from"):
+        store[key]
+    with pytest.raises(ValueError, match="read-only"):
+        store[0:2][0, 0] = 7.0
+
+
+def test_what_is_there_is_not_replaced_unasked(store: EmbeddingStore, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="contains a finished store.* replace it with overwrite"):
+        write_store(store.path, vectors(3))
+    np.testing.assert_array_equal(EmbeddingStore.open(store.path)[:], vectors())
+    (store.path / "notes.txt").write_text("mine")
+    assert write_store(store.path, vectors(3), overwrite=True).rows == 3
+    assert sorted(path.name for path in store.path.iterdir()) == [
+        "manifest.json", "notes.txt", "shard-000000.safetensors"
+    ]  # fmt: skip
+    thesis = tmp_path / "else" / "thesis.tex"
+    thesis.parent.mkdir()
+    thesis.write_text("mine")
+    for folder, words in ((thesis.parent, "contains thesis.tex, which this command"), (thesis, "is a file")):
+        for overwrite in (False, True):
+            with pytest.raises(ValueError, match=f"{words}.*choose another folder"):
+                write_store(folder, vectors(), overwrite=overwrite)
+    assert thesis.read_text() == "mine"
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_search_is_exact_among_what_is_read(dtype: str, stores: Callable[..., EmbeddingStore]) -> None:
+    store, other = stores(3, dtype), vectors(7, seed=1)
+    whole = find_neighbors(np.asarray(store, np.float64), other, k=2)
+    for found, expected in zip(find_neighbors(store, other, k=2), whole):
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_allclose(found.similarities, expected.similarities, rtol=0, atol=1e-6)
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
+def test_a_slice_reads_no_other_rows(tmp_path: Path) -> None:
+    """64 rows across two shards of 32 MB. Memory maps count only where they were touched."""
+
+    def resident_bytes() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    rows = np.ones((65_536, 256), dtype=np.float32)
+    store = write_store(tmp_path / "s", rows, shard_rows=32_768)
+    before = resident_bytes()
+    assert store[32_700:32_764].sum() == 64 * 256
+    assert resident_bytes() - before < 16 << 20  # the kernel reads ahead
+    assert store[:].sum() == rows.sum()
+    assert resident_bytes() - before > 32 << 20  # the measure sees what is read
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,15 @@ def test_faults_come_with_file_and_line(case: str, tmp_path: Path) -> None:
     assert isinstance(caught.value, ParallelTextError)
 
 
+def test_many_faults_are_counted_not_gathered_without_end(tmp_path: Path) -> None:
+    """A file of another kind, of a hundred million lines, each of which is a fault."""
+    path = tmp_path / "text.txt"
+    path.write_bytes(b"\xff\n" * 5000)
+    with pytest.raises(ParallelTextError, match=r"got 1000 or more faults:(.|\n)*\.\.\. and 980 more") as caught:
+        MiningText(path).validate()
+    assert [fault.line for fault in caught.value.faults] == list(range(1, 1001))
+
+
 def test_a_large_file_is_read_in_little_memory(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
     """32 MB of text; lines that straddle the blocks they are found in."""
     path, rows = tmp_path / "text.txt.gz", 20_000

@@ -183,6 +183,25 @@ def test_matching_languages() -> None:
         match({"en-de": published(retrieval="forward")}, retrieval="forward")
 
 
+@pytest.mark.parametrize(
+    ("measured", "mined", "words"),
+    [
+        ({"k": 8, "margin": "absolute"}, {}, "margin absolute, not ratio, k 8, not 4"),
+        ({"retrieval": "forward"}, {}, "retrieval forward, not max"),
+        ({"options": QUERY}, {}, "prompt query: , not default, layer 7, not default"),
+        ({}, QUERY, "prompt default, not query: , layer default, not 7"),
+        ({"options": {"dim": "8", "dtype": "bfloat16"}}, {"dim": "8"}, "dtype bfloat16, not default"),
+    ],
+)
+def test_mined_in_another_way(measured: dict[str, Any], mined: dict[str, Any], words: str) -> None:
+    """Scores of another layer, prompt or type are others: a threshold of theirs would cut anywhere."""
+    with pytest.raises(ValueError, match=f"that of de-en is for {words}$"):
+        match({"de-en": published(**measured)}, **mined)
+    same = {**measured, **measured.get("options", {})}
+    same.pop("options", None)
+    assert match({"de-en": published(**measured)}, **same) == "de-en"
+
+
 # Used by a run
 
 TEXTS = mining_phrases("de", "en", split="test", size=150, gold=60)

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 
+from st_xling.cli import main
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.evaluation import BuccEvaluator
 from st_xling.evaluation.bucc import publishable_thresholds
-from st_xling.mining import FilterOptions, encode, mine_texts, score_texts
+from st_xling.mining import EmbeddingStore, FilterOptions, encode, mine_texts, score_texts
 from st_xling.mining.thresholds import publish_thresholds
 from st_xling.models import load_encoder
 from st_xling.models.encode import encode as embed
@@ -101,6 +102,24 @@ def test_each_side_takes_the_mean_of_its_language(
     assert joint == mined(texts, **given(stores, "-joint"), filters=NAMED)[0] != by_language
     assert "|center:" not in report.signature
     assert "means of de, en: text of no named language is centered by their joint mean" in caplog.text
+
+
+def test_own_and_joint_means_are_not_mixed(texts: dict[str, Path], model: str) -> None:
+    """With one language named, both sides take the joint mean, as with none."""
+    one, report = mined(texts, model=model, filters=FilterOptions(source_language="de", disable=["all"]))
+    assert one == mined(texts, model=model, filters=OFF)[0] and "|center:" not in report.signature
+
+
+def test_the_commands_take_the_languages(
+    model: str, texts: dict[str, Path], stores: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ["--source-language", "de", "--target-language", "en"]
+    assert main(["encode", model, str(texts["source"]), "--out", str(tmp_path / "s"), "--language", "de"]) == 0
+    np.testing.assert_array_equal(EmbeddingStore.open(tmp_path / "s")[:], EmbeddingStore.open(stores["source"])[:])
+    files, out = list(map(str, texts.values())), tmp_path / "pairs.tsv"
+    assert main(["mine", *files, "--model", model, *named, "--disable-filter", "all", "--out", str(out)]) == 0
+    assert out.read_bytes() == mined(texts, **given(stores), filters=OFF)[0]
+    assert "text is centered by the mean of its language: source de, target en" in capsys.readouterr().err
 
 
 def test_pairs_are_scored_so_by_the_languages_of_their_file(model: str, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -123,6 +124,46 @@ def test_duplicates_are_mined_once_and_keep_all_ids(tmp_path: Path) -> None:
     write(plain, [json.dumps({"id": f"{name},1", "text": text}) for name, text in lines])
     with pytest.raises(ValueError, match=r"no commas, .* got 'a,1'; write JSON lines \(--format jsonl\)"):
         mining.mine_texts(plain, targets, tmp_path / "o", text_format="jsonl", **options)
+
+
+NASTY = ["a\tb\\t", "line\nbreak\r\n", "\\", 'qu"ote', "\u2028 sep \x85", "แมว\u200b", "٣.5 🙂 e\u0301"]
+
+
+@pytest.mark.parametrize("form", ["tsv", "jsonl"])
+def test_any_sentence_comes_back(form: str, tmp_path: Path) -> None:
+    """With tabs, line ends and backslashes, and ids that have them too."""
+    options: dict[str, Any] = {}
+    for side in ("source", "target"):
+        texts = [f"{side}{text}" for text in NASTY]
+        lines = [json.dumps({"id": f"{text}\t#", "text": text}) for text in texts]
+        options[side] = write(tmp_path / side, lines)
+        options[f"{side}_embeddings"] = np.eye(len(NASTY), dtype=np.float32) + 0.1
+    out = tmp_path / f"pairs.{form}"
+    mining.mine_texts(**options, out=out, text_format="jsonl", filters=OFF)
+    if form == "tsv":
+        found = [(*sources, *targets, source, target) for _, sources, targets, source, target in read(out)]
+    else:
+        rows = map(json.loads, out.read_text(encoding="utf-8").split("\n")[:-1])
+        found = [(*row["source_ids"], *row["target_ids"], row["source"], row["target"]) for row in rows]
+    expected = [(f"source{text}\t#", f"target{text}\t#", f"source{text}", f"target{text}") for text in NASTY]
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.slow
+def test_text_stays_in_its_files(tmp_path: Path, peak_growth: Callable[[Callable[[], Any]], int]) -> None:
+    """Thirty MiB of lines are mined in half of that."""
+    chance = random.Random(1)
+    lines = [f"{row} " + "".join(chance.choices("abcdef ghij", k=1000)) for row in range(15000)]
+    vectors = np.random.default_rng(0).standard_normal((15000, 8)).astype(np.float32)
+    options: dict[str, Any] = {"memory_mib": 4, "filters": OFF}
+    for name, side, noise in (("source", lines, 0.0), ("target", [line[::-1] for line in lines], 0.05)):
+        options[name] = write(tmp_path / f"{name}.txt", side)
+        rows = vectors + noise * np.roll(vectors, 1, axis=0)
+        mining.write_store(tmp_path / name, rows.astype(np.float32), sentences=side)
+        options[f"{name}_embeddings"] = tmp_path / name
+    growth = peak_growth(lambda: mining.mine_texts(**options, out=tmp_path / "pairs.tsv"))
+    assert len(read(tmp_path / "pairs.tsv")) > 11000
+    assert growth < 15 * 2**20
 
 
 @pytest.mark.parametrize("retrieval", ["max", "forward"])

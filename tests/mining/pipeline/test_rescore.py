@@ -93,6 +93,14 @@ def test_damaged_scores_are_computed_again(damage, model, reranker, files, tmp_p
     assert (tmp_path / "pairs").read_bytes() == whole and f"{part} is damaged" in caplog.text
 
 
+def test_an_encoder_is_no_reranker(model, files, tmp_path):
+    """Said before anything is embedded."""
+    model.save_pretrained(str(tmp_path / "encoder"))
+    with pytest.raises(ValueError, match="expected a cross-encoder .*/encoder'"):
+        mine_texts(*files, tmp_path / "pairs", model=model, rescore=str(tmp_path / "encoder"))
+    assert not list(tmp_path.glob("pairs*"))
+
+
 def test_a_source_that_fills_the_model_is_left_out_and_counted(model, reranker, files, tmp_path):
     lines = files[0].read_text(encoding="utf-8").splitlines()
     long = " ".join(lines[:30])

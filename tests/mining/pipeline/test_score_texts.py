@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import lzma
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.mining import FilterOptions, score_pairs, score_texts, write_store
 from st_xling.mining.pipeline.score_texts import _read_corpus
@@ -127,6 +129,42 @@ def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
         ("numbers", [str(numbers[1])]),
     ]
     assert records(tmp_path / "c.jsonl")[0]["source_ids"] == ["51"]
+
+
+def test_faults_of_other_kinds_of_files(model: Any, tmp_path: Path) -> None:
+    good = [json.dumps({"source": one, "target": other}) for one, other in PAIRS[:30]]
+    bad = ["{", '["a"]', '{"source": "x"}', '{"source": 3, "target": "x"}', '{"source": "\\ud800", "target": "x"}']
+    path = write(tmp_path / "p.jsonl", [*good[:10], *bad, *good[10:]])
+    assert score_texts(path, tmp_path / "o", model=model, rejects=tmp_path / "r").pairs == 30
+    assert [(line["reason"], line["source_ids"]) for line in records(tmp_path / "r")] == [
+        ("bad_json", ["11"]),
+        ("bad_json", ["12"]),
+        ("missing_key", ["13"]),
+        ("non_string_value", ["14"]),
+        ("bad_json", ["15"]),
+    ]
+
+
+def test_it_reads_what_train_reads(model: Any, tmp_path: Path) -> None:
+    """The same scores of the same pairs, however they are kept."""
+    pairs = [*PAIRS[:40], ("Tab\tund \\", 'a, "b"\tc')]  # some text is none of TSV's
+    rows = [json.dumps({"id": row, "source": one, "target": other}) for row, (one, other) in enumerate(pairs)]
+    quoted = [",".join('"' + text.replace('"', '""') + '"' for text in pair) for pair in [("src", "tgt"), *pairs]]
+    (tmp_path / "p.jsonl.gz").write_bytes(gzip.compress("\n".join(rows).encode()))
+    write(tmp_path / "p.csv", quoted)
+    pair_dataset((*pair, "de", "en") for pair in pairs).to_parquet(tmp_path / "p.parquet")
+    sides = []
+    for side, code in enumerate(("de", "en")):
+        sides.append(tmp_path / f"p.{code}.xz")
+        sides[-1].write_bytes(lzma.compress("\n".join(pair[side] for pair in pairs).encode()))
+    specs = ["p.jsonl.gz", "p.csv", "p.parquet", "p", "p.jsonl.gz?columns=source,target"]
+    found = []
+    for spec in [f"de-en={sides[0]},{sides[1]}", *(str(tmp_path / spec) for spec in specs)]:
+        report = score_texts(spec, tmp_path / "o", model=model)
+        assert report.pairs == 41 and texts(tmp_path / "o") == [list(pair) for pair in pairs]
+        found.append(scores(tmp_path / "o"))
+        assert len(found) > 1 or "|pairs:p.de.xz,p.en.xz@" in report.signature
+    assert found == found[:1] * 6
 
 
 def test_the_languages_of_the_corpus_are_those_of_the_filter(model: Any, tmp_path: Path) -> None:

@@ -1,5 +1,9 @@
 """Approximate neighbors: exact in what an index proposes, complete in number, and near enough in what they find."""
 
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+from time import sleep
+
 import numpy as np
 import pytest
 import torch
@@ -122,6 +126,27 @@ def test_an_index_is_kept_for_its_vectors_only(tmp_path, monkeypatch, caplog):
         path.write_bytes(content)
     assert_equal(approximate_neighbors(source, target, **options), expected)
     assert "is damaged" in caplog.text
+
+
+def test_whoever_wants_the_same_index_waits_for_it(tmp_path, monkeypatch):
+    """Two tasks of a cluster wrote one index at once, and each the other's hash."""
+    source, target = clustered(600, 1), clustered(500, 2)
+    build, built, start = CandidateIndex._build, [], Barrier(2)
+
+    def slow(index, matrix, **options):
+        built.append(matrix.rows)
+        sleep(0.3)
+        build(index, matrix, **options)
+
+    def search(_):
+        start.wait()
+        return approximate_neighbors(source, target, factory="IVF8,Flat", index_folder=tmp_path)
+
+    monkeypatch.setattr(CandidateIndex, "_build", slow)
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(search, range(2))
+    assert_equal(one, other)
+    assert sorted(built) == [500, 600] and len(list(tmp_path.glob("*.faiss"))) == 2
 
 
 @pytest.mark.parametrize(

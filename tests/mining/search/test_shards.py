@@ -84,6 +84,25 @@ def test_a_killed_search_loses_the_running_task_only(tmp_path: Any, monkeypatch:
         find_neighbors(source, target, method="approximate", **options)
 
 
+def test_what_is_interrupted_in_a_merge_is_not_merged_twice(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C between the two sides of a task: its candidates are saved, and found again when it runs again."""
+    source, target = embeddings(60, 1, 8), embeddings(50, 2, 8)
+    expected, merged = find_neighbors(source, target), find.distinct_best
+    for last in range(1, 12):
+        options: dict[str, Any] = {"method": "faiss:Flat", "shard_rows": 20, "state_folder": tmp_path / str(last)}
+        calls = iter(range(last))
+
+        def stop(keys: Any, k: int, calls: Any = calls) -> Any:
+            if next(calls, None) is None:
+                raise KeyboardInterrupt
+            return merged(keys, k)
+
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(find, "distinct_best", stop)
+            find_neighbors(source, target, **options)
+        assert_equal(find_neighbors(source, target, **options), expected)
+
+
 def test_a_full_disk_in_a_task_names_it_and_keeps_the_others(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     source, target = embeddings(70, 0, 8), embeddings(50, 1, 8)
     calls: list[object] = []
