@@ -115,11 +115,15 @@ FAULTY: dict[str, tuple[str, bytes, list[str], list[tuple[str, str]]]] = {
         [("gut", "good")],
     ),
     "CSV, open quote": ("c.csv", b'x,y\n"a,b\n"e",f\n', [":2: unclosed quote"], [("x", "y"), ("e", "f")]),
+    "CSV, a quote that is closed before another": (
+        "c.csv",
+        b'x,y\n"a,b\n"e",f\nRohr 5",pipe\n', [":2: unclosed quote"], [("x", "y"), ("e", "f"), ('Rohr 5"', "pipe")],
+    ),
     "CSV, field over lines": (
         "c.csv",
-        b'x,y\n"a\nb",c\nd,e\n',
+        b'x,y\n"a\nb",c\nd,e\nRohr 5",pipe\n',
         [":2: unclosed quote", r":3: unclosed quote \(ends a field that line 2 opened"],
-        [("x", "y"), ("d", "e")],
+        [("x", "y"), ("d", "e"), ('Rohr 5"', "pipe")],
     ),
     "TSV, header of a second file": (
         "c.tsv",

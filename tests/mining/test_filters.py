@@ -1,7 +1,10 @@
 """Filters: what each rejects and accepts, in many scripts; their order, limits and batches; rejected pairs as JSON."""
 
+import gzip
 import json
 import unicodedata
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +25,7 @@ from st_xling.mining.filters import (
     letter_key,
     weighted_length,
 )
+from st_xling.utils.identify import expected_odds
 
 Pair = tuple[str, str]
 
@@ -202,6 +206,27 @@ def test_wrong_language_on_either_side() -> None:
     assert source == {"side": "source", "expected": "fr", "found": "en"}
     assert target.items() >= {"side": "target", "expected": "en", "found": "fr"}.items()
     assert rejections(pairs, "language", target_language="en")[:2] == [None, None]
+
+
+def test_short_sentences_are_identified_leniently() -> None:
+    """Below 40 letters the limit shrinks in proportion: at 12 letters the odds need to be 12/40 of it."""
+    text = "Grazie mille"
+    limit = expected_odds(text, "de")[1] * 40 / len(text)
+    assert 0 < limit < 1
+    (passes,) = rejections([(text, "…")], "language", limit * 0.99, source_language="de")
+    (rejected,) = rejections([(text, "…")], "language", limit * 1.01, source_language="de")
+    assert passes is None and (rejected["expected"], rejected["found"]) == ("de", "it")
+
+
+@pytest.mark.parametrize("code", ["de", "zh"])
+def test_true_pairs_of_real_data_are_kept(real_data: Path, code: str) -> None:
+    """At least 98 of 100; with the languages exchanged, none of twenty."""
+    with gzip.open(real_data / "parallel" / f"{code}-en.dev.tsv.gz", "rt", encoding="utf-8") as lines:
+        real = [line.rstrip("\n").split("\t") for line in islice(lines, 300)]
+    options = FilterOptions(source_language=code, target_language="en")
+    assert check(PairFilters(options), *real)[0].mean() >= 0.98
+    exchanged = FilterOptions(source_language="en", target_language=code, disable=["numbers"])
+    assert check(PairFilters(exchanged), *real)[0].mean() <= 0.05
 
 
 def test_languages_that_are_not_given_are_those_of_the_text() -> None:

@@ -22,6 +22,20 @@ def test_language_codes() -> None:
             expected_labels(code)
 
 
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        ("בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם", "בראשית ברא אלהים את השמים"),
+        ("مُحَمَّدٌ كَتَبَ الدَّرْسَ", "محمد كتب الدرس"),
+        ("Ｔｈｅ ｃｈｉｌｄｒｅｎ ａｒｅ ｅａｔｉｎｇ", "The children are eating"),
+    ],
+)
+def test_odds_do_not_depend_on_points_and_forms(written: str, plain: str) -> None:
+    """Of a language that is not the one found, whose odds the whole ranking gives."""
+    found, odds = expected_odds(written, "ru")
+    assert (found, odds) == expected_odds(plain, "ru") and found != "ru"
+
+
 def test_odds_are_those_of_py3langid(pairs: list[tuple[str, str]]) -> None:
     """The likeliest label, and the shares of every label: of texts of all lengths, in capitals, without any letter."""
     texts = [text for pair in pairs for text in pair]
