@@ -46,9 +46,7 @@ class PairsBuilder(datasets.ArrowBasedBuilder):
         for number, part in enumerate(parts):
             for place, table in enumerate(part.tables(faults, list(self.columns))):
                 if self.is_stream:
-                    faults.finalize()
-                    faults.faults.clear()
-                    faults.notes.clear()
+                    faults.flush()
                 yield (number, place), table.drop_columns(["line"])
         if self.is_stream:
             faults.finalize()

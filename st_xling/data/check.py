@@ -29,6 +29,8 @@ ADVICE = {
     "unclosed quote": 'A CSV field cannot span lines; a field that holds a quote is written "like ""this""".',
     "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8; Western European text is often latin1.",
     "missing key": 'Name the two columns, e.g. columns=("de", "en").',
+    "unknown label": "Which rows are pairs is unknown; to read all of them, name the columns: ?columns=source,target.",
+    "joined sentences": "hunalign joins sentences by ~~~; replace it first: sed 's/ ~~~ / /g'.",
     "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
 }
@@ -41,6 +43,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 # Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
 _VISIBLE = "[^\\pZ\\p{Cc}\\p{Cf}\u034f\u115f\u1160\u2800\u3164\uffa0\ufe00-\ufe0f]"
 _NUMBER = r"^[+-]?[0-9]+(?:[.,][0-9]+)*(?:[eE][+-]?[0-9]+)?$"
+_HUNALIGN_JOINT = " ~~~ "
 _BIBLE_RANGE = "<range>"  # In Bible corpora: the verse is part of the one before.
 
 
@@ -74,6 +77,7 @@ class FaultLog:
 
     Attributes:
         notes: What was not read and is no fault, a line each, for a warning.
+        skipped: File and reason of rows that are no fault either → their number.
         or_more: Whether the reader stopped before the end, so that there may be more faults.
         advice: Kind of fault → what to do about it.
     """
@@ -87,6 +91,7 @@ class FaultLog:
         self.faults: list[Fault] = []
         self.beyond_repair: list[Fault] = []
         self.notes: list[str] = []
+        self.skipped: Counter[tuple[str, str]] = Counter()
         self.or_more = False
 
     def add(self, path: str | Path, line: int, kind: str, detail: str = "") -> None:
@@ -101,6 +106,10 @@ class FaultLog:
         """Add a line on what was not read, though nothing is wrong with it."""
         self.notes.append(text)
 
+    def skip(self, path: str | Path, reason: str) -> None:
+        """Count a row that is left out, though nothing is wrong with it."""
+        self.skipped[str(path), reason] += 1
+
     def check(self) -> None:
         """Raise ``ParallelTextError`` if there are faults that must not or cannot be skipped."""
         paths = list(dict.fromkeys(fault.path for fault in self.faults))
@@ -114,9 +123,17 @@ class FaultLog:
         if warning := self.warning():
             logger.warning("%s", warning)
 
+    def flush(self) -> None:
+        """Raise as :meth:`check`, or warn of the lines dropped so far, and forget them."""
+        self.check()
+        if self.faults:
+            logger.warning("%s", self._dropped())
+        self.faults.clear()
+
     def warning(self) -> str:
-        """Return the dropped lines and the notes; empty if there are none."""
-        return "\n".join(filter(None, [self._dropped(), *self.notes]))
+        """Return the dropped lines, the notes and the rows left out; empty if there are none."""
+        skipped = [f"{path}: {rows:,} rows with {reason} left out" for (path, reason), rows in self.skipped.items()]
+        return "\n".join(filter(None, [self._dropped(), *self.notes, *skipped]))
 
     def _dropped(self) -> str:
         if not self.faults:
@@ -229,6 +246,11 @@ def check_sentences(
             for line in table["line"].filter(pc.invert(fine)).to_pylist():
                 faults.add(path, line, "empty side", name)
             good = pc.and_(good, fine)
+        joined = pc.match_substring(cells, _HUNALIGN_JOINT)
+        if pc.any(joined).as_py():
+            for line in table["line"].filter(joined).to_pylist():
+                faults.add(path, line, "joined sentences", f"{name} has {_HUNALIGN_JOINT.strip()}")
+            good = pc.and_(good, pc.invert(joined))
         if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
             faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
     return table.filter(good)

@@ -41,6 +41,12 @@ PARALLEL_NAMES = (
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
+LABEL_NAMES = (
+    *("label", "labels", "gold label", "is duplicate", "is paraphrase", "is translation", "is relevant", "is positive"),
+    *("is match", "match", "relevant", "relevance", "rel", "grade"),
+)
+"""Names of columns that say whether the two texts of a row belong together; underscores count as spaces."""
+
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
 _NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # next to one in a name
 _WORDS = re.compile(r"[\"'(\[]*[^\W_]+(?:[\W_]+[^\W_]+){0,2}[\"'):\]]*")  # up to three, that may name a column
@@ -58,6 +64,8 @@ class Layout(NamedTuple):
         header: First row of a delimited file, if it names the columns.
         width: Number of cells in each row of a delimited file; ``None``: at least as many as ``keys`` reach.
         escaped: Whether cells are escaped, as in files of scored pairs.
+        label_key: Column that says whether the two texts belong together; ``None`` where there is none, or the caller
+            chose the columns.
     """
 
     keys: tuple[Any, ...] = ("source", "target")
@@ -67,6 +75,7 @@ class Layout(NamedTuple):
     header: list[str] | None = None
     width: int | None = None
     escaped: bool = False
+    label_key: Any = None
 
     @property
     def negatives(self) -> int:
@@ -82,7 +91,7 @@ class Layout(NamedTuple):
     def column_names(self) -> list[str]:
         """Names of the columns that are read."""
         keys = ("translation", *self.keys[2:]) if self.nested else self.keys
-        return [*keys, *filter(None, self.language_keys)]
+        return [*keys, *filter(None, (*self.language_keys, self.label_key))]
 
 
 def negative_columns(names: Iterable[str]) -> list[str]:
@@ -146,7 +155,10 @@ def choose_columns(
     language_keys = tuple(
         name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
     )
-    layout = Layout(found, languages, language_keys, nested)
+    # Of a row with the label 0 the texts do not belong together; columns that are chosen are read as they are.
+    label = next((spelled[name] for name in LABEL_NAMES if name in spelled), None)
+    label = label if columns is None and not is_scored_header(names) else None
+    layout = Layout(found, languages, language_keys, nested, label_key=label)
     ignored = [name for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
     if ignored and columns is None and not is_scored_header(names):
         read = ", ".join(layout.keys)
@@ -193,6 +205,31 @@ def _language(name: str) -> str | None:
     return code and hub_language(code)
 
 
+def column_order_warning(names: Sequence[str]) -> str:
+    """Return a warning if other columns come before the two that are called source and target, else ``""``.
+
+    Losses read the columns of a data set in their order, whatever they are called.
+
+    Args:
+        names: Columns of a data set for training.
+    Example:
+        >>> column_order_warning(["sent_id", "source", "target"]).partition(";")[0]
+        'losses read columns in their order: sent_id first, then source'
+    """
+    spelled = {name.strip().lower().replace("_", " "): name for name in names}
+    texts = [name for name in names if not name.endswith("_language") and name not in ("label", "labels", "score")]
+    for pair in QUERY_NAMES:
+        if spelled.keys() >= set(pair):
+            expected = [spelled[name] for name in pair]
+            if set(texts[:2]) == set(expected):
+                return ""
+            return (
+                f"losses read columns in their order: {texts[0]} first, then {texts[1]}; put {expected[0]} and "
+                f"{expected[1]} first: dataset.select_columns([{expected[0]!r}, {expected[1]!r}, …])"
+            )
+    return ""
+
+
 def find_layout(
     rows: Iterator[Row],
     where: str,
@@ -231,7 +268,15 @@ def find_layout(
         keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
         language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
         escaped = is_scored_header(first)
-        return Layout(keys, layout.languages, language_keys, header=first, width=len(first), escaped=escaped)
+        return Layout(
+            keys,
+            layout.languages,
+            language_keys,
+            header=first,
+            width=len(first),
+            escaped=escaped,
+            label_key=None if layout.label_key is None else first.index(layout.label_key),
+        )
     if by_name:
         raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
     languages = tuple(code or UNKNOWN for code in named)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import csv
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, zip_longest
+from itertools import chain, islice, zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -58,9 +59,11 @@ Keyed = tuple[int, Mapping[str, Any]]
 """Number of a row, counted from 1, and its cells by name."""
 
 BATCH_ROWS = 1000
+_SEPARATOR_LINES = 100
 _BATCH_CHARS = 1 << 25
 _HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
+_LABELS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 _ENDED = "\n"  # no line holds it
 _FLORES = re.compile(r"(.+)\.(?:dev|devtest)")
 
@@ -88,12 +91,14 @@ def fixed_columns(path: str | Path, width: int, faults: FaultLog) -> Iterator[Li
 def csv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
     """Read comma-separated lines by RFC 4180, applied to each line on its own: an open quote swallows nothing.
 
-    If the first line has no comma, semicolons separate, as spreadsheets in much of Europe write them, or tabs.
+    Semicolons, as spreadsheets in much of Europe write them, tabs or bars separate instead where they divide the first
+    lines better: see :func:`find_separator`.
     """
     opened = 0  # the line of an open quote, until a later line with quotes has been seen
-    separator = ""
-    for number, line in numbered_lines(path, faults):
-        separator = separator or next((mark for mark in ",;\t" if mark in line), ",")
+    numbered = numbered_lines(path, faults)
+    first = list(islice(numbered, _SEPARATOR_LINES))
+    separator = find_separator([line for _, line in first])
+    for number, line in chain(first, numbered):
         row = split_csv(line, separator)
         ends = bool(opened and row and line.count('"') % 2 and any(cell.endswith('"') for cell in row))
         if row is None or ends:
@@ -103,6 +108,27 @@ def csv_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
         else:
             opened = 0 if '"' in line else opened
             yield number, row
+
+
+def find_separator(lines: Sequence[str]) -> str:
+    """Return what separates the fields of lines: a comma, a semicolon, a tab or a bar.
+
+    It divides the most lines into the same number of fields, at least two. Of several that do, it is the one with
+    fewer spaces behind it, since a comma within a sentence has one.
+
+    Example:
+        >>> find_separator(["Ja, klar.;Yes, sure.", "Sie weiß, dass er kommt.;She knows he comes."])
+        ';'
+    """
+    found, most = ",", (0, 0)
+    for separator in ",;\t|":
+        divided = (split_csv(line, separator) for line in lines)
+        widths = Counter(len(fields) for fields in divided if fields is not None and len(fields) > 1)
+        fitting = max(widths.values(), default=0)
+        spaces = sum(line.count(f"{separator} ") for line in lines)
+        if fitting and (fitting, -spaces) > most:
+            found, most = separator, (fitting, -spaces)
+    return found
 
 
 def split_csv(line: str, separator: str = ",") -> list[str] | None:
@@ -310,7 +336,8 @@ def _plain_columns(part: Sequence[Row], layout: Layout) -> list[Sequence[Any]]:
     lines, rows = zip(*part)
     widths = set(map(len, rows))
     fits = widths == {layout.width} if layout.width else min(widths) >= layout.least
-    if not fits or not isinstance(rows[0], list) or layout.escaped or layout.language_keys != (None, None):
+    has_more = layout.escaped or layout.language_keys != (None, None) or layout.label_key is not None
+    if not fits or not isinstance(rows[0], list) or has_more:
         raise ValueError("not plain")
     cells = list(zip(*rows))
     texts = [cells[key] for key in layout.keys]
@@ -326,6 +353,14 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             faults.add(where, number, *fault)
             continue
         keyed: Any = dict(enumerate(row)) if isinstance(row, list) else row
+        if layout.label_key is not None:
+            belongs = is_pair(keyed.get(layout.label_key))
+            if belongs is None:
+                faults.add(where, number, "unknown label", f"expected 0 or 1, got {keyed.get(layout.label_key)!r}")
+            elif not belongs:
+                faults.skip(where, "label 0")
+            if not belongs:
+                continue
         cells = keyed["translation"] if layout.nested else keyed
         texts = [cells[key] for key in layout.keys]
         wrong = list(_text_faults(texts))
@@ -340,6 +375,16 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             own = (keyed.get(key) for key in layout.language_keys)
             codes = [named if isinstance(named, str) and named else code for named, code in zip(own, layout.languages)]
             yield (number, *texts[:2], *codes, *texts[2:])
+
+
+def is_pair(label: Any) -> bool | None:
+    """Return whether the two texts of a row belong together by its label; ``None`` for a label that does not say it.
+
+    Example:
+        >>> is_pair(1), is_pair("0"), is_pair(0.0), is_pair("neutral")
+        (True, False, False, None)
+    """
+    return _LABELS.get(str(label).strip().lower())
 
 
 def _row_fault(row: list[str] | Mapping[str, Any], layout: Layout) -> tuple[str, str] | None:

@@ -32,6 +32,7 @@ from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
 from transformers.trainer_utils import get_last_checkpoint
 
+from st_xling.data.columns import column_order_warning
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
@@ -310,6 +311,13 @@ def _check_texts(data: Any) -> None:
                 )
 
 
+def _warn_of_column_order(data: Any) -> None:
+    """Warn of data sets whose first two columns are not those called source and target."""
+    for part in data.values() if isinstance(data, dict) else [data]:
+        if warning := column_order_warning(getattr(part, "column_names", None) or []):
+            logger.warning("%s", warning, extra={"at_once": True})
+
+
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -421,6 +429,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         self, model: Any = None, args: Any = None, train_dataset: Any = None, *more: Any, **options: Any
     ) -> None:
         _check_texts(train_dataset)  # before ST reads them for the card
+        _warn_of_column_order(train_dataset)
         super().__init__(model, args, train_dataset, *more, **options)
         for tensor in self._own_state().values():
             tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it

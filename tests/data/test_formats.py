@@ -62,6 +62,20 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.json.gz": gzip.compress(json.dumps({"v": 1, "data": [{"src": s, "tgt": t} for s, t in HUND]}).encode())},
         "de-en=c.json.gz", ("de", "en"), HUND,
     ),
+    "CSV without a header, semicolons": (
+        {"c.csv": "Sie weiß, dass sie kommt.;She knows that she comes.\nJa, ja.;Yes.\nNein;No, no, no\n"},
+        "de-en=c.csv", ("de", "en"),
+        [("Sie weiß, dass sie kommt.", "She knows that she comes."), ("Ja, ja.", "Yes."), ("Nein", "No, no, no")],
+    ),
+    "CSV with bars": (
+        {"c.csv": "source|target\nSie weiß, dass sie kommt.|She knows.\n\"Ja | ja; ja\"|Yes\n"},
+        "de-en=c.csv", ("de", "en"),
+        [("Sie weiß, dass sie kommt.", "She knows."), ("Ja | ja; ja", "Yes")],
+    ),
+    "CSV with semicolons in its texts": (
+        {"c.csv": 'Ja; ja,"Yes; yes"\nNein,No\nTaxi; Bus,Taxi; bus\n'}, "de-en=c.csv", ("de", "en"),
+        [("Ja; ja", "Yes; yes"), ("Nein", "No"), ("Taxi; Bus", "Taxi; bus")],
+    ),
     "JSON with rows": ({"c.json": json.dumps({"rows": ROWS}, indent=1)}, "c.json", ("de", "en"), HUND),
     "JSON with pairs": ({"c.json": json.dumps({"version": 1, "pairs": ROWS})}, "c.json", ("de", "en"), HUND),
     "JSON of a data set's viewer": (
@@ -232,6 +246,14 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, malformed": ({"c.tmx": tmx(*UNITS)[:-20]}, "c.tmx", "c.tmx:[4-6]: expected TMX, got malformed XML"),
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
+    "labels of three classes": (
+        {"c.tsv": "sentence1\tsentence2\tlabel\na\tb\tneutral\n"}, "c.tsv",
+        r"(?s)c\.tsv:2: unknown label \(expected 0 or 1, got 'neutral'\).*name the columns: \?columns=",
+    ),
+    "hunalign's sentences": (
+        {"c.tsv": "Es regnet. ~~~ Er geht.\tIt rains. He goes.\t0.7\nJa.\tYes.\t0.9\n"}, "c.tsv?columns=0,1",
+        r"(?s)c\.tsv:1: joined sentences \(source has ~~~\).*sed 's/ ~~~ / /g'",
+    ),
     "JSON array, cut off": (
         {"c.json": json.dumps(ROWS)[:-20]}, "c.json", "c.json: expected an array of rows in JSON, got in row 2",
     ),
@@ -450,3 +472,27 @@ def test_long_rows_are_gathered_few_at_a_time(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 250e6
     finally:
         tracemalloc.stop()
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "json", "parquet"])
+@pytest.mark.parametrize(("name", "yes", "no"), [("label", 1, 0), ("is_duplicate", True, False), ("Label", "1", "0")])
+def test_rows_that_are_no_pairs_are_left_out(
+    ending: str, name: str, yes: Any, no: Any, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows with the label 0, texts that do not belong together, were trained on as translations."""
+    rows = [(*HUND[0], yes), ("Der Hund schläft.", "It rains.", no), (*HUND[1], yes), ("Es regnet.", "The dog.", no)]
+    names = ["source", "target", name]
+    path = tmp_path / f"c.{ending}"
+    objects = [dict(zip(names, row)) for row in rows]
+    if ending == "parquet":
+        Dataset.from_list(objects).to_parquet(str(path))
+    elif ending == "json":
+        path.write_text(json.dumps(objects), encoding="utf-8")
+    elif ending == "jsonl":
+        json_lines(path, objects)
+    else:
+        lines(path, [{"tsv": "\t", "csv": ","}[ending].join(map(str, row)) for row in [names, *rows]])
+    assert cells(load_pairs(path, stream=stream)) == HUND
+    assert f"{path}: 2 rows with label 0 left out" in caplog.text
+    assert len(list(load_pairs(path, columns=("source", "target"), stream=stream))) == 4  # asked for by name

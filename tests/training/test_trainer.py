@@ -208,3 +208,18 @@ def test_the_loss_knows_the_languages_of_its_rows(make_model: Make, tmp_path: Pa
     trainer(model, Dataset.from_list(ROWS), tmp_path, TranslationRankingLoss(model) + rtl, **options).train()
     moved = rtl.head.language_embeddings.weight.detach().abs().sum(dim=1) > 0
     assert moved.tolist() == [False, True, False, False]
+
+
+def test_columns_before_source_and_target_are_named(
+    make_model: Make, rows: Dataset, tmp_path: Path, caplog: Any
+) -> None:
+    """Of ``sent_id``, ``source`` and ``target`` the loss ranked sources for ids, without a word."""
+    with_ids = rows.add_column("sent_id", [f"news-{row}" for row in range(len(rows))])
+    ahead = with_ids.select_columns(["sent_id", "source", "target"])
+    trainer(make_model(), ahead, tmp_path / "ahead")
+    assert "losses read columns in their order: sent_id first, then source; put source and target first" in caplog.text
+    caplog.clear()
+    for names in (["source", "target", "sent_id"], ["target", "source"]):
+        trainer(make_model(), with_ids.select_columns(names), tmp_path / "behind")
+    trainer(make_model(), {"a": rows.select_columns(["source", "target"])}, tmp_path / "several")
+    assert "losses read columns in their order" not in caplog.text
