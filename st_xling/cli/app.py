@@ -37,6 +37,13 @@ NAMES = ("tiny", "bm25")
 OUTPUTS = frozenset(("out", "json", "rejects", "work", "runs"))
 """Parameters that name something to write: a folder if the metavar is ``DIR`` or ``STORE``, otherwise a file."""
 
+LANGUAGE_LISTS = {
+    **dict.fromkeys(("slim", "card"), ("languages",)),
+    **dict.fromkeys(("retrieval", "reranking"), ("query_languages",)),
+}
+"""Parameters that are lists of languages, by command; of Tatoeba's they may also be groups."""
+NO_PIVOT = "none"
+
 ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".tmx", ".txt")
 """Endings of names that can only be files."""
 MODEL_FILES = ("config.json", "modules.json")
@@ -189,6 +196,25 @@ class Command(TyperCommand):
                 print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
             raise typer.Exit(1 if message is None else 2) from None
 
+    def check_languages(self, values: Mapping[str, Any], inputs: Sequence[tuple[str, str]]) -> None:
+        """Raise ``ValueError`` for what is no code of a language, in options and before ``=`` of specs.
+
+        Args:
+            values: Value of every parameter, by name.
+            inputs: Metavar and value of each input.
+        """
+        from st_xling.utils.languages import check_language_code
+
+        for parameter in self.params:
+            value = values[str(parameter.name)]
+            is_code = parameter.metavar == "CODE" and value != NO_PIVOT
+            is_list = parameter.name in LANGUAGE_LISTS.get(str(self.name), ())
+            for code in (value or ()) if is_list else [value] if is_code and value is not None else []:
+                check_language_code(code, parameter.opts[0])
+        for metavar, value in inputs:
+            if metavar in SPECS or "=" in metavar:
+                check_spec_languages(value)
+
     def outputs(self, values: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the files and the folders to write, by the name of the option."""
         files: dict[str, Any] = {}
@@ -235,6 +261,7 @@ class Command(TyperCommand):
         if results and not values.get("overwrite") and not values.get("dry_run"):
             check_replaced(results, work_path(values["out"], values.get("work")))
         keeps = values.get("keep")  # it needs a folder, and says so
+        self.check_languages(values, inputs)
         for metavar, value in sorted(inputs, key=lambda each: each[0] != "MODEL"):
             if metavar != "MODEL":
                 check_input(metavar, value)
@@ -242,6 +269,15 @@ class Command(TyperCommand):
                 check_model(value.partition("?")[0] if self.name == "compare" else value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])
+
+
+def check_spec_languages(spec: str) -> None:
+    """Raise ``ValueError`` if a spec names a language before ``=`` that nobody knows."""
+    from st_xling.data.spec import split_spec
+    from st_xling.utils.languages import check_language_code
+
+    for code in split_spec(spec).languages:
+        check_language_code(code, spec)
 
 
 def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:

@@ -35,7 +35,7 @@ from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, 
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.console import first_line
 from st_xling.utils.io import file_sha256
-from st_xling.utils.languages import UNKNOWN, pair_in_name, pair_languages
+from st_xling.utils.languages import UNKNOWN, check_language_code, pair_in_name, pair_languages
 from st_xling.utils.text import (
     PACKED,
     ParallelTextError,
@@ -335,6 +335,8 @@ def find_source(
         known: Names of columns, see :func:`~st_xling.data.columns.choose_columns`.
         other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
     """
+    for code in filter(None, languages):
+        check_language_code(code, str(location))
     find: dict[str, Any] = {"requested": languages, "columns": columns, "known": known}
     if pair := _line_aligned(location, languages):
         _check_unused(" and ".join(map(str, pair)), columns=columns, name=name, split=split)
@@ -358,6 +360,8 @@ def find_source(
         return source if stream else replace(source, content=content or content_sha256(_arrow_files(table)))
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
+        if not path.stat().st_size:
+            raise ParallelTextError(f"expected at least one sentence pair, got none in {path}: the file is empty.")
         if kind not in FORMATS and (other := "|||" if has_bars(path) else other) is None:
             raise ValueError(
                 f"expected a file ending in {', '.join(list(FORMATS)[:-1])} (each also {', '.join(PACKED)}) or .zip, "

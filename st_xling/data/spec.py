@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
-from st_xling.utils.languages import is_strict_code, split_pair
+from st_xling.utils.languages import check_language_code, is_strict_code, split_pair
 from st_xling.utils.text import home_path
 
 FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
@@ -209,6 +209,8 @@ def parse_spec(
     parts = split_spec(text)
     if not parts.location.strip():
         raise ValueError(f"expected {forms}, got {text!r}; name what to read")
+    for code in parts.languages:
+        check_language_code(code, text)
     if languages is not None and len(parts.languages) != languages:
         raise ValueError(
             f"expected {forms}; got {text!r}, which names {' and '.join(parts.languages) or 'no language'}"

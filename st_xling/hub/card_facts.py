@@ -16,7 +16,7 @@ from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
 from st_xling.mining.thresholds import load_published_thresholds
 from st_xling.models.sidecar import card_metadata
 from st_xling.utils.io import read_json_object
-from st_xling.utils.languages import UNKNOWN, hub_language, is_code, is_strict_code, split_pair
+from st_xling.utils.languages import UNKNOWN, check_language_code, hub_language, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
 from st_xling.utils.text import home_path
 
@@ -72,8 +72,8 @@ class CardOptions:
     def __post_init__(self) -> None:
         for name in filter(None, (self.repo_id, self.base_model)):
             validate_repo_id(name)
-        if wrong := [code for code in self.languages or () if not is_code(code)]:
-            raise ValueError(f"languages are codes such as de, deu or zh-CN, got {', '.join(map(repr, wrong))}.")
+        for code in self.languages or ():
+            check_language_code(code, "the card")
 
     def over(self, earlier: CardOptions) -> CardOptions:
         """Return these options, completed by ``earlier``."""

@@ -26,7 +26,7 @@ from rapidfuzz.distance import Indel
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
-from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.languages import UNKNOWN, check_language_code
 
 logger = logging.getLogger(__name__)
 
@@ -244,6 +244,9 @@ class FilterOptions:
     target_language: str | None = None
 
     def __post_init__(self) -> None:
+        for side, code in (("source", self.source_language), ("target", self.target_language)):
+            if code is not None:
+                check_language_code(code, f"{side}_language")
         if unknown := sorted(({*self.disable} - {"all"} | {*self.limits}) - {*FILTERS}):
             raise ValueError(f"filters must be {', '.join(FILTERS)}: got {', '.join(unknown)}.")
         for name, limit in self.limits.items():

@@ -8,10 +8,14 @@ they tell two codes of one language apart, see :func:`match_language` and :func:
 
 from __future__ import annotations
 
+import difflib
+import logging
 import re
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+
+logger = logging.getLogger(__name__)
 
 UNKNOWN = "und"
 """ISO 639-2 for "undetermined": the language of a side that neither caller nor file names."""
@@ -47,6 +51,42 @@ _CHINESE_SCRIPTS = {"CN": "Hans", "SG": "Hans", "MY": "Hans", "TW": "Hant", "HK"
 
 #: LASER's code to the language's name in English.
 LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
+
+# Codes of ISO 639-2 for bibliographies. Files have them, but what is typed should be the usual code.
+_BIBLIOGRAPHIC = frozenset(
+    [
+        "alb",
+        "arm",
+        "baq",
+        "bur",
+        "chi",
+        "cze",
+        "dut",
+        "fre",
+        "geo",
+        "ger",
+        "gre",
+        "ice",
+        "mac",
+        "mao",
+        "may",
+        "per",
+        "rum",
+        "slo",
+        "tib",
+        "wel",
+    ]
+)
+
+# Names that speakers have for their language, and usual English names besides those of the table.
+_OTHER_NAMES = {
+    **{"deutsch": "de", "english": "en", "français": "fr", "francais": "fr", "español": "es", "espanol": "es"},
+    **{"castellano": "es", "português": "pt", "portugues": "pt", "italiano": "it", "nederlands": "nl", "polski": "pl"},
+    **{"svenska": "sv", "norsk": "no", "dansk": "da", "suomi": "fi", "čeština": "cs", "türkçe": "tr", "magyar": "hu"},
+    **{"română": "ro", "русский": "ru", "українська": "uk", "ελληνικά": "el", "العربية": "ar", "עברית": "he"},
+    **{"فارسی": "fa", "हिन्दी": "hi", "ไทย": "th", "tiếng việt": "vi", "中文": "zh", "日本語": "ja", "한국어": "ko"},
+    **{"mandarin": "zh", "farsi": "fa", "flemish": "nl", "castilian": "es", "bangla": "bn", "brazilian": "pt_BR"},
+}
 
 
 def canonical_language(code: str) -> str:
@@ -197,6 +237,60 @@ def pair_languages(pair: str) -> tuple[str | None, str | None]:
     """Return the two languages of a name such as ``"zh-vi"``; ``(None, None)`` if it is no such name."""
     source, _, target = pair.partition("-")
     return split_pair(pair) or ((source, target) if source and target and "-" not in target else (None, None))
+
+
+def check_language_code(code: str, where: str) -> None:
+    """Raise ``ValueError`` for what is no code of a language, with the code that was probably meant.
+
+    A code of three letters that the table lacks may be of ISO 639-3, which has thousands: it passes, and a line says
+    that text in it is not checked.
+
+    Args:
+        code: What a user typed: ``de``, ``deu_Latn``, ``pt-BR``; ``und`` stands for an unknown language.
+        where: Option or spec that has it, for the message.
+    Example:
+        >>> check_language_code("german", "--source-language")
+        Traceback (most recent call last):
+        ...
+        ValueError: --source-language names no known language: got 'german'; did you mean 'de'?
+    """
+    language = re.split("[-_]", code)[0]
+    is_spelled = is_code(code)
+    if code == UNKNOWN or (
+        is_spelled and language not in _BIBLIOGRAPHIC and canonical_language(language) in LANGUAGE_NAMES
+    ):
+        return
+    if is_spelled and len(language) == 3 and language not in _BIBLIOGRAPHIC:
+        logger.info("%s: the language %r is not known here; text in it is not checked", where, code)
+        return
+    meant = _meant_language(code)
+    advice = f"did you mean {meant!r}?" if meant else "write a code of ISO 639, such as de, deu, zh_Hant or pt-BR."
+    raise ValueError(f"{where} names no known language: got {code!r}; {advice}")
+
+
+def _meant_language(text: str) -> str | None:
+    """Return the code of a language that is named otherwise: by its name, in capitals, by a bibliographic code."""
+    lower = text.strip().casefold()
+    names = {name.casefold(): short_code(code) for code, name in LANGUAGE_NAMES.items()} | _OTHER_NAMES
+    if lower in names:
+        return names[lower]
+    language, *tags = re.split("[-_]", lower)
+    if canonical_language(language) in LANGUAGE_NAMES:
+        whole = "-".join([short_code(language), *(tag.upper() if len(tag) == 2 else tag.title() for tag in tags)])
+        return whole if is_strict_code(whole) else short_code(language)
+    near = difflib.get_close_matches(lower, names, n=1, cutoff=0.8)
+    return names[near[0]] if near else None
+
+
+def short_code(code: str) -> str:
+    """Return a language's code of two letters, if it has one, without script and region.
+
+    Example:
+        >>> short_code("deu"), short_code("ger"), short_code("yue")
+        ('de', 'de', 'yue')
+    """
+    language = canonical_language(code)
+    return next(iter(_TWO_LETTERS.get(language, ())), language)
 
 
 def is_strict_code(text: str) -> bool:

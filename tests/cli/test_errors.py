@@ -37,8 +37,8 @@ ERRORS = {
     "evaluate bucc encoder --data tatoeba": "files xx-yy.test.xx, .yy and .gold: tatoeba has none.",
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
     "evaluate retrieval bm25 --data de=xquad-r": "https://github.com/google-research-datasets/lareqa",
-    "evaluate retrieval bm25 --data xx=beir": "not in the corpus, such as p98",
-    "evaluate retrieval bm25 --data xx=absent --keep": "--keep does not apply: bm25 is no encoder",
+    "evaluate retrieval bm25 --data vi=beir": "not in the corpus, such as p98",
+    "evaluate retrieval bm25 --data vi=absent --keep": "--keep does not apply: bm25 is no encoder",
     # Mining
     "MINE --disable-filter all --k 0": "--k must be at least 1: got 0",
     "MINE --source-embeddings absent.store": "there is no folder absent.store",

@@ -48,7 +48,7 @@ def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys:
         "tatoeba": ["--data", str(aligned(tmp_path / "tatoeba"))],
         "xsim": ["--data", str(tmp_path / "tatoeba"), "--k", "2"],
         "precision": ["--data", f"de-en={pairs}", "--at", "1,2"],
-        "retrieval": ["--data", f"xx={translated(tmp_path / 'xx')}", "--bm25", "--device", "cpu"],
+        "retrieval": ["--data", f"vi={translated(tmp_path / 'xx')}", "--bm25", "--device", "cpu"],
     }
     words = ["evaluate", task, str(encoder), *data[task]]
     found = judged(words, encoder, tmp_path / "f.json", capsys)

@@ -182,27 +182,27 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "retriever"
-    sources = ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"xx-en={root / 'xx-en.tsv'}"]
-    words = f"train ir-semacl-langcl --model tiny --mono yy={root / 'yy.txt'} --dev xx={root / 'set'}".split()
+    sources = ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"vi-en={root / 'xx-en.tsv'}"]
+    words = f"train ir-semacl-langcl --model tiny --mono th={root / 'yy.txt'} --dev vi={root / 'set'}".split()
     words += f"--encoders separate --max-steps 3 --eval-steps 3 --batch-size 4 --max-length 32 --out {out}".split()
     assert main([*words, *sources, *TINY]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("3 steps in") and "best development MRR@100" in captured.out
-    assert "queries en: 8 pairs" in captured.err and "mono yy:yy.txt: 8 sentences" in captured.err
+    assert "queries en: 8 pairs" in captured.err and "mono th:yy.txt: 8 sentences" in captured.err
     figures, runs = tmp_path / "figures.json", tmp_path / "runs"
-    sets = ["--data", f"xx={root / 'set'}", "--data", f"en={root / 'english'}"]
+    sets = ["--data", f"vi={root / 'set'}", "--data", f"en={root / 'english'}"]
     judge = ["evaluate", "retrieval", str(out), *sets, "--pool", "mixed", "--bm25", "--measures", "MRR@10", "R@2"]
     assert main([*judge, "--json", str(figures), "--runs", str(runs), "--device", "cpu"]) == 0
     table = capsys.readouterr().out.splitlines()
     heads = [f"{system}{measure}" for system in ("", "BM25 ") for measure in ("MRR@10", "Recall@2")]
     assert table[0].split() == ["language", *" ".join(heads).split()]
-    assert [line.split()[0] for line in table[1:3]] == ["en", "xx"] and table[4].startswith("mean")
-    assert table[-1].startswith("retrieval|passages:xx,en|pool:mixed|measures:MRR@10,Recall@2|depth:100|ties:id|")
+    assert [line.split()[0] for line in table[1:3]] == ["en", "vi"] and table[4].startswith("mean")
+    assert table[-1].startswith("retrieval|passages:vi,en|pool:mixed|measures:MRR@10,Recall@2|depth:100|ties:id|")
     assert any("BM25, of equally relevant hits in the query's language: 100.0 %" in line for line in table)
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert written["retrieval"]["BM25"]["figures"]["en"]["MRR@10"] == 1
     assert set(written["retrieval"]["retriever"]["language_bias"]) >= {"own_share", "own_first", "expected"}
-    assert {path.name for path in runs.iterdir()} >= {"en.BM25.trec", "xx.retriever.trec"}
+    assert {path.name for path in runs.iterdir()} >= {"en.BM25.trec", "vi.retriever.trec"}
     assert (runs / "en.BM25.trec").read_text(encoding="utf-8").startswith("q0 Q0 en:p0 1 ")
 
 

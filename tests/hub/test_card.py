@@ -152,7 +152,7 @@ def test_options_reach_the_card_and_can_be_taken_back(tmp_path, capsys):
     [
         (["--data-license", "xx-yy=mit"], "got xx-yy; there are de-en, fr-en"),
         (["--repo", "a/b/c"], "'a/b/c'"),
-        (["--languages", "de,<script>"], "languages are codes .*'<script>'"),
+        (["--languages", "de,<script>"], "names no known language: got '<script>'"),
         ([], "(?s)mining.json.*de-en"),  # which is damaged
     ],
 )

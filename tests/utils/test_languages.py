@@ -10,6 +10,7 @@ from st_xling.utils.languages import (
     LANGUAGE_NAMES,
     canonical_code,
     canonical_language,
+    check_language_code,
     distinct_codes,
     hub_language,
     is_code,
@@ -136,3 +137,38 @@ def test_spelling() -> None:
     assert not any(map(is_code, ["", "d", "text", "de-", "de-en-fr", "German", "de.en"]))
     assert all(map(is_evident_code, ["de", "zh-CN", "deu_Latn"]))
     assert not any(map(is_evident_code, ["src", "ref", "deu", "src_text"]))
+
+
+@pytest.mark.parametrize(
+    "code", ["de", "deu", "deu_Latn", "pt-BR", "pt_br", "zh_Hant", "zh-Hans-CN", "en-GB", "iw", "und"]
+)
+def test_codes_that_are_known(code: str) -> None:
+    check_language_code(code, "--source-language")
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        *(("german", "de"), ("German", "de"), ("Deutsch", "de"), ("日本語", "ja"), ("germn", "de"), ("DE", "de")),
+        *(("ger", "de"), ("fre", "fr"), ("chi", "zh"), ("EN-us", "en-US"), ("ZH_hant", "zh-Hant"), ("pt-BRA", "pt")),
+    ],
+)
+def test_a_language_that_is_named_otherwise(written: str, meant: str) -> None:
+    """``--source-language german`` and ``ger-en=`` were taken as they are, and switched the language filter off."""
+    with pytest.raises(
+        ValueError, match=f"--language names no known language: got '{written}'; did you mean '{meant}'"
+    ):
+        check_language_code(written, "--language")
+
+
+@pytest.mark.parametrize("written", ["xx", "zz", "klingon", "", "d", "x1"])
+def test_what_names_no_language(written: str) -> None:
+    with pytest.raises(ValueError, match=f"got '{written}'; write a code of ISO 639"):
+        check_language_code(written, "--language")
+
+
+def test_a_code_of_three_letters_may_be_a_language_that_we_do_not_know(caplog: pytest.LogCaptureFixture) -> None:
+    """ISO 639-3 has thousands: Livvi text can be trained on and mined, and the language of that side is not checked."""
+    with caplog.at_level("INFO"):
+        check_language_code("olo", "olo-en=pairs.tsv")
+    assert caplog.messages == ["olo-en=pairs.tsv: the language 'olo' is not known here; text in it is not checked"]

@@ -102,11 +102,11 @@ def test_query_passage_specs(tmp_path: Path) -> None:
     table = lines(tmp_path / "nq.tsv", ['Who said "no"?\tHe did.', "When?\tIn 1900."])
     objects = json_lines(tmp_path / "more.jsonl", [{"query": "Where?", "passage": "Here.", "id": 3}])
     folder = translated(tmp_path / "set")
-    pairs = load_query_passage_specs([f"queries={table}", f"en={objects}", f"xx={folder}?queries=en"])
-    assert list(pairs) == ["en", "en-2", "xx"]
+    pairs = load_query_passage_specs([f"queries={table}", f"en={objects}", f"vi={folder}?queries=en"])
+    assert list(pairs) == ["en", "en-2", "vi"]
     assert pairs["en"][0]["source"] == 'Who said "no"?' and pairs["en"][1]["target"] == "In 1900."
     assert pairs["en-2"][:]["target"] == ["Here."] and pairs["en-2"][0]["source_language"] == "en"
-    assert pairs["xx"][:]["source"] == ENGLISH and pairs["xx"][:]["target"] == OTHERS
+    assert pairs["vi"][:]["source"] == ENGLISH and pairs["vi"][:]["target"] == OTHERS
 
 
 def test_a_sample_of_queries_keeps_all_passages_and_a_query_in_all_its_languages(tmp_path: Path) -> None:
