@@ -155,22 +155,26 @@ def best_pairs(
     backward: Neighbors,
     *,
     allow: Allow | None = None,
+    keep: Allow | None = None,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
     threshold: float | None = None,
 ) -> MinedPairs:
-    """Choose pairs among neighbors as :func:`mine` does, with some pairs forbidden.
+    """Choose pairs among neighbors as :func:`mine` does, with some pairs forbidden, and others removed.
 
     A sentence's candidates are looked at from its best down until one is allowed; only then does the retrieval choose
-    among those of all sentences. Were forbidden pairs struck out afterwards, a sentence whose best match is a copy
-    would have lost its translation to that copy. Pairs below the threshold are not looked at: they could not displace
-    any above it.
+    among those of all sentences. So both sentences of a forbidden pair are free for other partners: forbid what can be
+    nobody's pair, such as a sentence in another language, whose copy on the other side has its translation elsewhere.
+    A pair that is merely not wanted is removed after the choice: a sentence whose best match is its own copy has found
+    its partner, and would otherwise get a wrong one. Pairs below the threshold are not looked at: they could not
+    displace any above it.
 
     Args:
         forward: Source → target.
         backward: Target → source.
         allow: Called once for each pair that is looked at, some thousands at a time; its answer may depend on nothing
             but the pair. By default all are allowed.
+        keep: The same for the chosen pairs, each once; their sentences get no other partner. By default all are kept.
         margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
         threshold: As for :func:`mine`.
@@ -195,7 +199,12 @@ def best_pairs(
     )
     del source_scores, source_best, target_scores, target_best, sources, targets  # tens of bytes a sentence
     order = np.lexsort((pairs.target_indices, pairs.source_indices, -pairs.scores))
-    return pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
+    pairs = pairs.select(order[_one_to_one(pairs, order)] if retrieval == "max" else order)
+    if keep is None:
+        return pairs
+    starts = range(0, len(pairs), _ROWS_AT_ONCE)
+    kept = [keep(pairs[start : start + _ROWS_AT_ONCE]) for start in starts]
+    return pairs.select(np.concatenate(kept)) if kept else pairs
 
 
 def _best_both_ways(

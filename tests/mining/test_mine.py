@@ -182,6 +182,24 @@ def test_best_allowed_pairs_by_definition(retrieval: str, margin: str, share: fl
         assert len(asked) == len(set(asked))
 
 
+@pytest.mark.parametrize("retrieval", RETRIEVALS)
+def test_a_removed_pair_leaves_its_sentences_alone(retrieval: str) -> None:
+    """What ``keep`` removes was chosen before: nothing else changes, whatever the number of pairs asked at once."""
+    random = np.random.default_rng(0)
+    for rows in (13, 3000):
+        source = random.standard_normal((rows, 8))
+        target = source + 0.8 * random.standard_normal((rows, 8))
+        both = find_neighbors(source, target, k=4)
+
+        def odd(pairs: MinedPairs) -> np.ndarray:
+            return pairs.source_indices % 2 == 1
+
+        chosen = best_pairs(*both, retrieval=retrieval)
+        kept = best_pairs(*both, retrieval=retrieval, keep=odd)
+        assert 0 < len(kept) < len(chosen)
+        assert list(kept) == [pair for pair in chosen if pair[1] % 2 == 1]
+
+
 def test_pairs_below_the_threshold_are_not_asked_about() -> None:
     lowest = []
 

@@ -139,8 +139,9 @@ def mine_texts(
     """Find the pairs of two texts that are likely translations, and write them, best first.
 
     Blank lines are ignored. Of equal sentences (in NFC, runs of white space as one space) one is mined, and its pair
-    has the ids of all. Filters check candidates before the retrieval chooses among them, see
-    :func:`~st_xling.mining.best_pairs`.
+    has the ids of all. A candidate that has a sentence in a wrong language, or an untranslated one, is rejected before
+    the retrieval chooses among them, so that both sentences are free for other partners; whatever else filters reject
+    is removed after the choice (see :func:`~st_xling.mining.best_pairs`).
 
     Embeddings and the search are kept in ``work`` until the pairs are written. Repeat the same call to resume a killed
     one. Options that they do not depend on may change: margin, retrieval, threshold, filters, formats.
@@ -270,7 +271,7 @@ def mine_texts(
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         pair_filters = PairFilters(identify_languages(filters, *texts))
 
-        # Choose among the candidates that pass the filters, score again, write.
+        # Choose among the candidates, filter, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
 
         def ids_of(*places: int) -> tuple[list[str], ...]:
@@ -282,9 +283,10 @@ def mine_texts(
             if log is not None:
                 log.write(pair.as_json(*ids_of(pair.source_index, pair.target_index)))
 
-        allow = partial(pair_filters.allowed, sources=texts[0], targets=texts[1], on_reject=on_reject)
+        allowed = partial(pair_filters.allowed, sources=texts[0], targets=texts[1], on_reject=on_reject)
         choose = partial(best_pairs, forward, backward, margin=margin)
-        pairs = choose(allow=allow if pair_filters.limits else None, retrieval=retrieval, threshold=number)
+        allow = partial(allowed, freeing=True)
+        pairs = choose(allow=allow, keep=allowed, retrieval=retrieval, threshold=number)
         best = None
         if not len(pairs) and number is not None:
             scores = choose(retrieval="forward").scores

@@ -187,6 +187,52 @@ def test_a_copy_that_is_turned_down_leaves_its_partner_to_the_translation(retrie
     assert "rejected: 1 copy" in report.lines()
 
 
+@pytest.mark.parametrize("retrieval", ["max", "intersect", "forward", "backward"])
+@pytest.mark.parametrize("languages", [{}, {"source_language": "de", "target_language": "en"}])
+def test_a_name_that_is_its_own_copy_stays_alone(retrieval: str, languages: dict[str, str], tmp_path: Path) -> None:
+    """A rejected copy freed both names for wrong partners: EACCES with AT_EACCESS, in a fifth of a technical text."""
+    sources = {
+        "RES_DEFAULT": [1, 0, 0, 0, 0, 0.2],
+        "RES_DNSRCH": [0, 1, 0, 0, 0, 0.2],
+        "EACCES": [0, 0, 1, 0, 0, 0.2],
+        "Linus Torvalds": [0.1, 0, 0, 0, 1, 0.1],
+        "Die Datei ist nicht lesbar.": [0, 0, 0, 1, 0, 0.2],
+        "Der Name wurde nicht gefunden.": [0, 0, 0, 0, 1, 0.3],
+    }
+    targets = {
+        **dict(list(sources.items())[:4]),
+        "RES_DEBUG": [0.9, 0, 0, 0, 0, 0.4],
+        "AT_EACCESS": [0, 0, 0.9, 0, 0, 0.4],
+        "The file cannot be read.": [0, 0, 0, 0.9, 0.1, 0.2],
+        "The name was not found.": [0, 0, 0, 0.1, 0.9, 0.4],
+    }
+    options = stored(tmp_path, sources, targets)
+    options |= {"k": 3, "retrieval": retrieval, "filters": mining.FilterOptions(**languages)}
+    mining.mine_texts(**options, out=tmp_path / "out.tsv", rejects=tmp_path / "rejects")
+    pairs = {pair[3:] for pair in read(tmp_path / "out.tsv")}
+    backward = {("RES_DEFAULT", "RES_DEBUG"), ("EACCES", "AT_EACCESS")} if retrieval == "backward" else set()
+    assert pairs - backward == {
+        ("Die Datei ist nicht lesbar.", "The file cannot be read."),
+        ("Der Name wurde nicht gefunden.", "The name was not found."),
+    }
+    rejects = [json.loads(line) for line in (tmp_path / "rejects").read_text(encoding="utf-8").splitlines()]
+    copies = sorted(reject["source"] for reject in rejects if reject["source"] == reject["target"])
+    assert copies == sorted(sources.keys() & targets.keys())
+
+
+def test_a_sentence_in_the_wrong_language_leaves_its_copy_to_the_translation(tmp_path: Path) -> None:
+    """Untranslated sentences next to their translations would otherwise lose a fifth of all true pairs."""
+    options = stored(
+        tmp_path,
+        {"The lab is closed today, unfortunately.": [1, 0.1], "Leider ist das Labor heute geschlossen.": [1, 0.4]},
+        {"The lab is closed today, unfortunately.": [1, 0.1], "Nobody knows the answer to this.": [0, 1]},
+    )
+    filters = mining.FilterOptions(source_language="de", target_language="en", disable=["copy"])
+    mining.mine_texts(**options, out=tmp_path / "out.tsv", k=2, filters=filters)
+    pairs = [pair[3:] for pair in read(tmp_path / "out.tsv")]
+    assert ("Leider ist das Labor heute geschlossen.", "The lab is closed today, unfortunately.") in pairs
+
+
 def test_another_task_is_refused_and_another_choice_goes_on(
     model: Any,
     make_model: Callable[..., Any],
