@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
+from st_xling.models.heads import new_heads
 
 logger = logging.getLogger(__name__)
 
@@ -131,6 +132,11 @@ class CrossLingualLoss(nn.Module):
                 f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
                 "another trainer they start anew when a run is resumed."
             )
+            if any(head.on_pretrained for head in new_heads(self)):
+                warn_once(
+                    f"{self.title} has a new head, whose random weights harm a pretrained encoder: train with "
+                    "CrossLingualTrainer, or call st_xling.training.warm_up_heads(trainer) before trainer.train()."
+                )
         self._looks_for_heads = False
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:

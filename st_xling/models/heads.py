@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +18,8 @@ from transformers import AutoModelForMaskedLM, BertConfig
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
+
+logger = logging.getLogger(__name__)
 
 HeadStart = Literal["auto", "new"]
 
@@ -38,7 +42,8 @@ class VocabularyHead(nn.Module):
 
     Attributes:
         origin: Origin of the head's tensors, for the log.
-        is_new: True if they are random.
+        is_new: True while they are random: until they are trained.
+        on_pretrained: True if the encoder was loaded from a folder or the Hub: it has something to lose by a new head.
         weight: The head's own rows, *Shape:* ``(classes, hidden)``, or ``None`` where they are the word embeddings.
         bias: *Shape:* ``(classes,)``
 
@@ -70,6 +75,8 @@ class VocabularyHead(nn.Module):
         tied = tied and parts.weight is None  # so that a resumed run has the same tensors
         saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
         self.is_new = self.origin.startswith("new")
+        place = str(getattr(config, "_name_or_path", "") or "")
+        self.on_pretrained = bool(place) and (not Path(place).is_absolute() or Path(place).exists())
         if saved:
             self.load_state_dict({name: saved[name] for name in self.state_dict()})
         bias = saved.get("bias", torch.zeros(len(words)))
@@ -99,6 +106,11 @@ class VocabularyHead(nn.Module):
     def labels(self, token_ids: Tensor) -> Tensor:
         """Class of each token id within the softmax; -100 for ids outside ``target_vocabulary``."""
         return token_ids if self.label_index is None else self.label_index[token_ids]
+
+
+def new_heads(loss: nn.Module) -> list[VocabularyHead]:
+    """The vocabulary heads inside a loss whose weights are still random."""
+    return [part for part in loss.modules() if isinstance(part, VocabularyHead) and part.is_new]
 
 
 def check_savable(parts: Backbone, head: VocabularyHead) -> None:
@@ -193,17 +205,55 @@ def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
     forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
     options = {"revision": revision, "cache_dir": os.environ.get("SENTENCE_TRANSFORMERS_HOME")}
     options |= {"local_files_only": True, "output_loading_info": True}
+    lacks_head_alone = False
     for form in forms:
         try:
-            with torch.random.fork_rng(devices=[]):
+            with torch.random.fork_rng(devices=[]), _held_reports() as reports:
                 model, report = AutoModelForMaskedLM.from_pretrained(place, **options, **form)
         except (OSError, ValueError, AttributeError):  # no such folder, not in this cache, or a form not known here
             continue
-        missing = sorted(name for name in report["missing_keys"] if not name.startswith(model.base_model_prefix + "."))
-        if not missing:
+        encoder = model.base_model_prefix + "."
+        missing = {*report["missing_keys"]}
+        lacking = sorted(name for name in missing if not name.startswith(encoder))
+        head = {name for name, _ in model.named_parameters() if not name.startswith(encoder)}
+        # A sentence encoder has all of its own weights and none of the head's: nothing is wrong with it, but
+        # transformers calls such a checkpoint corrupted. Of any other, its report is shown.
+        lacks_head_alone = bool(head) and head <= missing == {*lacking} and not report["mismatched_keys"]
+        if not lacks_head_alone:
+            _show(reports)
+        if not lacking:
             return _take_apart(model).state_dict(), f"from the checkpoint {place}"
-        origin = f"new: the checkpoint {place} lacks {', '.join(missing)}"
+        origin = f"new: the checkpoint {place} lacks {', '.join(lacking)}"
+    if lacks_head_alone:
+        name = Path(place).name if Path(place).is_dir() else place
+        logger.warning(f"{name} has no vocabulary head: a new one is trained (guide: New heads)")
     return {}, origin
+
+
+@contextlib.contextmanager
+def _held_reports() -> Iterator[list[logging.LogRecord]]:
+    """Collect what transformers logs about a checkpoint while it is loaded, in place of showing it."""
+    records: list[logging.LogRecord] = []
+
+    def hold(record: logging.LogRecord) -> bool:
+        records.append(record)
+        return False
+
+    source = logging.getLogger("transformers.modeling_utils")
+    source.addFilter(hold)
+    try:
+        yield records
+    except BaseException:
+        source.removeFilter(hold)
+        _show(records)
+        raise
+    finally:
+        source.removeFilter(hold)
+
+
+def _show(records: Sequence[logging.LogRecord]) -> None:
+    for record in records:
+        logging.getLogger(record.name).handle(record)
 
 
 def _vocabulary_index(ids: Sequence[int] | Tensor | None, size: int) -> Tensor | None:

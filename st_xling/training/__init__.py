@@ -5,6 +5,7 @@
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
+- ``warm_up``: new heads learn alone first
 - ``mixture``, ``teacher``, ``sentence_vectors``: training text as one data set, labels and vectors that are cached
 - ``transfer``: fine-tuning on English labels, tested in other languages
 """
@@ -33,5 +34,6 @@ if TYPE_CHECKING:
     from st_xling.training.run import TrainingResult as TrainingResult
     from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer
     from st_xling.training.trainer import NotFiniteError as NotFiniteError
+    from st_xling.training.warm_up import warm_up_heads as warm_up_heads
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -171,8 +171,14 @@ def sampler_options(options: TrainingOptions) -> dict[str, Any]:
     }
 
 
-def total_steps(options: TrainingOptions, rows: int | None, processes: int = 1) -> int:
-    """Optimizer steps of the whole run."""
+def total_steps(options: TrainingOptions | BaseTrainingArguments, rows: int | None, processes: int = 1) -> int:
+    """Optimizer steps of the whole run.
+
+    Args:
+        options: Of the recipe, or ST's arguments.
+        rows: Pairs of an epoch; ``None``: a stream without an end.
+        processes: Processes that share a step.
+    """
     if options.max_steps > 0:
         return options.max_steps
     if rows is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain, islice, repeat
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,14 +23,14 @@ from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.arguments import total_steps
 from st_xling.training.mixture import Mixture, add_mono, describe, log_truncation, mine_negatives, prepare, report_texts
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import NEGATIVES, save_folder
 from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import teacher_vectors, vectors_for
-from st_xling.training.trainer import CrossLingualTrainer, own_state
+from st_xling.training.trainer import CrossLingualTrainer
+from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
 
@@ -38,9 +38,6 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
-
-WARM_UP_STEPS = 200
-"""Steps in which new heads learn alone, unless training has fewer."""
 
 
 def train(
@@ -173,8 +170,9 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     languages = [looked_at.unique(f"{side}_language") for side in ("source", "target")]
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
-        for origin in dict.fromkeys(part.origin for part in loss.modules() if isinstance(part, VocabularyHead)):
-            logger.info("vocabulary head: %s", origin)
+        heads = [part for part in loss.modules() if isinstance(part, VocabularyHead)]
+        for head in {head.origin: head for head in heads}.values():  # a new one has been named when it was made
+            logger.log(logging.DEBUG if head.is_new else logging.INFO, "vocabulary head: %s", head.origin)
     if training.save_vocabulary_head:
         if lora is not None or not trained_heads(loss):
             raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
@@ -184,7 +182,8 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         logger.info("LoRA trains %s of the encoder", trained_share(encoder))
     size = training.mini_batch_size
     total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
-    trainer = run.build_trainer(CrossLingualTrainer, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
+    kind = partial(CrossLingualTrainer, warm_up_steps=0)  # heads are warmed up in `_fit`, which records it
+    trainer = run.build_trainer(kind, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
     trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
     return trainer
 
@@ -221,65 +220,17 @@ def _fit(
             distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
             distributed.run_on_main(lambda: begin(model, folder.training))
-        if (steps := warm_up_heads(run, trainer)) > 0:
-            distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
+        steps = training.warm_up_heads
+        if steps is None and run.model == "tiny":  # an encoder of random weights has nothing to lose
+            steps = 0
+        if (made := warm_up_heads(trainer, steps=steps)) > 0:
+            distributed.run_on_main(lambda: folder.update(warm_up_heads=made))
     result = fit_trainer(trainer, folder, checkpoint, name=run.recipe.name)
     if training.lora is not None:
         end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
     if training.save_vocabulary_head:
         save_with_head(backbone(result.model), trained_heads(trainer.loss)[0])  # type: ignore[arg-type]
     return result
-
-
-def warm_up_heads(run: Run, trainer: CrossLingualTrainer) -> int:
-    """Train the terms of a loss that have new heads on the trainer's batches, with the encoder frozen.
-
-    A head of random weights sends large, aimless gradients into a pretrained encoder, which loses by them what makes
-    its sentence embeddings good. The encoder, its optimizer and the random numbers of training proper stay untouched.
-
-    Returns:
-        Optimizer steps, at the trainer's learning rate without a schedule; 0: there is nothing to train.
-    """
-    options, model, loss = run.recipe.training, trainer.model, trainer.loss
-    whole: Any = loss.loss if isinstance(loss, CachedLoss) else loss
-    terms = [term for term in whole.term_list() if _has_new_head(term.loss)]
-    steps = options.warm_up_heads
-    if steps is None:
-        data: Any = trainer.train_dataset
-        rows = len(data) if hasattr(data, "__len__") else None
-        longest = total_steps(options, rows, distributed.process_count())
-        steps = 0 if run.model == "tiny" else min(WARM_UP_STEPS, longest)
-    if not terms or not steps:
-        return 0
-    heads: Any = CombinedLoss(model, terms).to(model.device)
-    weights = [tensor for tensor in own_state(heads, model).values() if tensor.requires_grad]
-    optimizer = torch.optim.AdamW(weights, lr=trainer.args.learning_rate, weight_decay=trainer.args.weight_decay)
-    if options.mini_batch_size:
-        heads = CachedLoss(heads, mini_batch_size=options.mini_batch_size)
-    frozen = [weight for weight in model.parameters() if weight.requires_grad]
-    batches = chain.from_iterable(repeat(trainer.get_train_dataloader()))
-    values: list[float] = []
-    model.train()
-    with torch.random.fork_rng():
-        for weight in frozen:
-            weight.requires_grad_(False)
-        for batch in islice(batches, steps):
-            features, labels = trainer.collect_features(batch)
-            with trainer.autocast_smart_context_manager():
-                value = sum(heads(features, labels).values())
-            value.backward()
-            torch.nn.utils.clip_grad_norm_(weights, trainer.args.max_grad_norm)
-            optimizer.step()
-            optimizer.zero_grad()
-            values.append(float(value.detach()))
-        for weight in frozen:
-            weight.requires_grad_(True)
-    logger.info("new heads: trained alone for %d steps, loss %.3f → %.3f", steps, values[0], values[-1])
-    return steps
-
-
-def _has_new_head(loss: nn.Module) -> bool:
-    return any(isinstance(part, VocabularyHead) and part.is_new for part in loss.modules())
 
 
 def trained_heads(loss: nn.Module) -> list[VocabularyHead]:

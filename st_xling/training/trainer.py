@@ -33,9 +33,11 @@ from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.data.columns import column_order_warning
+from st_xling.models.heads import new_heads
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
+from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
@@ -91,7 +93,9 @@ class CheckpointCallback(TrainerCallback):
             state.best_metric = None
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        if logs and "loss" in logs:
+        # A sum is finite only with all its terms. A term that alone is not belongs to another data set's loss, which was
+        # not computed since the last line: sentence-transformers logs NaN for it.
+        if logs and not math.isfinite(logs.get("loss", 0.0)):
             losses = {name: value for name, value in logs.items() if name not in _NOT_SHOWN}
             self.check_finite(state, {name: str(value) for name, value in losses.items() if not math.isfinite(value)})
 
@@ -404,7 +408,19 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     Mixed precision holds for all that the loss computes: ST gives it to the model's own pass alone, and leaves passes
     and heads of token-level losses in float32. Similarities stay in float32.
 
+    New vocabulary heads of the loss (of RTL, MLM, TLM) over a pretrained encoder, whose checkpoint has no such head,
+    are first trained alone, with the encoder frozen: see :func:`~st_xling.training.warm_up.warm_up_heads`.
+
     What it shares with our other trainers is in :class:`GuardedTrainer`.
+
+    Args:
+        model: Model to train.
+        args: ST's training arguments.
+        train_dataset: Training data.
+        *more: As ST's trainer takes them.
+        warm_up_steps: Steps in which new heads are trained alone. ``None``: 200, or as many as training has, over an
+            encoder that is pretrained; 0: none.
+        **options: As ST's trainer takes them.
 
     Raises:
         NotFiniteError: Losses or weights that are no longer numbers.
@@ -426,10 +442,17 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     data_collator_class = CrossLingualDataCollator
 
     def __init__(
-        self, model: Any = None, args: Any = None, train_dataset: Any = None, *more: Any, **options: Any
+        self,
+        model: Any = None,
+        args: Any = None,
+        train_dataset: Any = None,
+        *more: Any,
+        warm_up_steps: int | None = None,
+        **options: Any,
     ) -> None:
         _check_texts(train_dataset)  # before ST reads them for the card
         _warn_of_column_order(train_dataset)
+        self.warm_up_steps = warm_up_steps
         super().__init__(model, args, train_dataset, *more, **options)
         for tensor in self._own_state().values():
             tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
@@ -468,11 +491,14 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             return sampler
         return WholeRounds(sampler, self.args.world_size)
 
-    def train(self, *args: Any, **kwargs: Any) -> Any:
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         if self.args.world_size > 1:
             for tensor in self._own_state().values():
                 tensor.data.copy_(broadcast(tensor.data))
-        return super().train(*args, **kwargs)
+        harmful = any(head.on_pretrained for head in new_heads(self._all_losses()))
+        if not resume_from_checkpoint and (harmful or self.warm_up_steps):  # a checkpoint has trained heads
+            warm_up_heads(self, steps=self.warm_up_steps)
+        return super().train(resume_from_checkpoint, *args, **kwargs)
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self.model.named_parameters()

@@ -11,7 +11,7 @@ from sentence_transformers import SentenceTransformer
 from st_xling.losses import base
 from st_xling.models import tiny_encoder
 from st_xling.training import load_recipe, train
-from st_xling.training.encoder import WARM_UP_STEPS
+from st_xling.training.warm_up import WARM_UP_STEPS
 
 
 @pytest.fixture
