@@ -8,6 +8,10 @@ from __future__ import annotations
 import ast
 from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from evaluate import EvaluationModule
 
 
 def dataclass_fields(package: str, module: str) -> list[str]:
@@ -36,3 +40,19 @@ def dataclass_fields(package: str, module: str) -> list[str]:
         lines = [line for part in classes for line in part.body if isinstance(line, ast.AnnAssign)]
         names = [line.target.id for line in lines if isinstance(line.target, ast.Name)]
     return names
+
+
+def discard_rows(module: EvaluationModule) -> None:
+    """Forget the rows that an ``evaluate`` module has collected, with their types, its file and its lock.
+
+    Args:
+        module: Module whose rows were refused before ``compute``, which would forget them itself.
+    """
+    writer: Any = module.writer
+    module.writer = module.buf_writer = module.selected_feature_format = None
+    if writer is not None:
+        writer.stream.close()
+    if module.filelock is not None:
+        Path(module.cache_file_name).unlink(missing_ok=True)
+        module.filelock.release()
+        module.filelock = module.cache_file_name = None

@@ -53,6 +53,57 @@ def test_cases_of_the_modules(name, case):
     assert module.name == name
 
 
+REFUSED = {
+    "bucc_mining": [
+        ([mined((1, 2, 0.5))], [gold(("ด", "é"))]),  # numbers as predicted ids, text in the gold
+        ([mined(("a", "b", "viel"))], [gold(("a", "b"))]),
+        ([mined(("a", "b", 1.0)), mined(("c", "d", 1.0))], [gold(("a", "b"))]),
+        (mined(("a", "b", 1.0)), gold(("a", "b"))),
+    ],
+    "tatoeba": [([0, 1, 1], [0, 1, 2]), ([["a"]], [[1.0]]), ([[1.0, 2.0]], [[1.0, 2.0], [0.0, 1.0]])],
+    "xpr_ranking": [([["hoch"]], [[1]]), ([0.5, 0.2], [1, 0]), ([[0.5]], [["ja"]]), ([[0.5]], [[1], [0]])],
+}
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_a_refused_call_leaves_nothing_behind(name: str, in_memory: bool) -> None:
+    """After one refused call the same object refused valid ones: evaluate kept the types of the refused rows."""
+    case = CASES[name][0]
+    valid = {"predictions": case["predictions"], "references": case["references"], **case.get("options", {})}
+    expected = load(name).compute(**valid)
+    for predictions, references in REFUSED[name]:
+        rows = {"predictions": predictions, "references": references}
+        row = {"prediction": predictions[0], "reference": references[0]}
+        for way, arguments in (("compute", rows), ("add_batch", rows), ("add", row)):
+            module = evaluate.load(metrics.path(name), experiment_id=uuid.uuid4().hex, keep_in_memory=in_memory)
+            try:
+                getattr(module, way)(**arguments)
+            except (ValueError, TypeError, AttributeError):
+                assert len(module) == 0 and module.compute(**valid) == expected
+            else:  # the first row alone is right
+                assert way == "add"
+
+
+def test_rows_before_a_refused_one_are_kept() -> None:
+    module = load("bucc_mining")
+    module.add_batch(predictions=[mined(("a", "b", 1.0))], references=[gold(("a", "b"))])
+    with pytest.raises(ValueError, match="format"):
+        module.add_batch(predictions=[mined(("c", "d", "viel"))], references=[gold(("c", "d"))])
+    module.add(prediction=mined(("c", "d", 1.0)), reference=gold(("c", "d")))
+    assert module.compute(threshold=0.5)["n_correct"] == 2
+
+
+def test_a_call_that_is_refused_by_the_metric_itself() -> None:
+    """Options that do not fit are found after the rows were accepted."""
+    module = load("bucc_mining")
+    valid = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]}
+    for _ in range(2):
+        with pytest.raises(ValueError, match="language_pairs"):
+            module.compute(**valid, language_pairs=["de-en", "fr-en"])
+        assert module.compute(**valid, threshold=0.5)["f1"] == 1.0
+
+
 @pytest.mark.parametrize("name", metrics.NAMES)
 def test_examples_of_the_docstrings(name):
     module = load(name)

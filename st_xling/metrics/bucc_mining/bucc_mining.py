@@ -11,6 +11,7 @@ import datasets
 import evaluate
 
 from st_xling.evaluation.measures import judge_pairs, row_thresholds
+from st_xling.metrics.recovering import RecoveringMetric
 from st_xling.utils.signature import sha8, sign
 
 _CITATION = """\
@@ -29,7 +30,7 @@ def _features(id_type):
     return datasets.Features({"predictions": [{**ids, "score": datasets.Value("float64")}], "references": [ids]})
 
 
-class BuccMining(evaluate.Metric):
+class BuccMining(RecoveringMetric):
     """One row a corpus; see the module's card.
 
     Args:

@@ -10,6 +10,7 @@ import datasets
 import evaluate
 import numpy as np
 
+from st_xling.metrics.recovering import RecoveringMetric
 from st_xling.mining.mine import xsim
 from st_xling.utils.cosines import nearest, weighted_f1
 from st_xling.utils.signature import sign
@@ -25,7 +26,7 @@ _CITATION = """\
 """
 
 
-class Tatoeba(evaluate.Metric):
+class Tatoeba(RecoveringMetric):
     """One row a sentence pair; see the module's card.
 
     Args:

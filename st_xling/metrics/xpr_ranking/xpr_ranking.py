@@ -10,6 +10,7 @@ import datasets
 import evaluate
 
 from st_xling.evaluation.measures import ranking_scores
+from st_xling.metrics.recovering import RecoveringMetric
 from st_xling.utils.signature import sign
 
 _CITATION = """\
@@ -23,7 +24,7 @@ _CITATION = """\
 """
 
 
-class XprRanking(evaluate.Metric):
+class XprRanking(RecoveringMetric):
     """One row a query; see the module's card.
 
     Args:
