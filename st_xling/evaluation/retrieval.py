@@ -8,6 +8,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from st_xling.data.retrieval import RetrievalSet
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
@@ -165,6 +167,7 @@ class RetrievalEvaluator(SignedEvaluator):
     """
 
     task = "retrieval"
+    title = "Passage Retrieval"
 
     def __init__(
         self,
@@ -276,8 +279,14 @@ def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column]
             metric = None if is_other else measure.lower().replace("@", "_at_")
             columns.append(Column(f"{name} {measure}" if is_other else measure, metric, picture=measure == measures[0]))
     values = [{**report.figures, "mean": report.means} for report in systems.values()]
+    n_queries = systems[own].n_queries
     rows = [
-        Row(label, [each[label][measure] for each in values for measure in measures], average=label == "mean")
+        Row(
+            label,
+            [each[label][measure] for each in values for measure in measures],
+            average=label == "mean",
+            arguments={"queries": n_queries[label]} if label in n_queries else {},
+        )
         for label in values[0]
     ]
     return columns, rows
@@ -311,16 +320,38 @@ def retrieval_table(systems: Mapping[str, RetrievalReport]) -> str:
 def write_run(path: str | Path, rankings: Rankings, *, tag: str) -> None:
     """Write a TREC run: ``query Q0 passage rank score tag`` lines.
 
+    Scores fall strictly, by as little as float32 can hold where hits are equal: trec_eval and its relatives do not read
+    the ranks, sort by scores in float32, and break ties by the passage's id, so that they would measure another ranking
+    than ours.
+
     Args:
         path: File to write, in a folder that is created if it is missing.
         rankings: Query id → hits, best first. Ids are written as in the data, without the language before them.
         tag: Name of the system.
     """
-    lines = [
-        f"{query.partition(':')[2]} Q0 {name} {rank} {score:.9g} {tag}\n"
-        for query, hits in rankings.items()
-        for rank, (name, score) in enumerate(hits, 1)
-    ]
+    lines = []
+    for query, hits in rankings.items():
+        scores = strictly_falling([score for _, score in hits])
+        for rank, ((name, _), score) in enumerate(zip(hits, scores), 1):
+            lines.append(f"{query.partition(':')[2]} Q0 {name} {rank} {score:.9g} {tag}\n")
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, "".join(lines).encode("utf-8"))
+
+
+def strictly_falling(scores: Sequence[float]) -> list[float]:
+    """Return scores in float32, each below the one before it: equal ones by the least step that float32 has.
+
+    Args:
+        scores: Scores of a ranking, best first.
+    Example:
+        >>> first, second = strictly_falling([0.5, 0.5])
+        >>> first, first > second > 0.4999999
+        (0.5, True)
+    """
+    falling: list[float] = []
+    limit = np.float32(np.inf)
+    for score in np.asarray(scores, dtype=np.float32):
+        limit = min(score, np.nextafter(limit, np.float32(-np.inf)))
+        falling.append(float(limit))
+    return falling

@@ -5,12 +5,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import ir_measures
 import numpy as np
 import pytest
 import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
-from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, write_run
+from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, strictly_falling, write_run
 from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, retrieval_pools, words
 from st_xling.models.normalization import Centering, apply_centering
 from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
@@ -211,6 +212,40 @@ def test_runs(tmp_path: Path) -> None:
     write_run(tmp_path / "runs" / "en.trec", {"en:q": [("p2", 0.5), ("p1", 0.25)]}, tag="ours")
     lines = (tmp_path / "runs" / "en.trec").read_text(encoding="utf-8").splitlines()
     assert lines == ["q Q0 p2 1 0.5 ours", "q Q0 p1 2 0.25 ours"]
+
+
+def test_a_run_is_measured_as_the_report(tmp_path: Path, make_model: Any) -> None:
+    """Equal scores were written as they are: trec_eval orders these by id, and gave another MRR than our report."""
+    texts = {"d2": "the cat sat", "d1": "the cat sat", "d3": "ด็อกเตอร์ café", "d4": "the cat sat"}
+    queries = {"q1": "cat", "q2": "café", "q3": "sat the"}
+    qrels = [("q1", "d1", 1), ("q2", "d3", 1), ("q3", "d4", 2), ("q3", "d2", 1)]
+    folder = beir(tmp_path / "en", texts, {"en": queries}, qrels)
+    evaluator = RetrievalEvaluator(
+        [read_retrieval_set(folder, language="en")], measures=["MRR@100", "P@1", "nDCG@2", "MAP", "Recall@1"]
+    )
+    for report in (evaluator.report(make_model()), evaluator.bm25_report()):
+        (rankings,) = report.rankings.values()
+        write_run(tmp_path / "en.trec", rankings, tag="ours")
+        run = list(ir_measures.read_trec_run(str(tmp_path / "en.trec")))
+        scores = [np.float32(row.score) for row in run if row.query_id == "q1"]
+        assert all(first > second for first, second in zip(scores, scores[1:]))
+        judged = [ir_measures.Qrel(query, passage, grade) for query, passage, grade in qrels]
+        measures = {"MRR@100": ir_measures.RR @ 100, "Precision@1": ir_measures.P @ 1, "nDCG@2": ir_measures.nDCG @ 2}
+        measures |= {"MAP": ir_measures.AP @ 100, "Recall@1": ir_measures.R @ 1}
+        theirs = ir_measures.pytrec_eval.calc_aggregate([*measures.values()], judged, run)
+        for name, measure in measures.items():
+            assert theirs[measure] == pytest.approx(report.figures["en"][name], abs=1e-6), name
+
+
+def test_scores_of_a_run_fall_strictly() -> None:
+    """In float32, in which pytrec_eval holds them; scores that differ by more stay as they are."""
+    for scores in ([1.0] * 5, [0.0, 0.0, -1.0], [1.0, 1.0 - 1e-12, 0.5], [1e-45, 0.0, 0.0], [2.0, 1.0, -3.0], []):
+        falling = strictly_falling(scores)
+        assert falling == [float(np.float32(score)) for score in falling]
+        assert all(first > second for first, second in zip(falling, falling[1:]))
+        assert falling == pytest.approx(scores, abs=1e-6)
+        assert [float(f"{score:.9g}") for score in falling] == pytest.approx(falling, rel=1e-9)
+    assert strictly_falling([2.0, 1.0, -3.0]) == [2.0, 1.0, -3.0]
 
 
 def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) -> None:
