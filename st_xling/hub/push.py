@@ -11,7 +11,7 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
@@ -82,7 +82,8 @@ def published_files(folder: str | Path) -> dict[str, int]:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
     Raises:
         ValueError: If there is no model with safetensors weights, its training has not ended, modules are missing or of
-            other packages, adapters need a model that is only on this machine, or files are links out of the folder.
+            other packages, a configuration names the code of others, adapters need a model that is only on this
+            machine, or files are links out of the folder.
     """
     folder = Path(folder)
     if read_json_object(folder / RUN_FILE).get("finished") is False:
@@ -103,6 +104,14 @@ def published_files(folder: str | Path) -> dict[str, int]:
             )
         if place and not kind.endswith(".Normalize") and not any(path.startswith(f"{place}/") for path in known):
             raise ValueError(f"{folder} lacks the module {place}, which modules.json names; save the model again.")
+    for path in known:
+        is_config = path.endswith("config.json")
+        needed = _code_of_others(read_json_object(folder / path)) if is_config else None
+        if needed:
+            raise ValueError(
+                f"a published model needs sentence-transformers alone: {folder / path} needs the code of {needed}, "
+                "which others could load with trust_remote_code only."
+            )
     base = str(read_json_object(folder / "adapter_config.json").get("base_model_name_or_path", ""))
     if base and (base.count("/") > 1 or base.startswith((".", "/", "~")) or Path(base).exists()):
         raise ValueError(
@@ -117,6 +126,26 @@ def published_files(folder: str | Path) -> dict[str, int]:
     if unknown := [path for path in files if path not in known and not _WORK.fullmatch(path)]:
         logger.warning("not published, since not part of a model: %s (in %s)", ", ".join(unknown), folder)
     return known
+
+
+def _code_of_others(config: Any) -> str | None:
+    """Return the first code outside of the library that a configuration names, at any depth; ``None``: it names none.
+
+    ``auto_map`` and ``custom_pipelines`` of transformers name classes in files next to the model or in another
+    repository; ``auto_mapping`` of PEFT names a module to import.
+    """
+    if isinstance(config, list):
+        return next(filter(None, map(_code_of_others, config)), None)
+    if not isinstance(config, dict):
+        return None
+    for key in ("auto_map", "custom_pipelines"):
+        if config.get(key):
+            return f"{key}: {json.dumps(config[key], ensure_ascii=False)}"
+    mapping = config.get("auto_mapping")
+    library = str(mapping.get("parent_library") or "") if isinstance(mapping, dict) else ""
+    if library and library.partition(".")[0] not in ("transformers", "sentence_transformers"):
+        return f"auto_mapping: {library}"
+    return next(filter(None, map(_code_of_others, config.values())), None)
 
 
 def _files(folder: Path) -> dict[str, int]:

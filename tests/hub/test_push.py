@@ -168,6 +168,21 @@ SPOILT: dict[str, tuple[Callable[[Path], Any], str]] = {
     "unfinished": (lambda at: change(at / "training" / "run.json", finished=False), "has not ended"),
     "no model": (lambda at: (at / "model.safetensors").unlink(), "model.safetensors"),
     "code": (lambda at: write(at / "modules.json", '[{"path": "", "type": "mine.Head"}]'), "mine.Head"),
+    # Others could load such a model with trust_remote_code only, and its code is not even published with it.
+    "code of transformers": (lambda at: change(at / "config.json", auto_map={"AutoModel": "mine.Model"}), "mine.Model"),
+    "code of a part": (
+        lambda at: change(at / "config.json", text_config={"auto_map": {"AutoConfig": "user/repo--mine.Config"}}),
+        "user/repo--mine.Config",
+    ),
+    "code of a tokenizer": (
+        lambda at: change(at / "tokenizer_config.json", auto_map={"AutoTokenizer": ["mine.Slow", None]}),
+        "tokenizer_config.json needs the code of auto_map",
+    ),
+    "a pipeline": (lambda at: change(at / "config.json", custom_pipelines={"x": {"impl": "mine.X"}}), "mine.X"),
+    "a library for adapters": (
+        lambda at: write(at / "adapter_config.json", '{"auto_mapping": {"parent_library": "mine.models"}}'),
+        "mine.models",
+    ),
     "adapters of a folder": (
         lambda at: write(at / "adapter_config.json", '{"base_model_name_or_path": "./base"}'),
         "./base: merge them",
