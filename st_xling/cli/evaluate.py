@@ -123,12 +123,12 @@ def precision(
           --center-text 'zh-vi=phrasebook?size=2000'
     """
     from st_xling.data import load_data_specs
-    from st_xling.data.spec import phrasebook_name
+    from st_xling.data.spec import data_name
     from st_xling.evaluation import PrecisionEvaluator
 
     encoder, options = model_opts.load_evaluated(context, model)
     pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
-    name = phrasebook_name(data, split="test")
+    name = data_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
     encoder = model_opts.centered(encoder, options, evaluator.columns()[1])
@@ -274,7 +274,7 @@ def reranking(
     xx=phrasebook?split=test&size=300; its test split is read unless --split or ?split= names another.
     """
     from st_xling.data.reranking.specs import load_pool_specs
-    from st_xling.data.spec import phrasebook_name
+    from st_xling.data.spec import data_name
     from st_xling.evaluation import RerankingEvaluator
 
     if keep:
@@ -284,7 +284,8 @@ def reranking(
         data, split=split, query_languages=query_languages, max_candidates=max_candidates, **given(seed=seed)
     )
     scoring = options_of(context, model_opts.ScoringOptions)
-    settings = given(samples=samples, examples=examples, name=name or phrasebook_name(data, split=split or "test"))
+    name = name or data_name(data, split=split or "test")
+    settings = given(samples=samples, examples=examples, data_name=name)
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, **vars(scoring), **settings)
     report = evaluator.report(cross_encoder)
     print_results(context, "reranking", report.as_dict(), evaluator.signature, report.table())
@@ -330,7 +331,7 @@ def retrieval(
     names another. Needs the extra: pip install "st-xling\\[retrieval]".
     """
     from st_xling.data.retrieval import load_retrieval_specs
-    from st_xling.data.spec import phrasebook_name
+    from st_xling.data.spec import data_name
     from st_xling.evaluation.retrieval import RetrievalEvaluator, retrieval_rows, retrieval_table
 
     options, encoder = options_of(context, model_opts.EvaluationOptions), None
@@ -344,9 +345,9 @@ def retrieval(
         left = part.n_without_relevant
         more = f"; {left:,} queries that are not judged skipped" if left else ""
         print(f"{part.language}: {len(part.passages):,} passages; queries: {queries}{more}", file=sys.stderr)
-    settings = given(name=phrasebook_name(data, split=split or "test"), pool=pool, measures=measures)
-    settings |= given(batch_size=options.batch_size)
-    evaluator = RetrievalEvaluator(sets, show_progress_bar=True, **settings)
+    settings = given(pool=pool, measures=measures, batch_size=options.batch_size)
+    name = data_name(data, split=split or "test")
+    evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if encoder is not None:

@@ -16,6 +16,7 @@ Options are joined by ``&``; ``?size=8000&seed=0``, a seeded sample, is taken by
 
 from __future__ import annotations
 
+import glob
 import re
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -285,17 +286,40 @@ def phrase_sample(spec: DataSpec, *, split: str, passages: bool = False, seed: i
     return sample | {name: value for name, value in spec.options.items() if name in sample}
 
 
-def phrasebook_name(specs: Iterable[str], *, split: str) -> str | None:
-    """Return the name of the data for a signature, such as ``phrasebook-test``.
+def data_name(specs: Iterable[str], *, split: str) -> str:
+    """Return the name of evaluated data for signatures and cards: what was read, by its own name.
+
+    A file or folder has its name without the folders above it, a data set of the Hub its id. Of more than three, the
+    first is named and the others are counted.
 
     Args:
-        specs: Data specs.
-        split: Split of specs that name none.
-    Returns:
-        ``None`` unless all specs name the phrasebook.
+        specs: Data specs, at least one.
+        split: Split of the phrasebook where a spec names none.
+    Example:
+        >>> data_name(["de-en=/data/news.tsv?size=8", "fr-en=user/news"], split="test")
+        'news.tsv+user/news'
+        >>> data_name(["phrasebook:de,fr"], split="test")
+        'phrasebook-test'
+        >>> data_name([f"xx-en={number}.tsv" for number in range(9)], split="test")
+        '0.tsv+8'
     """
-    specs = list(specs)
-    if not specs or not all(split_spec(spec).is_phrasebook for spec in specs):
-        return None
-    splits = {parse_spec(spec, {}, phrasebook=PHRASEBOOK_OPTIONS).options.get("split", split) for spec in specs}
-    return "-".join(["phrasebook", *sorted(splits)])
+    names: dict[str, None] = {}
+    for spec in specs:
+        parts = split_spec(spec)
+        if parts.is_phrasebook:
+            options = parse_spec(spec, {}, phrasebook=PHRASEBOOK_OPTIONS).options
+            names[f"phrasebook-{options.get('split', split)}"] = None
+        else:
+            names |= dict.fromkeys(_own_name(location) for location in parts.location.split(","))
+    first, *others = names
+    return f"{first}+{len(others)}" if len(names) > 3 else "+".join(names)
+
+
+def _own_name(location: str) -> str:
+    """Return the name of a file or folder without the folders above it; an id of the Hub is its own name."""
+    path = home_path(location)
+    is_id = location.count("/") == 1 and not location.startswith((".", "/", "~")) and not path.exists()
+    # Moses text is named by what its two files have in common.
+    is_id = is_id and not any(path.parent.glob(f"{glob.escape(path.name)}.*"))
+    name = location if is_id else path.resolve().name
+    return name.replace("|", "_")  # which separates the parts of a signature

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.evaluation.results import EvaluationResult
+from st_xling.evaluation.results import UNNAMED, EvaluationResult
 from st_xling.models.encode import Role
 from st_xling.models.normalization import encode_columns, language_tasks
 from st_xling.models.view import model_options
@@ -25,13 +26,17 @@ class SignedEvaluator(BaseEvaluator):
     Args:
         primary: The metric to choose checkpoints by, without the prefix; subclasses know it.
         name: Prefix of the metrics; by default :attr:`task`.
-        data_name: Of the data in the signature; by default ``name``.
+        data_name: Name of the data in the signature and on cards; by default ``name``, and ``"unnamed"`` without one.
         batch_size: Most texts of a batch; by default as many as suit the device.
         show_progress_bar: Whether to show one while encoding or scoring.
     """
 
     #: What is evaluated, in a word.
     task: ClassVar[str]
+    #: The same on sentence-transformers' card, where the class would be named after a benchmark.
+    title: ClassVar[str]
+    #: This evaluator as sentence-transformers' card lists it, see :meth:`store_metrics_in_model_card_data`.
+    _listed: SignedEvaluator | None = None
 
     def __init__(
         self,
@@ -45,7 +50,8 @@ class SignedEvaluator(BaseEvaluator):
         super().__init__()
         self.batch_size = batch_size
         self.name: str = self.task if name is None else name
-        self.data_name = self.name if data_name is None else data_name
+        # Never the task: it is called like a benchmark, whose sentences these need not be.
+        self.data_name: str = data_name or name or UNNAMED
         self.show_progress_bar = show_progress_bar
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
         #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
@@ -82,6 +88,28 @@ class SignedEvaluator(BaseEvaluator):
         There is a row for each label, so that the head of the table fits any set of languages.
         """
         raise NotImplementedError
+
+    @property
+    def description(self) -> str:
+        """Title of the task on sentence-transformers' card."""
+        return self.title
+
+    def store_metrics_in_model_card_data(
+        self, model: Any, metrics: dict[str, Any], epoch: int = -1, step: int = -1
+    ) -> None:
+        """Store the metrics for sentence-transformers' card, under the name of the data.
+
+        That card shows the name of an evaluator as that of a data set; ours, unless it was given one, is called like
+        its task, such as ``bucc``.
+        """
+        if self.name != self.task:
+            return super().store_metrics_in_model_card_data(model, metrics, epoch, step)
+        listed = copy(self) if self._listed is None else self._listed
+        vars(listed).update({**vars(self), "name": self.data_name, "_listed": None})
+        self._listed = listed  # one object for all calls: the card has an entry for each
+        renamed = {f"{self.data_name}{key.removeprefix(self.name)}": value for key, value in metrics.items()}
+        listed.primary_metric = f"{self.data_name}{str(self.primary_metric).removeprefix(self.name)}"
+        return super(SignedEvaluator, listed).store_metrics_in_model_card_data(model, renamed, epoch, step)
 
     @property
     def signature(self) -> str:

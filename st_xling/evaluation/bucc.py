@@ -17,7 +17,7 @@ from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.mining.mine import mine
 from st_xling.mining.thresholds import PublishedThreshold, canonical_pair, correct_pairs
-from st_xling.utils.languages import pair_languages
+from st_xling.utils.languages import pair_languages, split_pair
 from st_xling.utils.options import Margin, Retrieval, check_by_name
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row
@@ -80,6 +80,7 @@ class BuccEvaluator(SignedEvaluator):
     """
 
     task = "bucc"
+    title = "Bitext Mining"
 
     def __init__(
         self,
@@ -139,6 +140,7 @@ class BuccEvaluator(SignedEvaluator):
             options |= {"data_name": "phrasebook-{size}x{gold}-seed{seed}".format(**sizes), "train_split": train_split}
         else:
             wanted, read, train_split = pairs or [*find_bucc(spec, split)], partial(read_bucc, spec), "training"
+            options = {"data_name": _folder_name(Path(spec)), **options}
         if not wanted:
             raise ValueError(
                 f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
@@ -201,8 +203,8 @@ def mining_rows(
     """Return columns and rows of mined language pairs.
 
     Args:
-        values: Language pair → measure → value; a count may be missing.
-        means: Precision, recall and F1 of all pairs.
+        values: Language pair → measure → value.
+        means: Precision, recall and F1, averaged over all pairs; counts are summed.
         threshold_source: Where the thresholds come from.
     """
     columns = [Column("precision", "precision"), Column("recall", "recall"), Column("F1", "f1", picture=True)]
@@ -211,13 +213,15 @@ def mining_rows(
     rows = [
         Row(
             pair,
-            [own.get(key) for key in MINING_MEASURES],
+            [own[key] for key in MINING_MEASURES],
             arguments={"threshold": own["threshold"], "threshold_source": threshold_source},
         )
         for pair, own in values.items()
     ]
     if len(rows) > 1:
-        rows.append(Row("all", [means.get(key) for key in MINING_MEASURES], average=True))
+        counts = {key: sum(own[key] for own in values.values()) for key in MINING_MEASURES[4:]}
+        totals = {**means, **counts}  # of thresholds there is neither
+        rows.append(Row("all", [totals.get(key) for key in MINING_MEASURES], average=True))
     return columns, rows
 
 
@@ -236,6 +240,13 @@ def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
             f"{len(source)} and {len(target)} sentences."
         )
     return IndexedCorpus(list(source), list(target), pairs)
+
+
+def _folder_name(path: Path) -> str:
+    """Return the name of a folder of corpora, whose layout alone does not make it BUCC's."""
+    folder = path.resolve() if path.is_dir() else path.resolve().parent
+    # A folder of one language pair, such as bucc2018/de-en, says too little alone.
+    return f"{folder.parent.name}/{folder.name}" if split_pair(folder.name) else folder.name
 
 
 def _phrases(pair: str, split: str, *, sizes: Mapping[str, int]) -> Texts:

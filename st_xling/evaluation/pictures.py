@@ -11,6 +11,7 @@ import numpy as np
 
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.languages import language_name
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,14 +45,22 @@ class TrainingPicture:
     Cosines of the start are in the run's ``training`` folder until then, so that a run that is resumed has them.
 
     Args:
-        data: Name → pairs, such as development pairs; the first are shown.
+        data: Name → pairs, such as development pairs; the first pairs of a data set are shown, of the first one that
+            the font can draw if there is one.
         recipe: Its name, for the title.
+        start: What the encoder was before, for the title, such as ``"random weights"``.
     """
 
-    def __init__(self, data: Mapping[str, Any], recipe: str) -> None:
-        shown: Any = next((pairs[:_IN_HEAT_MAP] for pairs in data.values()), {"source": [], "target": []})
-        self.texts: list[list[str]] = [shown["source"], shown["target"]]
-        self.recipe = recipe
+    def __init__(self, data: Mapping[str, Any], recipe: str, *, start: str = "") -> None:
+        shown: list[dict[str, list[str]]] = [pairs[:_IN_HEAT_MAP] for pairs in data.values()]
+        drawable = (rows for rows in shown if all(map(_can_draw, [*rows["source"], *rows["target"]])))
+        rows: dict[str, list[str]] = next(drawable, shown[0] if shown else {"source": [], "target": []})
+        self.texts: list[list[str]] = [rows["source"], rows["target"]]
+        #: Names of both languages, for the axes; empty where the data do not tell.
+        self.languages = tuple(
+            language_name(codes[0]) if (codes := rows.get(f"{side}_language")) else "" for side in ("source", "target")
+        )
+        self.titles = (f"before: {start}" if start else "before", f"after {recipe}")
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:
         """Save how ``model`` starts, in the folder ``training``."""
@@ -60,22 +69,11 @@ class TrainingPicture:
 
     def end(self, model: SentenceTransformer, folder: Path) -> None:
         """Draw into the run's ``folder``, and remove the start; nothing where no start was saved."""
-        from matplotlib.figure import Figure
-
         start = folder / "training" / _START
         if not start.is_file():
             return
-        panels = {"before": np.load(start), f"after {self.recipe}"[:40]: self._cosines(model)}
-        sources, targets = ([_drawable(text, most=24) for text in texts] for texts in self.texts)
-        figure = Figure(figsize=(10.6, 6.0), layout="constrained")
-        for axes, (title, cosines) in zip(figure.subplots(1, 2), panels.items()):
-            axes.set_title(title)
-            image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
-            axes.set_xticks(range(len(targets)), targets, rotation=90, fontsize=7)
-            axes.set_yticks(range(len(sources)), sources if title == "before" else [], fontsize=7)
-            axes.tick_params(length=0)
-        figure.colorbar(image, ax=figure.axes, shrink=0.5, label="cosine")
-        save_figure(figure, folder / PICTURES / "cosines.png")
+        panels = dict(zip(self.titles, (np.load(start), self._cosines(model))))
+        draw_cosines(panels, folder / PICTURES / "cosines.png", sources=self.texts[0], languages=self.languages)
         start.unlink()
 
     def _cosines(self, model: SentenceTransformer) -> np.ndarray:
@@ -85,6 +83,37 @@ class TrainingPicture:
         vectors = [model.encode(texts, convert_to_tensor=True).float().cpu() for texts in self.texts]
         model.train(was_training)
         return cos_sim(*vectors).numpy()
+
+
+def draw_cosines(
+    panels: Mapping[str, np.ndarray], path: Path, *, sources: Sequence[str], languages: Sequence[str]
+) -> None:
+    """Draw the cosines of sentences with translations as heat maps, on which those of true pairs are the diagonal.
+
+    Args:
+        panels: Title → cosines of sources (rows) with targets. *Shape:* ``(pairs, pairs)`` each
+        path: PNG to write.
+        sources: The source sentences; those that the font cannot draw are labeled by their number alone.
+        languages: Names of both languages, for the axes.
+    """
+    from matplotlib.figure import Figure
+
+    numbers = [str(number) for number in range(1, len(sources) + 1)]
+    can_draw = all(map(_can_draw, sources))
+    rows = [f"{_drawable(text, most=28)}  {n}" for text, n in zip(sources, numbers)] if can_draw else numbers
+    # Numbers below the columns leave the maps their room at any length of the sentences.
+    figure = Figure(figsize=(9.4 if can_draw else 8.0, 3.9), layout="constrained")
+    axes_of_panels = figure.subplots(1, len(panels))
+    for axes, (title, cosines) in zip(axes_of_panels, panels.items()):
+        axes.set_title(_drawable(title), fontsize=11)
+        image = axes.imshow(cosines, vmin=0.0, vmax=1.0, cmap="magma")
+        axes.set_xticks(range(len(numbers)), numbers, fontsize=8)
+        axes.set_yticks(range(len(numbers)), rows if axes is axes_of_panels[0] else numbers, fontsize=8)
+        axes.set_xlabel(languages[1], fontsize=9)
+        axes.tick_params(length=0)
+    axes_of_panels[0].set_ylabel(languages[0], fontsize=9)
+    figure.colorbar(image, ax=figure.axes, shrink=0.7, label="cosine")
+    save_figure(figure, path)
 
 
 def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
@@ -199,10 +228,16 @@ def _save_panels(panels: Panels, path: Path) -> None:
     save_figure(figure, path, dpi=110)
 
 
+def _can_draw(text: str) -> bool:
+    """Return whether the font has all letters: Latin, Greek and Cyrillic ones, and common signs."""
+    line = " ".join(text.split())
+    return all(sign.isprintable() and (ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x2E80) for sign in line)
+
+
 def _drawable(text: str, *, most: int = 40) -> str:
-    """Return a text as a picture can show it: the font has Latin, Greek and Cyrillic letters and common signs."""
-    text = " ".join(text.split())
-    if not all(sign.isprintable() and (ord(sign) < 0x0590 or 0x1E00 <= ord(sign) < 0x2E80) for sign in text):
+    """Return a text as a picture can show it."""
+    if not _can_draw(text):
         return "…"
-    shown = text if len(text) <= most else f"{text[: most - 2]}…"
+    line = " ".join(text.split())
+    shown = line if len(line) <= most else f"{line[: most - 2]}…"
     return shown.replace("$", r"\$")  # a dollar sign would open a formula

@@ -151,6 +151,7 @@ class RerankingEvaluator(SignedEvaluator):
     """
 
     task = "reranking"
+    title = "Passage Re-ranking"
 
     def __init__(
         self,
@@ -204,7 +205,7 @@ class RerankingEvaluator(SignedEvaluator):
             no_relevant="skip",
             interval="95%,samples={samples},seed={seed}".format(**self.bootstrap),
             autocast=self.scoring["autocast"],
-            data=f"{self.data_name or self.name or 'unnamed'}@{self._digest}",
+            data=f"{self.data_name}@{self._digest}",
         )
 
     def measure(self, model: CrossEncoder) -> EvaluationResult:

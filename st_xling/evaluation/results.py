@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -21,7 +22,11 @@ from st_xling.utils.tables import Column, Row, format_rows
 #: Name of the file in a model's folder.
 RESULTS_FILE = "results.json"
 
+#: Name of data that nobody named; never that of a task, which is called like a benchmark.
+UNNAMED = "unnamed"
+
 _LIST = "evaluations"
+_DIGITS = re.compile(r"[0-9a-f]{8}")
 
 
 @dataclass(frozen=True)
@@ -78,8 +83,11 @@ class SavedResults:
 
     @property
     def data_name(self) -> str:
-        """Name of the evaluated data; the task where the signature has no data."""
-        return self.parts.get("data", "").rpartition("@")[0] or self.task
+        """Name of the evaluated data, as in the signature, without the digits that identify it."""
+        data = self.parts.get("data", "")
+        # A part without @ is a name alone, or the digits of data that nobody named.
+        name = data.rpartition("@")[0] if "@" in data else "" if _DIGITS.fullmatch(data) else data
+        return name or UNNAMED
 
 
 def save_results(folder: str | Path, saved: SavedResults) -> Path:
@@ -125,8 +133,8 @@ def to_mteb(
     folder: str | Path,
     *,
     model_name: str,
+    task: str,
     revision: str = "no_revision_available",
-    task: str = "Tatoeba",
     split: str = "test",
 ) -> Path:
     """Write results of :class:`TatoebaEvaluator` or :class:`PrecisionEvaluator` as a result file of mteb.
@@ -138,9 +146,9 @@ def to_mteb(
         results: As the evaluator returns them.
         folder: Cache of mteb, which ``mteb.ResultCache(folder).load_results()`` reads.
         model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``.
-        revision: Commit of the model.
         task: mteb's bitext task whose sentences were used, such as ``"Tatoeba"`` or ``"NTREXBitextMining"``. That they
-            are the same sentences is not checked.
+            are the same sentences is not checked, so there is no default.
+        revision: Commit of the model.
         split: Split of the task.
     Returns:
         The file, ``folder/results/{model}/{revision}/{task}.json``, with ``f1``, which is the main score, and
@@ -152,7 +160,7 @@ def to_mteb(
         mteb 2.26.24, ``AbsTaskBitextMining``.
     Example:
         >>> metrics = {"tatoeba_deu_to_en_weighted_f1": 0.97, "tatoeba_deu_to_en_accuracy": 0.98}
-        >>> to_mteb(metrics, "mteb", model_name="user/my-encoder")  # doctest: +SKIP
+        >>> to_mteb(metrics, "mteb", model_name="user/my-encoder", task="Tatoeba")  # doctest: +SKIP
         PosixPath('mteb/results/user__my-encoder/no_revision_available/Tatoeba.json')
     """
     mteb: Any = require("mteb", "writing results for mteb", extra="mteb")

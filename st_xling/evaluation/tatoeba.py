@@ -16,7 +16,7 @@ import numpy as np
 
 from st_xling.data import load_data_specs, load_pairs, read_tatoeba
 from st_xling.data.read import labeled_pairs
-from st_xling.data.spec import phrasebook_name, split_spec
+from st_xling.data.spec import data_name
 from st_xling.data.test_sets import hub_languages
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
@@ -178,7 +178,8 @@ class _PairsEvaluator(SignedEvaluator):
         return found, metrics
 
     def row(self, name: str, values: Sequence[float]) -> Row:
-        return Row(name, [*values], arguments={"repeats": self.repeats[name]} if name in self.repeats else {})
+        repeats = {"repeats": self.repeats[name]} if name in self.repeats else {}
+        return Row(name, [*values], arguments={"sentences": len(self.pairs[name][0]), **repeats})
 
 
 class TatoebaEvaluator(_PairsEvaluator):
@@ -211,6 +212,7 @@ class TatoebaEvaluator(_PairsEvaluator):
     """
 
     task = "tatoeba"
+    title = "Translation Retrieval"
 
     def __init__(self, pairs: Pairs, **options: Any) -> None:
         super().__init__(pairs, "mean_accuracy", **options)
@@ -264,6 +266,7 @@ class PrecisionEvaluator(_PairsEvaluator):
     """
 
     task = "precision"
+    title = "Translation Matching"
 
     def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Any) -> None:
         if not at or min(at) < 1:
@@ -350,8 +353,7 @@ def load_english_pairs(
         pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
     if all(map(_is_tatoeba, given)):
         return pairs, "tatoeba"
-    files = [Path(split_spec(spec).location).name for spec in given]
-    return pairs, phrasebook_name(given, split="test") or "+".join(files)
+    return pairs, data_name(given, split="test")
 
 
 def _is_tatoeba(spec: str) -> bool:

@@ -164,7 +164,8 @@ def xsim_by_language(
         rates[language] = {"to_en_error": own[0], "from_en_error": own[1], **counts}
         if plus_plus:
             rates[language]["to_en_plus_plus"] = {"error": own[2], "categories": dict(zip(kinds, own[3:]))}
-        rows.append(Row(language, own, average=language == "all", arguments=counts))
+        sentences = {} if language == "all" else {"sentences": len(pairs[language][0])}
+        rows.append(Row(language, own, average=language == "all", arguments={**sentences, **counts}))
     signature = encoder.sign(
         "xsim",
         languages=pairs,

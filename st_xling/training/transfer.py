@@ -36,7 +36,7 @@ from transformers import (
 )
 
 from st_xling._version import __version__
-from st_xling.data.spec import parse_spec
+from st_xling.data.spec import data_name, parse_spec
 from st_xling.data.transfer_sets import PAWSX_LABELS, UPOS, XNLI_LABELS, Example, Rows, read_pairs, read_tagged
 from st_xling.models import load_encoder
 from st_xling.models.backbone import token_encoder
@@ -316,7 +316,7 @@ def transfer(
                 f1="runs" if "f1" in kind.measures else None,
                 hold_out=None if hold_out is None else f"{hold_out:g}/0",
                 model=used,
-                data=sha8([own["sha8"] for own in sizes["test"].values()]),
+                data=f"{data_name(test, split='test')}@{sha8([own['sha8'] for own in sizes['test'].values()])}",
             ),
         }
         write_json(folder.path / "results.json", {"transfer": content})

@@ -1,10 +1,12 @@
 """Data specs: what may be typed, of files and of the phrasebook, and the names under which it comes back."""
 
+from pathlib import Path
+
 import pytest
 
 from st_xling.data import COLUMNS, DataSpec, load_data_specs, load_evaluation_specs, parse_data_spec
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.data.spec import parse_spec, phrasebook_name, split_spec
+from st_xling.data.spec import data_name, parse_spec, split_spec
 
 PLACES, NO_SIZES = ("x.tsv", "phrasebook"), ("0", "-4", "1.5", "1_000", "٣")
 
@@ -125,9 +127,18 @@ def test_evaluation_texts_are_the_test_split() -> None:
         load_evaluation_specs(["de=phrasebook?columns=1,2"])
 
 
-def test_name_of_the_data() -> None:
-    assert phrasebook_name(["phrasebook:de", "zh-en=phrasebook?size=9"], split="test") == "phrasebook-test"
-    named = ["de=phrasebook?queries=de,en&split=dev", "en=phrasebook"]
-    assert phrasebook_name(named, split="test") == "phrasebook-dev-test"
-    assert phrasebook_name(["phrasebook", "de-en=pairs.tsv"], split="test") is None
-    assert phrasebook_name([], split="test") is None
+def test_name_of_the_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A data set of the Hub is named by its id, files without the folders of this machine."""
+    assert data_name(["phrasebook:de", "zh-en=phrasebook?size=9"], split="test") == "phrasebook-test"
+    specs = ["de=phrasebook?queries=de,en&split=dev", "en=phrasebook"]
+    assert data_name(specs, split="test") == "phrasebook-dev+phrasebook-test"
+    assert data_name(["phrasebook", "de-en=pairs.tsv"], split="test") == "phrasebook-test+pairs.tsv"
+    assert data_name(["de-en=user/bücher?size=5"], split="test") == "user/bücher"
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "user").mkdir()
+    for ending in ("de", "en"):
+        (tmp_path / "user" / f"bücher.{ending}").write_text("a\n", encoding="utf-8")
+    assert data_name(["de-en=user/bücher"], split="test") == "bücher"
+    assert data_name(["de-en=user/bücher.de,user/bücher.en"], split="test") == "bücher.de+bücher.en"
+    assert data_name(["xx=."], split="test") == tmp_path.name
+    assert data_name(["de-en=a|b.tsv"], split="test") == "a_b.tsv"

@@ -5,9 +5,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sentence_transformers.base.model_card import generate_model_card
 
 from st_xling import __version__
 from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator, xsim_by_language
+from st_xling.evaluation.results import SavedResults
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -18,6 +20,7 @@ EVALUATORS: dict[str, Callable[..., Any]] = {
     "precision": lambda **options: PrecisionEvaluator({"de-vi": (SOURCE, TARGET)}, **options),
     "bucc": lambda **options: BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=0.5, k=2, **options),
 }
+TITLES = {"tatoeba": "Translation Retrieval", "precision": "Translation Matching", "bucc": "Bitext Mining"}
 ROWS = {"tatoeba": ["deu", "fra", "all"], "precision": ["de-vi"], "bucc": ["de-en"]}
 
 
@@ -40,6 +43,32 @@ def test_keys_and_card(kind: str, model: TableModel) -> None:
 
 
 @pytest.mark.parametrize("kind", EVALUATORS)
+def test_data_are_never_named_after_the_task(kind: str, model: TableModel) -> None:
+    """Own sentences were signed `data:bucc@…`, and shown on the card, ours and sentence-transformers', as BUCC's."""
+    for options, expected in (({}, "unnamed"), ({"data_name": "my news"}, "my news")):
+        evaluator = EVALUATORS[kind](**options)
+        metrics = evaluator(model)
+        assert evaluator(model) == metrics and all(key.startswith(f"{kind}_") for key in metrics)
+        result = evaluator.evaluate(model)
+        assert f"|data:{expected}@" in result.signature
+        assert SavedResults.of(kind, result, "").data_name == expected
+        (listed,) = [each for each in model.card if each.signature == evaluator.signature]
+        assert (
+            listed.name == expected and model.card[listed][listed.primary_metric] == metrics[evaluator.primary_metric]
+        )
+        model.card.clear()
+
+
+def test_sentence_transformers_card_names_the_data(make_model: Any) -> None:
+    encoder = make_model()
+    BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=0.5, k=2, data_name="my-news")(encoder)
+    card = generate_model_card(encoder)
+    assert "* Dataset: `my-news`" in card and "type: my-news" in card and "name: my news" in card
+    assert "type: bitext-mining" in card and "### Bitext Mining" in card.replace("#### ", "### ")
+    assert "bucc`" not in card.lower() and "type: bucc" not in card and "name: Bucc" not in card
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
 def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel) -> None:
     evaluator = EVALUATORS[kind](batch_size=7, data_name="news")
     evaluator(model)
@@ -48,7 +77,7 @@ def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel)
     assert body.startswith(f"{kind}|") and body.endswith("|data:news") and at
     assert len(digest.split("|")[0]) == 8 and digest.endswith(f"|st-xling:{__version__}")
     assert evaluator.get_config_dict() == {"signature": evaluator.signature}
-    assert evaluator.description == kind.capitalize()
+    assert evaluator.description == TITLES[kind]
     evaluator.model_options = {"layer": "7"}
     assert "|layer:7|data:news@" in evaluator.signature
 
@@ -63,9 +92,9 @@ def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCap
         result = make(pairs, name="x").evaluate(TableModel(vectors))
         assert "x: repeated sentences" in caplog.text and "deu 39" in caplog.text
         assert "|repeats:39|" in result.signature and result.metrics["x_deu_repeats"] == 39
-        assert result.rows[0].arguments == {"repeats": 39} and result.rows[0].values[0] == 11 / 50
+        assert result.rows[0].arguments == {"sentences": 50, "repeats": 39} and result.rows[0].values[0] == 11 / 50
         caplog.clear()
     report = xsim_by_language(TableModel(vectors), pairs, k=1, name="x")
     assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
-    assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"repeats": 39}
+    assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"sentences": 50, "repeats": 39}
     assert not any("repeats" in make().signature for make in EVALUATORS.values())

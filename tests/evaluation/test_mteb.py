@@ -40,7 +40,7 @@ def test_tatoeba_is_what_mteb_computes(encoder: Any, pairs: dict[str, Sides], tm
     task.data_loaded = True
     theirs = mteb.evaluate(encoder, [task], cache=None).task_results[0].scores["test"]
 
-    path = to_mteb(TatoebaEvaluator(pairs)(encoder), tmp_path, model_name="user/tiny", revision="abc")
+    path = to_mteb(TatoebaEvaluator(pairs)(encoder), tmp_path, model_name="user/tiny", task="Tatoeba", revision="abc")
     assert path == tmp_path / "results" / "user__tiny" / "abc" / "Tatoeba.json"
     ours = scores(path)
     assert ours.keys() == subsets.keys()

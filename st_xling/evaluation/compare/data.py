@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from st_xling.data.retrieval import RetrievalSet, load_retrieval_specs
-from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec, split_spec
+from st_xling.data.spec import data_name, is_phrasebook, paired_languages, parse_spec, split_spec
 from st_xling.data.test_sets import find_bucc
 from st_xling.evaluation.bucc import BuccEvaluator, IndexedCorpus
 from st_xling.evaluation.tatoeba import count_repeats, load_english_pairs, resolve_languages
@@ -129,7 +129,7 @@ def load_comparison_data(
     if not (pairs_read or mining or pool):
         chosen = "" if languages is None else f" of {', '.join(languages)}"
         raise ValueError(f"expected data to compare by: got none in {', '.join(listed)}{chosen}.")
-    name = "+".join(dict.fromkeys(Path(split_spec(spec).location).name for spec in listed))
+    name = data_name(listed, split="test")
     return ComparisonData(pairs_read, mining, pool, name, missing, seed)
 
 
