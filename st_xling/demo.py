@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
@@ -51,11 +48,12 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         overwrite: Replace an earlier demo in ``out``.
 
     Returns:
-        What ``results.json`` holds: ``tatoeba.before|after.LANG.to_en|from_en`` and
-        ``mining.precision|recall|f1|threshold``, each with its signature.
+        What ``results.json`` holds: ``tatoeba.before|after.LANG.to_en|from_en``, and
+        ``mining.languages.LANG.precision|recall|f1|threshold|mined|correct`` with averages over the languages in
+        ``mining.precision|recall|f1``; each with its signature.
     """
     from st_xling.data import load_data_specs
-    from st_xling.evaluation import TatoebaEvaluator
+    from st_xling.evaluation import BuccEvaluator, TatoebaEvaluator
     from st_xling.evaluation.pictures import TrainingPicture
     from st_xling.evaluation.results import SavedResults
     from st_xling.hub import CardOptions, write_card
@@ -64,31 +62,45 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     from st_xling.utils.io import write_json
 
     out = Path(out)
-    data = load_data_specs([f"phrasebook:{','.join(LANGUAGES)}?size={size.train}&split=train&seed={seed}"])
+    languages = ",".join(LANGUAGES)
+    spec = f"phrasebook:{languages}?size={size.train}&split=train&seed={seed}"
+    data = load_data_specs([spec])
     test = _pairs("test", size.test, seed)
-    recipe = load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed})
-    model = _encoder(data, seed)
-    evaluator = TatoebaEvaluator(test, name="phrasebook-test")
-    before, picture = evaluator.evaluate(model), TrainingPicture(test, "DAP")
+    picture = TrainingPicture(test, "DAP", start="random weights")
+    retrieval = TatoebaEvaluator(test, data_name="phrasebook-test")
+    before: list[EvaluationResult] = []
+
+    def begin(model: SentenceTransformer, training: Path) -> None:
+        before.append(retrieval.evaluate(model))
+        picture.begin(model, training)
+
     result = train(
-        recipe,
+        load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed}),
         data,
         out,
-        model=model,
+        model="tiny",
+        # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.
+        tiny={"vocabulary": 4000, "hidden_size": 128, "layers": 2, "dropout": 0.0},
         evaluator=TatoebaEvaluator(_pairs("dev", min(100, size.test), seed), name="dev"),
+        evaluation={f"test {language}": pairs for language, pairs in test.items()},
+        on_leak="drop",
         overwrite=overwrite,
         command=_command(seed),
-        begin=picture.begin,
+        provenance=[{"option": "data", "spec": spec, "names": list(data)}],
+        begin=begin,
     )
     picture.end(result.model, out)
-    after, mining = evaluator.evaluate(result.model), mine_phrases(result.model, size, seed=seed)
+    after = retrieval.evaluate(result.model)
+    mining = BuccEvaluator.from_spec(f"phrasebook:{languages}?size={size.mining}&gold={size.gold}&seed={seed}")
+    mined = mining.evaluate(result.model)
+    shown = replace(mined, metrics={**mined.metrics, "histograms": mining.histograms})
     results = {
-        "tatoeba": {**_by_language(before=before, after=after), "signature": evaluator.signature},
-        "mining": mining,
+        "tatoeba": {**_by_language(before=before[0], after=after), "signature": after.signature},
+        "mining": _mining(mined),
         **json.loads((out / "results.json").read_text(encoding="utf-8")),
         "evaluations": [
             asdict(SavedResults.of("tatoeba", after, _command(seed))),
-            asdict(SavedResults.of("bucc", _mining_result(mining), _command(seed))),
+            asdict(SavedResults.of("bucc", shown, _command(seed))),
         ],
         "example": [test["de"][0]["source"], test["de"][0]["target"]],
     }
@@ -101,75 +113,23 @@ def _command(seed: int) -> str:
     return f"st-xling demo --seed {seed}" if seed else "st-xling demo"
 
 
-def _mining_result(mining: dict[str, Any]) -> EvaluationResult:
-    """Return the results as a BUCC evaluator does; the threshold is the same for all languages."""
-    from st_xling.evaluation.bucc import mining_rows
-    from st_xling.evaluation.results import EvaluationResult
-
-    means = {key: mining[key] for key in ("precision", "recall", "f1")}
-    values = {f"{code}-en": {**own, "threshold": mining["threshold"]} for code, own in mining["languages"].items()}
-    metrics = {f"mining_{key}": value for key, value in means.items()}
-    metrics |= {f"mining_{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
-    return EvaluationResult(metrics, *mining_rows(values, means, "dev"), mining["signature"])
-
-
 def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
     from st_xling.data.phrasebook import parallel_phrases
 
     return {language: parallel_phrases(language, "en", split=split, size=size, seed=seed) for language in LANGUAGES}
 
 
-def _encoder(data: dict[str, Dataset], seed: int) -> SentenceTransformer:
-    from st_xling.models import tiny_encoder
-    from st_xling.training.mixture import mix
-
-    pairs = mix(data)
-    # Without dropout: the text is endless, so there is nothing to overfit, and few steps to waste.
-    return tiny_encoder(
-        [*pairs["source"][:], *pairs["target"][:]], vocabulary=4000, hidden_size=128, layers=2, dropout=0.0, seed=seed
-    )
-
-
-def mine_phrases(model: SentenceTransformer, size: DemoSize, *, seed: int) -> dict[str, Any]:
-    """Mine unpaired test text of every language, with the threshold that served the development text best.
-
-    Returns:
-        ``threshold`` and, over all languages together, ``precision``, ``recall`` and ``f1`` on the test text; the same
-        for each language; counts and signature.
-    """
-    from st_xling.evaluation import BuccEvaluator
-    from st_xling.evaluation.measures import EvaluatedPairs
-
-    spec = f"phrasebook:{','.join(LANGUAGES)}?size={size.mining}&gold={size.gold}&seed={seed}"
-    evaluator = BuccEvaluator.from_spec(spec)
-
-    def joined(parts: Iterable[EvaluatedPairs]) -> EvaluatedPairs:
-        scores, is_correct, n_gold = zip(*((part.scores, part.is_correct, part.n_gold) for part in parts))
-        return EvaluatedPairs(np.concatenate(scores), np.concatenate(is_correct), sum(n_gold))
-
-    test = evaluator.mined(model, evaluator.corpora)
-    threshold = joined(evaluator.mined(model, evaluator.train or {}).values()).best().threshold
-    every = joined(test.values()).at(threshold)
-    languages = {pair.partition("-")[0]: _rates(pairs.at(threshold)) for pair, pairs in test.items()}
-    return {
-        **_rates(every),
-        "threshold": threshold,
-        "languages": languages,
-        **{name: every[f"n_{name}"] for name in ("correct", "mined", "gold")},
-        "signature": sign(
-            "mining",
-            margin="ratio",
-            k=4,
-            retrieval="max",
-            threshold="dev",
-            split="test",
-            data=f"phrasebook-{size.mining}x{size.gold}-seed{seed}",
-        ),
+def _mining(result: EvaluationResult) -> dict[str, Any]:
+    """Return measures by language, and the averages over languages."""
+    measures = {
+        row.label.partition("-")[0]: dict(
+            zip(("precision", "recall", "f1", "threshold", "mined", "correct"), row.values)
+        )
+        for row in result.rows
     }
-
-
-def _rates(scores: dict[str, float]) -> dict[str, float]:
-    return {key: scores[key] for key in ("precision", "recall", "f1")}
+    average = measures.pop("all")
+    means = {name: average[name] for name in ("precision", "recall", "f1")}
+    return {**means, "languages": measures, "signature": result.signature}
 
 
 def _by_language(**results: EvaluationResult) -> dict[str, Any]:
@@ -188,13 +148,23 @@ def demo_table(results: dict[str, Any]) -> str:
     columns = [(when, way) for when in ("before", "after") for way in ("to_en", "from_en")]
     head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
     rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
+    mined_head = ["language", "pairs mined", "correct", "precision", "recall", "F1"]
+    mined_rows = [
+        [
+            language,
+            f"{own['mined']:.0f}",
+            f"{own['correct']:.0f}",
+            *(100 * own[key] for key in ("precision", "recall", "f1")),
+        ]
+        for language, own in mining["languages"].items()
+    ]
     return f"""Translation retrieval on unseen meanings, accuracy in % (P@1)
 {format_table(head, rows)}
 {tatoeba["signature"]}
 
-Mining unseen text: {mining["mined"]} pairs found, {mining["correct"]} of {mining["gold"]} translations
-precision {mining["precision"]:.3f}  recall {mining["recall"]:.3f}  F1 {mining["f1"]:.3f}  \
-(threshold {mining["threshold"]:.4f}, chosen on the dev split)
+Mining unseen text, thresholds chosen on the dev split, in %
+{format_table(mined_head, mined_rows)}
+mean F1 {100 * mining["f1"]:.1f}
 {mining["signature"]}"""
 
 

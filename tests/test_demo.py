@@ -18,9 +18,10 @@ def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
             assert before + 0.1 < after <= 1
     mining = results["mining"]
     assert set(mining["languages"]) == set(LANGUAGES)
-    assert mining["gold"] == 30 * len(LANGUAGES)
-    assert mining["precision"] == pytest.approx(mining["correct"] / mining["mined"])
-    assert mining["recall"] == pytest.approx(mining["correct"] / mining["gold"])
+    for own in mining["languages"].values():
+        assert own["precision"] == pytest.approx(own["correct"] / own["mined"])
+        assert own["recall"] == pytest.approx(own["correct"] / 30)
+    assert mining["f1"] == pytest.approx(sum(own["f1"] for own in mining["languages"].values()) / len(LANGUAGES))
     table = demo_table(results)
     for signature in (mining["signature"], results["tatoeba"]["signature"]):
         assert "st-xling:" in signature and "data:" in signature and signature in table
@@ -44,3 +45,20 @@ def test_the_folder_holds_model_card_and_picture(demo):
     modules = json.loads((folder / "modules.json").read_text(encoding="utf-8"))
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
     assert not [path for path in folder.iterdir() if path.suffix in {".bin", ".pkl", ".pt", ".pth"}]
+
+
+def test_the_card_says_what_a_stranger_has_to_know(demo):
+    """Everyone's first card claimed an F1 of BUCC for generated text, called random weights "a model that was loaded in
+    Python", and had columns of dashes."""
+    folder, _ = demo
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    assert "bucc (" not in card.lower() and "type: bucc" not in card and "phrasebook-60x30-seed0" in card
+    assert "It was trained from random weights." in card and "loaded in Python" not in card
+    assert "Text was made by a small grammar" in card and "knows only the text that it was trained on" in card
+    assert (
+        "phrasebook-test: 5 languages, 60 sentences each" in card
+        and "5 language pairs, 30 gold pairs each" in card
+        and "| – | – |" not in card
+    )
+    assert f'SentenceTransformer("{folder.name}")' in card
+    assert "test de" in card  # in the leak check

@@ -121,12 +121,13 @@ def keep_results(context: typer.Context, task: str, result: EvaluationResult, fo
     update_model_card(folder)
 
 
-def update_model_card(folder: Path, *, is_new: bool = False) -> None:
+def update_model_card(folder: Path, *, is_new: bool = False, folder_name: str | None = None) -> None:
     """Write the model's card again, unless someone else wrote the one that is there.
 
     Args:
         folder: Folder of the model.
         is_new: This command has made the folder, so that a card in it is ours.
+        folder_name: Name of the folder that it will be moved to, if that is another.
     """
     from st_xling.hub import write_card
     from st_xling.hub.card_facts import has_card_of_others
@@ -136,7 +137,7 @@ def update_model_card(folder: Path, *, is_new: bool = False) -> None:
         logger.warning("%s was not written by st-xling and is kept; to replace it: st-xling card %s", card, folder)
         return
     try:
-        path = write_card(folder)
+        path = write_card(folder, folder_name=folder_name)
         if not is_new:  # a new folder is moved to its place afterwards
             print(f"card: {path}", file=sys.stderr)
     except ValueError as error:

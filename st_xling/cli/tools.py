@@ -52,12 +52,14 @@ class NewModelOptions:
 
 def _new_model(context: typer.Context) -> dict[str, Any]:
     """Return the arguments of functions that save a model made of another."""
+    options = options_of(context, NewModelOptions)
+    name = Path(options.out).resolve().name
     return {
-        **vars(options_of(context, NewModelOptions)),
+        **vars(options),
         **options_of(context, EncoderOptions).given(),
         "progress": True,
         "command": shown_command(context.obj.line),
-        "complete": lambda folder: update_model_card(folder, is_new=True),
+        "complete": lambda folder: update_model_card(folder, is_new=True, folder_name=name),
     }
 
 

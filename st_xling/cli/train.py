@@ -313,7 +313,8 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
         names = {"data": data, "dev": dev, "mono": mono, "check_leak": arguments["evaluation"]}
         arguments |= {"data": data, "mono": mono, "cache": options.cache, "provenance": _sources(options, names)}
         arguments["evaluator"] = TatoebaEvaluator(dev, name="dev") if dev else None
-        return arguments, TrainingPicture(dev or ({} if options.stream else data), loaded.name)
+        start = "random weights" if options.model == "tiny" else ""
+        return arguments, TrainingPicture(dev or ({} if options.stream else data), loaded.name, start=start)
 
     # Each process reads the data, and all stop if one cannot.
     arguments, picture = distributed.run_on_all(prepare)

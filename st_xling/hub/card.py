@@ -18,7 +18,6 @@ from typing import Any
 import jinja2
 from huggingface_hub import CardData, EvalResult
 from huggingface_hub.repocard_data import eval_results_to_model_index
-from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model_card import BaseModelCardData
 from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
 from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
@@ -38,10 +37,12 @@ with Path(__file__).with_name("examples.tsv").open(encoding="utf-8", newline="")
     _EXAMPLES = {row.pop("language"): row for row in csv.DictReader(_file, delimiter="\t", quoting=csv.QUOTE_NONE)}
 # `_` and `:` mean something only next to other characters; `$` opens formulas on the Hub.
 _MEANINGFUL = re.compile(r"[&<>|`*\[\]\\~$]|(?<![^\W_])_|_(?![^\W_])|(?<=[hH][tT][tT][pP])s?:|(?<=[wW]{3})\.")
+#: Folders whose name can stand between quotes in a fence.
+_FOLDER_NAME = re.compile(r"[\w.+@ -]+")
 _LEADING = re.compile(r"^(?:[-+=#]|\d+(?=[.)](?:\s|$)))")
 
 
-def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Path:
+def write_card(folder: str | Path, *, options: CardOptions | None = None, folder_name: str | None = None) -> Path:
     """Write the ``README.md`` of a model from the content of its folder; the same folder gives the same bytes.
 
     Pictures of the results are drawn into ``pictures/``. The options are saved in ``card.json``, where they replace
@@ -50,13 +51,14 @@ def write_card(folder: str | Path, *, options: CardOptions | None = None) -> Pat
     Args:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
         options: The user's words and facts.
+        folder_name: Name of the folder that the model will be moved to, if that is another.
     Returns:
         The card.
     Raises:
         ValueError: If there is no model, its records are damaged, or a license is for an unknown data set.
         OSError: If it cannot be written; an earlier card is kept.
     """
-    facts = CardFacts(folder, options=options)
+    facts = CardFacts(folder, options=options, folder_name=folder_name)
     names = [source["name"] for source in facts.sources]
     if wrong := [name for name in facts.said.data_licenses if name not in names]:
         raise ValueError(
@@ -192,7 +194,27 @@ def eval_results(result: SavedResults) -> list[EvalResult]:
 
 def data_title(result: SavedResults) -> str:
     """Return the name of the data that a model was evaluated on."""
-    return {"tatoeba": "Tatoeba", "bucc": "BUCC"}.get(result.data_name, result.data_name)
+    return "Tatoeba" if result.data_name == "tatoeba" else result.data_name
+
+
+def data_size(result: SavedResults) -> str:
+    """Return how much was evaluated, such as ``500 sentences each``; empty where the results do not tell.
+
+    A share of 100 % of five sentences and one of five thousand are different news.
+    """
+    rows = [row for row in result.rows if not row.average]
+    gold = next((place for place, column in enumerate(result.columns) if column.name == "gold"), None)
+    for unit in ("sentences", "queries", "gold pairs"):
+        if unit == "gold pairs":
+            counts = [] if gold is None else [row.values[gold] for row in rows]
+        else:
+            counts = [row.arguments.get(unit) for row in rows]
+        known = [int(count) for count in counts if count is not None]
+        if known and len(known) == len(rows):
+            low, high = min(known), max(known)
+            numbers = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            return f"{numbers} {unit}{' each' if len(rows) > 1 else ''}"
+    return ""
 
 
 def flat_recipe(recipe: Mapping[str, Any], stem: str = "") -> Iterator[tuple[str, str]]:
@@ -216,21 +238,22 @@ def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
 
 
 def _render(facts: CardFacts) -> str:
+    name = facts.folder_name
     template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
-    model = CrossEncoder if facts.kind == "cross-encoder" else SentenceTransformer
     # Texts in two languages of the model, the second English if possible; in English if none is known.
     languages = facts.tasks[:2] if len(facts.tasks) > 1 else facts.hub_languages
     first, *others = [code for code in map(canonical_language, languages) if code in _EXAMPLES] or ["eng"]
     second = "eng" if "eng" in others or not others else others[0]
-    functions = (code, data_title, duration, fenced, flat_recipe, plain, repr, shown_command, span)
+    functions = (code, data_size, data_title, duration, fenced, flat_recipe, plain, repr, shown_command, span)
     text = template.render(
         card_data=metadata.to_yaml(),
         facts=facts,
         language_names=[language_name(code) for code in facts.hub_languages],
         examples=[_EXAMPLES[first], _EXAMPLES[second]],
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
-        place=facts.said.repo_id or model._model_card_model_id_placeholder,  # which ST's push_to_hub replaces
+        # Of a model that has no name on the Hub yet, its folder, next to which the snippet runs as it is.
+        place=facts.said.repo_id or (name if _FOLDER_NAME.fullmatch(name) else "my-model"),
         st_xling_version=__version__,
         citations=citations,
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],

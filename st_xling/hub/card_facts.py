@@ -35,8 +35,8 @@ TASKS = {
     "precision": ("Translation matching", "sentence-similarity"),
     "reranking": ("Passage re-ranking", "text-ranking"),
     "retrieval": ("Passage retrieval", "text-retrieval"),
-    "transfer-xnli": ("Zero-shot transfer: XNLI", "text-classification"),
-    "transfer-pawsx": ("Zero-shot transfer: PAWS-X", "text-classification"),
+    "transfer-xnli": ("Zero-shot transfer: natural language inference", "text-classification"),
+    "transfer-pawsx": ("Zero-shot transfer: paraphrase identification", "text-classification"),
     "transfer-pos": ("Zero-shot transfer: part-of-speech tagging", "token-classification"),
 }
 
@@ -88,10 +88,12 @@ class CardFacts:
     Args:
         folder: As ``st-xling train`` leaves it, or any that sentence-transformers saved.
         options: The user's options, which override those of ``card.json``.
+        folder_name: Name of the folder that the model will be moved to, if that is another.
     Raises:
         ValueError: If there is no model, or its records are damaged.
 
     Attributes:
+        folder_name: Name of the model's folder, which usage names until the model has one on the Hub.
         said: The user's options, for ``card.json``.
         found: Ids on the Hub, see :func:`_find_ids`.
         run: ``training/run.json``, or empty, and its ``recipe``.
@@ -119,8 +121,11 @@ class CardFacts:
         title: The user's title, the name of the repository, or the kind with languages and recipe.
     """
 
-    def __init__(self, folder: str | Path, *, options: CardOptions | None = None) -> None:
+    def __init__(
+        self, folder: str | Path, *, options: CardOptions | None = None, folder_name: str | None = None
+    ) -> None:
         self.folder = Path(folder)
+        self.folder_name = folder_name or self.folder.resolve().name
         if not (self.folder / "modules.json").is_file():
             raise ValueError(
                 f"expected the folder of a model that sentence-transformers saved, with modules.json: got {folder}; "

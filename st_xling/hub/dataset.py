@@ -148,7 +148,9 @@ def _card(
     table = [f"| {' | '.join(columns)} |", f"|{' --- |' * len(columns)}"]
     table += [f"| {' | '.join(_cell(row[name]) for name in columns)} |" for row in dataset.select(drawn)]
     use = f'from datasets import load_dataset\n\npairs = load_dataset("{repo_id}", split="train")'
-    train = f"st-xling train tr --model intfloat/multilingual-e5-small --data {repo_id} --out my-encoder"
+    train = (
+        f"st-xling train tr --model intfloat/multilingual-e5-small --prompt 'query: ' --data {repo_id} --out my-encoder"
+    )
     parts = [
         f"---\n{data.to_yaml()}\n---",
         f"# {names[0]}–{names[1]} sentence pairs",
