@@ -17,7 +17,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line.
 
     Returns:
-        The exit status: 0; 2 for input that cannot be used; 130 after Ctrl-C.
+        The exit status: 0; 1 if texts are in other languages than named, so that nothing would be found, or after a
+        fault of ours; 2 for input that cannot be used; 130 after Ctrl-C.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     stdout = sys.stdout

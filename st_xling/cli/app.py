@@ -194,7 +194,7 @@ class Command(TyperCommand):
                 print(hide_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
             elif is_main or type(error).__name__ != "AnotherProcessFailed":
                 print(f"st-xling: error: {hide_passwords(message)}", file=sys.stderr)
-            raise typer.Exit(1 if message is None else 2) from None
+            raise typer.Exit(1 if message is None else getattr(error, "exit_status", 2)) from None
 
     def check_languages(self, values: Mapping[str, Any], inputs: Sequence[tuple[str, str]]) -> None:
         """Raise ``ValueError`` for what is no code of a language, in options and before ``=`` of specs.

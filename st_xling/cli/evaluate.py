@@ -95,9 +95,10 @@ def tatoeba(
     from st_xling.evaluation import TatoebaEvaluator
     from st_xling.evaluation.tatoeba import load_english_pairs
 
-    encoder, options = model_opts.load_evaluated(context, model)
+    options = model_opts.check_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
     evaluator = TatoebaEvaluator(pairs, data_name=name, batch_size=options.batch_size, show_progress_bar=True)
+    encoder = model_opts.load_evaluated(context, model)
     encoder = model_opts.centered(encoder, options, [*evaluator.pairs, "eng"])
     result = evaluator.evaluate(encoder)
     _report(context, "tatoeba", result, result.table())
@@ -126,11 +127,12 @@ def precision(
     from st_xling.data.spec import data_name
     from st_xling.evaluation import PrecisionEvaluator
 
-    encoder, options = model_opts.load_evaluated(context, model)
+    options = model_opts.check_evaluated(context, model)
     pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
     name = data_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)
+    encoder = model_opts.load_evaluated(context, model)
     encoder = model_opts.centered(encoder, options, evaluator.columns()[1])
     result = evaluator.evaluate(encoder)
     _report(context, "precision", result, result.table("pair"))
@@ -167,9 +169,10 @@ def bucc(
     from st_xling.mining.thresholds import publish_thresholds
     from st_xling.utils.languages import pair_languages
 
-    encoder, options = model_opts.load_evaluated(context, model, publishes=True)
+    options = model_opts.check_evaluated(context, model, publishes=True)
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
+    encoder = model_opts.load_evaluated(context, model)
     encoder = model_opts.centered(
         encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)]
     )
@@ -233,8 +236,9 @@ def xsim(
     from st_xling.evaluation import xsim_by_language
     from st_xling.evaluation.tatoeba import load_english_pairs
 
-    encoder, options = model_opts.load_evaluated(context, model)
+    options = model_opts.check_evaluated(context, model)
     pairs, name = load_english_pairs(data, languages, skip_bad_lines=skip_bad_lines)
+    encoder = model_opts.load_evaluated(context, model)
     encoder = model_opts.centered(encoder, options, [*pairs, "eng"])
     settings = given(k=k, margin=margin, seed=seed, batch_size=options.batch_size)
     result = xsim_by_language(encoder, pairs, plus_plus=plus_plus, name=name, show_progress_bar=True, **settings)
@@ -279,10 +283,10 @@ def reranking(
 
     if keep:
         check_keep(Path(model))
-    cross_encoder = model_opts.load_cross_encoder(context, model)
     pools = load_pool_specs(
         data, split=split, query_languages=query_languages, max_candidates=max_candidates, **given(seed=seed)
     )
+    cross_encoder = model_opts.load_cross_encoder(context, model)
     scoring = options_of(context, model_opts.ScoringOptions)
     name = name or data_name(data, split=split or "test")
     settings = given(samples=samples, examples=examples, data_name=name)
@@ -336,7 +340,7 @@ def retrieval(
 
     options, encoder = options_of(context, model_opts.EvaluationOptions), None
     if model != BM25:
-        encoder, options = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
+        options = model_opts.check_evaluated(context, model)
     sets = load_retrieval_specs(
         data, query_languages=query_languages, skip_bad_lines=skip_bad_lines, **given(split=split)
     )
@@ -350,7 +354,8 @@ def retrieval(
     evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
     reports: dict[str, RetrievalReport] = {}
     bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
-    if encoder is not None:
+    if model != BM25:
+        encoder = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
         encoder = model_opts.centered(encoder, options, evaluator.languages)
         reports[Path(model).name] = evaluator.report(encoder)
     if bm25 or encoder is None:

@@ -28,8 +28,10 @@ threshold_option = partial(option, panel="Threshold")
 rescore_option = partial(option, panel="Cross-encoder")
 
 OPTIONAL_MODEL = option("--model MODEL", "Hub id or folder of the encoder of texts without embeddings.")
-FORMAT = option("--format", "Format of the pairs; tmx names both languages (default: by the name of --out, else tsv).")
-TEXT_FORMAT = option("--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines).", panel=TEXT)
+FORMAT = option("--format", "Format of the pairs (default: by the name of --out, else tsv).")
+TEXT_FORMAT = option(
+    "--text-format", "lines; bucc: id TAB sentence; jsonl: id and text (default: lines, without ids).", panel=TEXT
+)
 BATCH_SIZE = option("--batch-size", "Maximum batch size (default: chosen for the device).", panel=TEXT)
 STORE_DTYPE = option("--store-dtype", "Type in which embeddings are stored (default: float32).", panel=TEXT)
 ENGINE = search_option("--engine", "ray: all GPUs, or the workers of a cluster; same result (default: local).")
@@ -388,7 +390,7 @@ def align_words(
     from st_xling.utils.io import write_atomic
     from st_xling.utils.signature import sha8
 
-    read = load_data_specs([spec])
+    read = load_data_specs([spec], identify=True)
     if len(read) != 1:
         raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
     ((name, data),) = read.items()

@@ -13,6 +13,7 @@ import typer
 from st_xling.cli.options import BATCH_SIZE, KEEP, argument, flag, option, options_of, required
 from st_xling.cli.results import check_keep
 from st_xling.utils.languages import UNKNOWN, match_language
+from st_xling.utils.lazy_model import LazyModel, configured_prompts
 from st_xling.utils.options import Autocast, Backend, Dtype, Pooling
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ class EvaluationOptions:
 
 
 def embedding_options(context: typer.Context, model: str | None) -> dict[str, Any]:
-    """Return the loaded model, its prompt and device as functions that embed files take them.
+    """Return the model, which is yet to be loaded, its prompt and device as functions that embed files take them.
 
     The prompt stays apart from the model, so that embeddings of queries and of passages are of one model.
     """
@@ -100,12 +101,25 @@ def embedding_options(context: typer.Context, model: str | None) -> dict[str, An
         if others := sorted(options.keys() - {"device"}):
             raise ValueError(f"--{others[0].replace('_', '-')} needs --model, the model that embeds.")
         return options
-    from st_xling.models import load_encoder
-    from st_xling.models.view import prompt_text
+    prompt, prompt_name = options.pop("prompt", encoder_options.prompt), options.pop("prompt_name", None)
+    if prompt_name is not None:
+        prompts = configured_prompts(model, encoder_options.revision)
+        if prompt_name not in prompts:
+            raise ValueError(f"{model} has no prompt {prompt_name!r}: it has {', '.join(map(repr, prompts))}.")
+        prompt = prompts[prompt_name]
 
-    prompts = {name: options.pop(name, None) for name in ("prompt", "prompt_name")}
-    encoder = load_encoder(model, **options)
-    return {"model": encoder, "prompt": prompt_text(encoder, **prompts), "device": encoder_options.device}
+    def load() -> SentenceTransformer:
+        from st_xling.models import load_encoder
+
+        return load_encoder(model, **options)
+
+    lazy = LazyModel(model, load, revision=encoder_options.revision)
+    return {"model": lazy, "prompt": prompt, "device": encoder_options.device}
+
+
+def lazy_cross_encoder(context: typer.Context, model: str) -> LazyModel:
+    """Return a cross-encoder with its head, which is yet to be loaded."""
+    return LazyModel(model, lambda: load_cross_encoder(context, model))
 
 
 def load_cross_encoder(context: typer.Context, model: str) -> CrossEncoder:
@@ -115,16 +129,19 @@ def load_cross_encoder(context: typer.Context, model: str) -> CrossEncoder:
     return load_reranker(model, **options_of(context, LoadOptions).given())[0]
 
 
-def load_evaluated(
-    context: typer.Context, model: str, *, publishes: bool = False, passage_prompt: str | None = None
-) -> tuple[SentenceTransformer, EvaluationOptions]:
-    """Load the encoder to evaluate, before any data are read and once it is known that results can be saved."""
+def check_evaluated(context: typer.Context, model: str, *, publishes: bool = False) -> EvaluationOptions:
+    """Return the options of an evaluation, once it is known that its results can be saved."""
     options = options_of(context, EvaluationOptions)
     if options.keep:
         check_keep(Path(model), publishes=publishes)
+    return options
+
+
+def load_evaluated(context: typer.Context, model: str, *, passage_prompt: str | None = None) -> SentenceTransformer:
+    """Load the encoder to evaluate, after the data, whose faults are named sooner than a model is loaded."""
     from st_xling.models import load_encoder
 
-    return load_encoder(model, passage_prompt=passage_prompt, **options_of(context, EncoderOptions).given()), options
+    return load_encoder(model, passage_prompt=passage_prompt, **options_of(context, EncoderOptions).given())
 
 
 def centered(

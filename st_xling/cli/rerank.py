@@ -44,7 +44,7 @@ def rerank(
     """
     from st_xling.reranking import rerank_texts
 
-    cross_encoder = model_opts.load_cross_encoder(context, model)
+    cross_encoder = model_opts.lazy_cross_encoder(context, model)
     with output(context, out, work) as opened:
         report = rerank_texts(
             cross_encoder,

@@ -104,7 +104,8 @@ def load_data_specs(
         split: Split of a phrasebook whose spec names none; files have none.
         skip_bad_lines: Drop faulty lines, with a warning that lists them, instead of raising.
         stream: Return streams, see ``load_pairs``; the phrasebook is in memory.
-        identify: Warn if a side is in another language than named: :func:`~st_xling.data.sides.check_sides`.
+        identify: Warn if a side is in another language than named, and raise if both are swapped: see
+            :func:`~st_xling.data.sides.check_sides`.
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.

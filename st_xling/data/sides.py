@@ -121,7 +121,7 @@ def _new_name(name: str, source: str, target: str) -> str:
 
 
 def check_sides(data: Mapping[str, Any]) -> list[str]:
-    """Warn of data sets whose sides look swapped, or are in another language than named; nothing is changed.
+    """Raise for data sets whose sides look swapped, and warn of a side that is in another language than named.
 
     Of each data set the longest 100 out of 400 rows that a fixed seed draws are looked at (of a stream, out of its
     first thousand). A side is reported where more than half of its texts are in one other language. Languages that
@@ -131,6 +131,8 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
         data: Name → ``Dataset`` or ``IterableDataset`` with the columns of parallel text.
     Returns:
         The warnings, a line each; they are logged too.
+    Raises:
+        ValueError: If both sides are in the language of the other: every label would be wrong.
     """
     lines = []
     for name, dataset in data.items():
@@ -143,9 +145,12 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
                 continue
             sides = zip(("source", "target"), found, pair)
             faults = [f"{side} looks like {other}, expected {code}" for side, other, code in sides if other]
-            advice = "check the file and the languages named for it"
             if all(found) and found[0] in expected_labels(pair[1]) and found[1] in expected_labels(pair[0]):
-                advice = f"the sides look swapped: write {pair[1]}-{pair[0]}=PATH, or choose by ?columns=1,0"
+                raise ValueError(
+                    f"{name}: the sides look swapped: {'; '.join(faults)}; write {pair[1]}-{pair[0]}=PATH, or choose "
+                    "by ?columns=1,0."
+                )
+            advice = "check the file and the languages named for it"
             lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")
             logger.warning("%s", lines[-1])
     return lines

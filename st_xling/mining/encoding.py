@@ -24,6 +24,7 @@ from st_xling.models.normalization import in_language, language_route, language_
 from st_xling.models.view import model_options
 from st_xling.utils.console import progress_bar
 from st_xling.utils.cosines import Embeddings
+from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.options import Engine, StoreDtype, TextFormat, check_choice, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.signature import name_of
@@ -37,7 +38,7 @@ def encode(
     text_file: str | Path,
     out: str | Path,
     *,
-    format: TextFormat = "lines",
+    format: TextFormat | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
     language: str | None = None,
@@ -60,7 +61,8 @@ def encode(
         model: A :class:`~sentence_transformers.SentenceTransformer`, or the Hub id or folder of one.
         text_file: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
         out: Folder of the store.
-        format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`.
+        format: ``"lines"``, ``"bucc"`` (``id TAB sentence``) or ``"jsonl"``; see :mod:`st_xling.mining.text`. By
+            default lines, and lines that begin with ids are an error.
         dtype: Type in which vectors are stored: ``"float32"``, ``"float16"`` or ``"int8"``, with a scale a row.
         prompt: Text put before every sentence, such as ``"query: "``; by default the model's own prompt, if any.
         language: Language of the text, for a model that is centered by language: its mean is subtracted, not the joint
@@ -100,7 +102,7 @@ class Encoder:
     """A model with the settings by which it encodes.
 
     Args:
-        model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`.
+        model: Hub id or folder, or a :class:`~sentence_transformers.SentenceTransformer`, perhaps yet to be loaded.
         batch_size: As for :func:`encode`, as are the options below.
         dtype: Type in which vectors are stored.
         prompt: Text put before every sentence.
@@ -129,6 +131,8 @@ class Encoder:
     ) -> None:
         name = name_of(model)
         self.model = load_encoder(model, device=device) if isinstance(model, str) else model
+        if isinstance(model, LazyModel):
+            self.model = model.load()
         self.name = name or type(model).__name__
         self.batch_size, self.dtype, self.prompt, self.device, self.engine = batch_size, dtype, prompt, device, engine
         self.identity = model_identity(self.model, name)

@@ -19,6 +19,7 @@ import io
 import json
 import logging
 import os
+import re
 import shutil
 import tempfile
 from array import array
@@ -49,6 +50,10 @@ from st_xling.utils.text import (
 Parsed = TypeVar("Parsed", covariant=True)
 
 logger = logging.getLogger(__name__)
+
+# An id and a tab, or an id alone: one word with a digit, such as de-000001.
+_ID = re.compile(r"(?=\S{0,63}\d)\S{1,64}(?:\t|$)")
+_FEWEST_IDS, _NEARLY_ALL, _COMPARED_IDS = 5, 0.95, 1000
 
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
@@ -210,21 +215,73 @@ class _SentenceFaults(FaultLog):
     }
 
 
+class TextWithIds(ParallelTextError):
+    """Lines begin with ids, which would be embedded as text.
+
+    Args:
+        fact: What was found, without advice.
+    """
+
+    def __init__(self, fact: str) -> None:
+        super().__init__(
+            f"{fact}; pass --text-format bucc (format='bucc') to read id TAB sentence, or --text-format lines if the "
+            "ids are text."
+        )
+        self.fact = fact
+
+
+class _Ids:
+    """Counts lines that begin with an id and a tab, or that are ids: one word with a digit."""
+
+    def __init__(self) -> None:
+        self.lines = self.found = 0
+        self._first: list[str] = []
+
+    def add(self, line: str) -> None:
+        """Count a line, unless it is blank."""
+        if is_blank(line):
+            return
+        self.lines += 1
+        if match := _ID.match(line):
+            self.found += 1
+            if len(self._first) < _COMPARED_IDS:
+                self._first.append(match[0].rstrip("\t"))
+
+    @property
+    def example(self) -> str | None:
+        """The first id, if nearly every line has one, and they differ as ids do; otherwise ``None``."""
+        are_many = self.lines >= _FEWEST_IDS and self.found >= _NEARLY_ALL * self.lines
+        return self._first[0] if are_many and len({*self._first}) >= _NEARLY_ALL * len(self._first) else None
+
+
+def check_no_ids(texts: Iterable[str], where: str) -> None:
+    """Raise :class:`ParallelTextError` if nearly all of some texts begin with ids, or are ids."""
+    ids = _Ids()
+    for text in texts:
+        ids.add(text)
+    if (example := ids.example) is not None:
+        raise ParallelTextError(
+            f"{where}: {ids.found:,} of {ids.lines:,} texts are ids or begin with one, such as {example!r}; choose the "
+            "columns of the sentences (?columns=1,2), or cut the ids off."
+        )
+
+
 class MiningText(IndexedLines[str]):
     """Sentences by row, read from their file; 8 bytes a line are in memory.
 
     Args:
         path: UTF-8 text, plain, ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
-        format: ``"lines"``, ``"bucc"`` or ``"jsonl"``.
+        format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; by default lines, and lines that begin with ids are an error.
     Example:
         >>> text = MiningText("news.de.gz")                                              # doctest: +SKIP
         >>> text[41], text.id(41), text.place(41)                                        # doctest: +SKIP
         ('Guten Morgen.', '42', 'news.de.gz:42')
     """
 
-    def __init__(self, path: str | Path, *, format: TextFormat = "lines") -> None:
-        check_choice("format", format, TextFormat)
-        self.format = format
+    def __init__(self, path: str | Path, *, format: TextFormat | None = None) -> None:
+        self.format: TextFormat = format or "lines"
+        self._may_have_ids = format is not None
+        check_choice("format", self.format, TextFormat)
         super().__init__(path)
 
     def parse(self, raw: bytes, path: str, number: int) -> str:
@@ -248,6 +305,7 @@ class MiningText(IndexedLines[str]):
         """
         faults = _SentenceFaults(can_skip=False, what="sentences")
         digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
+        line_ids = _Ids()
         rows = with_tabs = 0
         lines = progress_bar(raw_lines(self.path), desc="reading", unit="lines", show=progress)
         for number, raw in enumerate(lines, 1):
@@ -261,6 +319,7 @@ class MiningText(IndexedLines[str]):
                 faults.add(self.path, number, *fault.args)
                 continue
             if self.format == "lines":
+                line_ids.add(sentence)
                 with_tabs += "\t" in sentence
                 if number == 1:
                     _check_first_line(self.path, sentence)
@@ -274,7 +333,12 @@ class MiningText(IndexedLines[str]):
         faults.finalize()
         if not rows:
             raise ParallelTextError(f"expected at least one sentence, got none in {self.path}; check the file.")
-        if with_tabs == rows:
+        if not self._may_have_ids and with_tabs >= _NEARLY_ALL * rows and (example := line_ids.example) is not None:
+            raise TextWithIds(
+                f"{self.path}: {line_ids.found:,} of {line_ids.lines:,} lines begin with an id and a tab, such as "
+                f"{example!r}"
+            )
+        if with_tabs == rows and not self._may_have_ids:
             logger.warning(
                 "%s: every line has a tab, and is read as one sentence. Pass --text-format bucc (format='bucc') for id "
                 "TAB sentence; of a table take the column of the sentences (cut -f)",

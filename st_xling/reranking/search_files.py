@@ -20,6 +20,7 @@ from st_xling.models.encode import Role, count_truncated, encode, warn_of_trunca
 from st_xling.models.pair_scorer import PairScorer, check_top_k, ranked
 from st_xling.reranking.rerank_files import TextRecord, TextRecords
 from st_xling.utils.identify import likeliest_language
+from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.options import Autocast, helpful_arguments
 from st_xling.utils.signature import name_of
 
@@ -127,6 +128,8 @@ def _embed(
 ) -> np.ndarray:
     """Vectors of the queries by the model of the store. *Shape:* ``(queries, dim)``"""
     model = load_encoder(encoder, device=device) if isinstance(encoder, str) else encoder
+    if isinstance(encoder, LazyModel):
+        model = encoder.load()
     identity, made_by = model_identity(model, name_of(encoder)), vectors.identity
     if made_by is not None and made_by.fingerprint and made_by.fingerprint != identity.fingerprint:
         raise ValueError(

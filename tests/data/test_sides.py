@@ -105,12 +105,13 @@ def spec(folder: Path, source: list[str], target: list[str], rows: int = 20) -> 
 
 
 @pytest.mark.parametrize("stream", [False, True])
-def test_a_swap_is_reported_and_nothing_changed(tmp_path: Path, stream: bool, caplog: pytest.LogCaptureFixture) -> None:
-    (loaded,) = load_data_specs([spec(tmp_path, ENGLISH, GERMAN)], stream=stream, identify=True).values()
+def test_swapped_sides_are_an_error(tmp_path: Path, stream: bool) -> None:
+    """They were named, and then trained on all the same: the pivot was on the wrong side, and the card wrong."""
+    swapped = spec(tmp_path, ENGLISH, GERMAN)
+    with pytest.raises(ValueError, match="source looks like en, expected de; target looks like de, .* en-de=PATH"):
+        load_data_specs([swapped], stream=stream, identify=True)
+    (loaded,) = load_data_specs([swapped], stream=stream).values()
     assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
-    (said,) = (record.message for record in caplog.records)
-    for fact in ("source looks like en, expected de", "target looks like de, expected en", "en-de=PATH"):
-        assert fact in said
 
 
 def test_another_language_is_reported(tmp_path: Path) -> None:
@@ -130,4 +131,5 @@ def test_sides_of_real_text(real_data: Path) -> None:
         ((name, loaded),) = load_data_specs([str(path)]).items()
         assert check_sides({name: loaded}) == []
         swapped = loaded.rename_columns({"source": "target", "target": "source"})
-        assert "swapped" in check_sides({name: swapped})[0]
+        with pytest.raises(ValueError, match="swapped"):
+            check_sides({name: swapped})

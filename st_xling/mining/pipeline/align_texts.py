@@ -39,7 +39,8 @@ from st_xling.mining.pipeline.work import (
     sign_pairs,
     write_checked,
 )
-from st_xling.mining.text import MiningText, summarize
+from st_xling.mining.text import MiningText, TextWithIds, summarize
+from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.utils.console import progress_bar
 from st_xling.utils.identify import main_language
 from st_xling.utils.io import atomic_writer
@@ -48,7 +49,7 @@ from st_xling.utils.options import AlignmentFormat, StoreDtype, check_choice, ch
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
 from st_xling.utils.signature import name_of
-from st_xling.utils.text import is_blank
+from st_xling.utils.text import ParallelTextError, is_blank
 
 logger = logging.getLogger(__name__)
 
@@ -183,8 +184,8 @@ def align_texts(
         filters: Enabled filters; all by default. They and ``min_score``
             do not apply to the format ``"vecalign"``, which has whole documents.
         rejects: File for the pairs that filters reject, as JSON lines; or a binary stream.
-        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (needs the languages of ``filters``) or ``"vecalign"``; by default
-            that of the ending of ``out``, otherwise TSV.
+        format: ``"tsv"``, ``"jsonl"``, ``"tmx"`` (with the languages of ``filters``, of the file names, or identified)
+            or ``"vecalign"``; by default that of the ending of ``out``, otherwise TSV.
         device: Device to embed on; by default a GPU if there is one.
         work: Work folder, which is kept at the end, to try other options; by default ``OUT.work``, which is removed.
         progress: Show progress bars on stderr.
@@ -203,7 +204,7 @@ def align_texts(
         raise ValueError(f"the vecalign format is of one document: got {len(documents):,}; choose tsv or jsonl.")
     filters = filters or FilterOptions()
     if format != "vecalign":
-        format = resolve_format(format, out, (filters.source_language, filters.target_language))
+        format = resolve_format(format, out)
     inputs = [name_of(model), *(str(file) for pair in documents for file in pair)]
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     sides = [[_read_document(str(pair[side])) for pair in documents] for side in (0, 1)]
@@ -214,6 +215,11 @@ def align_texts(
         for number, language in enumerate(task["split"]):
             known = None if language == UNKNOWN else language
             sides[number] = [one._replace(lines=split_sentences("\n".join(one.lines), known)) for one in sides[number]]
+    named = filters.source_language, filters.target_language
+    check_text_languages(filters, *map(_sample, sides))
+    written_languages: tuple[str | None, str | None] = named
+    if format == "tmx":
+        written_languages = named_or_found(named, documents[0], [*map(_sample, sides)])
     filters = identify_languages(filters, *map(_sample, sides))
     languages = filters.source_language, filters.target_language
     if languages[0] is not None and languages[0] == languages[1]:
@@ -237,7 +243,7 @@ def align_texts(
             stream, log = (files.enter_context(atomic_writer(folder.path / name)) for name in ("pairs", REJECTS))
             write = None
             if format != "vecalign":
-                write = files.enter_context(pair_writer(stream, format, languages=languages))
+                write = files.enter_context(pair_writer(stream, format, languages=written_languages))
             for number in progress_bar(range(len(documents)), desc="aligning", unit="documents", show=progress):
                 groups = align_sides(stores[0].side(number), stores[1].side(number), max_size=max_size, means=means)
                 found = [group for group in groups if group.source and group.target]
@@ -279,7 +285,10 @@ def align_texts(
 
 def _read_document(path: str) -> _Document:
     text = MiningText(path)
-    sha256 = text.validate().sha256
+    try:
+        sha256 = text.validate().sha256
+    except TextWithIds as error:
+        raise ParallelTextError(f"{error.fact}; take the sentences alone: cut -f2-.") from None
     return _Document(path, sha256, ["" if is_blank(line) else line.strip() for line in text])
 
 

@@ -51,6 +51,7 @@ from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.store import DTYPES
 from st_xling.mining.text import MiningText
+from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.thresholds import AUTO, PUBLISHED, PublishedThreshold, find_published_threshold
 from st_xling.mining.vectors import PrecomputedEmbeddings, encoding_settings, vectors_from
 from st_xling.utils.console import duration, progress_bar
@@ -114,7 +115,7 @@ def mine_texts(
     model: Any = None,
     source_embeddings: str | Path | np.ndarray | None = None,
     target_embeddings: str | Path | np.ndarray | None = None,
-    text_format: TextFormat = "lines",
+    text_format: TextFormat | None = None,
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,
@@ -157,7 +158,8 @@ def mine_texts(
         model: Encoder of a text without embeddings: a ``SentenceTransformer``, or the Hub id or folder of one.
         source_embeddings: Store, ``.npy`` file or array with a row for each line of the source text.
         target_embeddings: The same for the target text.
-        text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`.
+        text_format: ``"lines"``, ``"bucc"`` or ``"jsonl"``; see :class:`~st_xling.mining.MiningText`. By default
+            lines, and lines that begin with ids are an error.
         batch_size: Maximum number of sentences in a batch; by default as many as suit the device.
         dtype: Type in which embeddings are stored: ``"float32"``, ``"float16"`` or ``"int8"``.
         prompt: Text put before every sentence, such as ``"query: "``.
@@ -177,8 +179,8 @@ def mine_texts(
             reason ``rescore``.
         filters: Enabled filters; all by default.
         rejects: File for the pairs that filters and the cross-encoder reject, as JSON lines; or a binary stream.
-        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, which needs the languages of ``filters``; by
-            default that of the ending of ``out``, otherwise TSV.
+        format: Format of the pairs: ``"tsv"``, ``"jsonl"``, or ``"tmx"``, whose languages are those of ``filters``, of
+            the file names, or identified; by default that of the ending of ``out``, otherwise TSV.
         method: As for :func:`~st_xling.mining.find_neighbors`.
         engine: As for :func:`~st_xling.mining.find_neighbors`.
         device: Device to embed and search on; by default a GPU if there is one.
@@ -217,7 +219,7 @@ def mine_texts(
     device = device or default_device()
     filters = filters or FilterOptions()
     spoken = filters.source_language, filters.target_language
-    format = resolve_format(format, out, spoken)
+    format = resolve_format(format, out)
     languages = dict(zip(read, spoken))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
@@ -226,12 +228,15 @@ def mine_texts(
         summaries = {name: text.validate(progress=progress) for name, text in read.items()}
         distinct = {name: UniqueSentences(text, text.path) for name, text in read.items()}
         texts = [*distinct.values()]
+        check_text_languages(filters, *texts)
+        written_languages = named_or_found(spoken, [source, target], texts) if format == "tmx" else spoken
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None
         if model is not None:
             from st_xling.mining.encoding import Encoder  # slow to import
 
             encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
+            model = encoder.model
         rows = {name: summary.rows for name, summary in summaries.items()}
         makers, encoders = vectors_from(encoder, given, rows, languages=languages, embeds=calibrate_with is not None)
         task = search_task("mine", distinct, summaries, makers, k=k, method=method)
@@ -301,7 +306,7 @@ def mine_texts(
             chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
         with (
             atomic_writer(folder.path / pairs_file) as stream,
-            pair_writer(stream, format, languages=spoken, margins=margins is not None) as write,
+            pair_writer(stream, format, languages=written_languages, margins=margins is not None) as write,
         ):
             for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
                 score, one, other = pairs[row]
@@ -377,7 +382,7 @@ def plan_mining(
     target_embeddings: str | Path | np.ndarray | None = None,
     source_language: str | None = None,
     target_language: str | None = None,
-    text_format: TextFormat = "lines",
+    text_format: TextFormat | None = None,
     batch_size: int | None = None,
     dtype: StoreDtype = "float32",
     prompt: str | None = None,

@@ -16,6 +16,7 @@ from st_xling.mining.mine import MinedPairs
 from st_xling.mining.store import model_identity
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
+from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.signature import name_of
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
     """Load a cross-encoder; returns it with the name it was loaded by, if any.
 
     Args:
-        model: A cross-encoder, or its Hub id or folder.
+        model: A cross-encoder, perhaps yet to be loaded, or its Hub id or folder.
         device: Device to load it on; by default a GPU if there is one.
         **options: As for :func:`~st_xling.models.load.load_sentence_transformer`, if it is loaded.
     Raises:
@@ -39,6 +40,8 @@ def load_reranker(model: Any, device: str | None = None, **options: Any) -> tupl
     """
     from st_xling.models.cross_encoder import cross_encoder
 
+    if isinstance(model, LazyModel):
+        return model.load(), model.name
     if not isinstance(model, str):
         return model, name_of(model)
     try:

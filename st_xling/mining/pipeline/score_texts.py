@@ -38,7 +38,8 @@ from st_xling.mining.pipeline.work import (
     write_checked,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
-from st_xling.mining.text import summarize
+from st_xling.mining.text import check_no_ids, summarize
+from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.vectors import vectors_from
 from st_xling.utils.console import progress_bar
 from st_xling.utils.io import atomic_writer
@@ -171,7 +172,13 @@ def score_texts(
     if filters.source_language is filters.target_language is None:
         filters = replace(filters, source_language=known[0], target_language=known[1])
     spoken = filters.source_language, filters.target_language
-    format = resolve_format(format, out, spoken)
+    format = resolve_format(format, out)
+    for side, text in texts.items():
+        check_no_ids(text[:: 1 + len(table) // _SAMPLED_PAIRS], f"the {side} side of {pairs}")
+    check_text_languages(filters, *texts.values())
+    written_languages = (
+        named_or_found(spoken, ["source side", "target side"], [*texts.values()]) if format == "tmx" else spoken
+    )
     filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
     distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
     summary = summarize(chain.from_iterable(zip(*texts.values())))
@@ -199,7 +206,7 @@ def score_texts(
         with (
             atomic_writer(folder.path / REJECTS) as log,
             atomic_writer(folder.path / pairs_file) as stream,
-            pair_writer(stream, format, languages=spoken) as write,
+            pair_writer(stream, format, languages=written_languages) as write,
         ):
             for fault in faults:
                 pair = RejectedPair(_reason(fault), fault.detail or None, math.nan, -1, -1, None, None)

@@ -39,17 +39,12 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Languages = tuple[str | None, str | None]
 
 
-def resolve_format(format: PairFormat | None, out: Output, languages: Languages) -> PairFormat:
-    """Return the format, by the ending of ``out`` if ``None``; ``ValueError`` for TMX without languages."""
+def resolve_format(format: PairFormat | None, out: Output) -> PairFormat:
+    """Return the format, by the ending of ``out`` if ``None``."""
     if format is None:
         ending = file_ending(unpacked_name(out)) if isinstance(out, (str, Path)) else ""
         format = "jsonl" if ending in (".jsonl", ".ndjson") else "tmx" if ending == ".tmx" else "tsv"
     check_choice("format", format, PairFormat)
-    if format == "tmx" and None in languages:
-        raise ValueError(
-            "TMX names the languages of its texts: set source_language and target_language (--source-language, "
-            "--target-language)."
-        )
     return format
 
 

@@ -107,8 +107,11 @@ def test_documents_of_one_language_are_warned_of(model: Any, tmp_path: Path, cap
 
 
 def test_what_is_refused(files: tuple[Path, Path], model: Any, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="TMX names the languages .*set source_language"):
-        align_texts([files], tmp_path / "o.tmx", model=model)
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("1\n2\n3\n", encoding="utf-8")
+    with pytest.raises(ValueError, match="TMX names the languages .*set target_language"):
+        align_texts([(files[0], numbers)], tmp_path / "o.tmx", model=model)
+    numbers.unlink()
     with pytest.raises(ValueError, match="one document: got 2"):
         align_texts([files, files], tmp_path / "o", model=model, format="vecalign")
     with pytest.raises(ValueError, match=r"would replace the input .*book\.de"):

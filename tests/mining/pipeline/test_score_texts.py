@@ -194,7 +194,7 @@ def test_what_cannot_be(model: Any, tmp_path: Path) -> None:
     path = write(tmp_path / "pairs.tsv", ["a\tb", "c\td"])
     for content, options, message in (
         ("only one\nx\n", {}, r"got none in .*pairs\.tsv: 2 wrong_column_count, such as .*:1: wrong column count"),
-        ("", {}, "at least one pair, got none"),
+        ("", {}, "at least one sentence pair, got none"),
         ("a\tb\n", {"k": 4}, "k=4 for 1 distinct source"),
         ("a\tb\n", {"pairs": f"{path}?columns=0,7"}, "got none.*expected at least 8, got 2"),
         ("a\tb\n", {"pairs": f"{path}?size=1"}, "without .size"),
