@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from st_xling.data import load_data_specs, load_pairs, read_tatoeba
+from st_xling.data import load_data_specs, load_pairs, read_tatoeba, sample_rows
 from st_xling.data.read import labeled_pairs
-from st_xling.data.spec import data_name
+from st_xling.data.spec import data_name, parse_spec, split_options
 from st_xling.data.test_sets import hub_languages
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.results import EvaluationResult
@@ -313,14 +313,15 @@ def load_english_pairs(
     """Read test text.
 
     Args:
-        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or ``tatoeba``, which reads them from the Hub, or what
+        specs: Each a folder of ``tatoeba.xxx-eng.xxx`` files, or ``tatoeba``, which reads them from the Hub, either
+            also with ``?size=500&seed=0``, a seeded sample of each language; or what
             :func:`~st_xling.data.load_data_specs` takes, such as ``de-en=test.tsv`` or ``phrasebook:de,fr``, of which
             the test split is read where it names none.
         languages: Group, code or several, as :func:`~st_xling.evaluation.resolve_languages`; all by default.
         skip_bad_lines: Drop faulty lines of pair files, with a warning; never those of a Tatoeba set.
     Returns:
         Three-letter code → texts in that language, and their English; and the name of the data, for a signature:
-        ``tatoeba``, ``phrasebook-test``, or the files' names.
+        ``tatoeba`` (``tatoeba-500-seed0`` for a sample), ``phrasebook-test``, or the files' names.
     Raises:
         ValueError: Text of two languages of which neither is English, or without known languages; a language that
             comes twice or is asked for and not there.
@@ -331,13 +332,16 @@ def load_english_pairs(
     pairs: dict[str, tuple[list[str], list[str]]] = {}
     for spec in given:
         if _is_tatoeba(spec):
+            parsed = parse_spec(spec, {}, forms="FOLDER or FOLDER?size=500&seed=0")
             # One folder: its own reader picks the languages, and names those it lacks.
             asked = wanted if len(given) == 1 else None
-            if home_path(spec).is_dir():
-                sets = read_tatoeba(home_path(spec), asked)
+            if parsed.path.is_dir():
+                sets = read_tatoeba(parsed.path, asked)
             else:
                 codes = asked or hub_languages("tatoeba")
                 sets = {code: load_pairs("tatoeba", source_language=code, target_language="eng") for code in codes}
+            size, seed = parsed.sample
+            sets = {code: sample_rows(rows, size, seed=seed, where=f"{spec} ({code})") for code, rows in sets.items()}
             more = {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
         else:
             read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
@@ -352,13 +356,18 @@ def load_english_pairs(
             raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
         pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
     if all(map(_is_tatoeba, given)):
-        return pairs, "tatoeba"
+        samples = {parse_spec(spec, {}).sample for spec in given}
+        # A sample is not the benchmark, and must not be published under its name.
+        sampled = [f"tatoeba-{size}-seed{seed}" for size, seed in samples if size is not None]
+        return pairs, "+".join(sorted(sampled)) or "tatoeba"
     return pairs, data_name(given, split="test")
 
 
 def _is_tatoeba(spec: str) -> bool:
-    path = home_path(spec)
-    return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else spec == "tatoeba"
+    """Return whether a spec, with options or without, names a folder of Tatoeba's files, or those on the Hub."""
+    location, _ = split_options(spec)
+    path = home_path(location)
+    return any(path.glob("tatoeba.*-eng.*")) if path.is_dir() else location == "tatoeba"
 
 
 def _with_english(name: str, rows: Dataset) -> tuple[str, tuple[list[str], list[str]]]:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator, precision_at, resolve_languages
 from st_xling.evaluation.tatoeba import aligned_pairs, load_english_pairs
@@ -138,6 +139,18 @@ def test_a_folder(folder: Path) -> None:
     assert list(load_english_pairs([folder], "fr")[0]) == ["fra"]
     with pytest.raises(ValueError, match="expected codes out of deu, fra, got spa"):
         load_english_pairs([folder], "es")
+
+
+def test_a_sample_of_each_language(tmp_path: Path) -> None:
+    """As ``?size=`` has it everywhere: refused with advice that is for Python. Its name is not the benchmark's."""
+    rows = [(f"Satz {number}", f"sentence {number}") for number in range(40)]
+    for code, texts in zip(("deu", "eng"), zip(*rows)):
+        (tmp_path / f"tatoeba.deu-eng.{code}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    sets, name = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
+    assert name == "tatoeba-7-seed3" and list(zip(*sets["deu"])) == [rows[row] for row in Sample(7, 3).places(40, "")]
+    for options, words in (("seed=3", "size=N with seed=3"), ("columns=0,1", "options size, seed, once each")):
+        with pytest.raises(ValueError, match=words):
+            load_english_pairs([f"{tmp_path}?{options}"])
 
 
 def test_the_phrasebooks_test_split() -> None:
