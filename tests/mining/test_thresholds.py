@@ -91,8 +91,12 @@ def test_errors() -> None:
             mining.best_threshold([1.0, 0.5], hits, n_gold)
     with pytest.raises(ValueError, match=r"gold must .* got \(0, 1\) twice"):
         mining.evaluate_pairs(TWICE, [(0, 1), (0, 1)], 0.5)
-    with pytest.raises(ValueError, match="two language codes .* got 'de_AT-en'"):
-        canonical_pair("de_AT-en")
+    for pair in ("de_AT-en", "de", "de-", "de-en-fr", "German-English", "DE-en", "de-AT", ""):
+        with pytest.raises(ValueError, match=f"two language codes .* got '{pair}'"):
+            canonical_pair(pair)
+    for threshold in (math.inf, math.nan, "1.06"):
+        with pytest.raises(ValueError, match=f"finite number: got {threshold!r}"):
+            published(threshold)  # type: ignore[arg-type]
 
 
 # Published in mining.json
@@ -179,8 +183,11 @@ def test_matching_languages() -> None:
         assert match({"fr-en": published(), "deu-en": published()}, *codes) == "deu-en"
     assert match({"en-de": published(), "de-en": published()}) == "de-en"
     assert match({"en-de": published(), "de-en": published(k=5)}) == "en-de"
-    with pytest.raises(ValueError, match="that of en-de is for the other direction of forward"):
-        match({"en-de": published(retrieval="forward")}, retrieval="forward")
+    for way in ("forward", "backward"):
+        with pytest.raises(ValueError, match=f"that of en-de is for the other direction of {way}"):
+            match({"en-de": published(retrieval=way)}, retrieval=way)
+        assert match({"de-en": published(retrieval=way)}, retrieval=way) == "de-en"
+    assert match({"en-de": published(retrieval="intersect")}, retrieval="intersect") == "en-de"
 
 
 @pytest.mark.parametrize(

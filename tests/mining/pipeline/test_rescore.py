@@ -1,6 +1,7 @@
 """Mined pairs scored again by a cross-encoder: its order, its threshold, the margins beside, and going on."""
 
 import json
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,16 @@ def test_damaged_scores_are_computed_again(damage, model, reranker, files, tmp_p
     part.write_bytes(part.read_bytes()[damage])
     mine_texts(*files, tmp_path / "pairs", **options)
     assert (tmp_path / "pairs").read_bytes() == whole and f"{part} is damaged" in caplog.text
+
+
+def test_scores_in_another_type_of_numbers_are_not_taken_for_these(model, reranker, files, tmp_path):
+    """A work folder keeps the scores of a model in float32 and of the same in bfloat16 apart."""
+    scores = []
+    for cross_encoder in (reranker, deepcopy(reranker).bfloat16()):
+        mine_texts(*files, tmp_path / "pairs", model=model, filters=OFF, rescore=cross_encoder, work=tmp_path / "work")
+        rows = read_cells(tmp_path / "pairs", "margin")
+        scores.append({tuple(row[3:5]): float(row[0]) for row in rows})
+    assert scores[0] != scores[1] == pytest.approx(scores[0], abs=0.05)
 
 
 def test_an_encoder_is_no_reranker(model, files, tmp_path):
