@@ -46,6 +46,14 @@ def test_no_row_comes_twice_more_than_another(size: int, count: int, epochs: int
     assert set(drawn) <= set(rows.tolist())
 
 
+def test_epochs_seeds_and_languages_differ() -> None:
+    """Languages of equal size would always give the same rows to a batch."""
+    rows = np.arange(50)
+    made = {tuple(draw(rows, 20, epoch=epoch, seed=[seed, place])) for epoch, seed, place in np.ndindex(3, 2, 2)}
+    assert len(made) == 12
+    assert list(draw(rows, 20, epoch=7, seed=[0, 1])) == list(draw(rows, 20, epoch=7, seed=[0, 1]))
+
+
 def test_pairs_are_told_apart_by_both_languages() -> None:
     languages = {"source_language": ["de", "en", "de", "zh"], "target_language": ["en", "de", "en", "vi"]}
     found = {pair: rows.tolist() for pair, rows in pair_rows(Dataset.from_dict(languages)).items()}

@@ -271,9 +271,10 @@ def test_all_combinations(one_pair: bool, apart: bool, grouped: bool, streams: d
     assert batches(mix_streams(streams, batch_rows=SIZE, seed=4, alpha=0.5, buffer_rows=1, **chosen), 2) != found[:2]
 
 
-def test_every_row_of_a_pass_once(streams: dict[str, IterableDataset]) -> None:
-    """A buffer as large as the data gives each row once before any comes again, in another order then."""
-    mixed = mix_streams({"x": streams["de-en"]}, batch_rows=4, buffer_rows=900)
+@pytest.mark.parametrize("buffer_rows", [900, 50_000])
+def test_every_row_of_a_pass_once(buffer_rows: int, streams: dict[str, IterableDataset]) -> None:
+    """A buffer as large as the data, or larger, gives each row once before any comes again, in another order then."""
+    mixed = mix_streams({"x": streams["de-en"]}, batch_rows=4, buffer_rows=buffer_rows)
     sources = [row["source"] for row in mixed.take(1760)]
     passes = sources[:900], sources[900:]
     assert [len(set(one)) for one in passes] == [900, 860]

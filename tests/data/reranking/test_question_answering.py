@@ -48,6 +48,17 @@ def test_files_without_ids_are_aligned_by_place(tmp_path: Path) -> None:
     assert data.queries["ar"] == QUERIES["ar"][:2] and data.passages["en"] == PASSAGES["en"][:2]
 
 
+def test_ids_come_before_places(tmp_path: Path) -> None:
+    """Two questions of a paragraph, which the translation has the other way round."""
+    asked = [question(name, text, "x") for name, text in (("a", "Where?"), ("b", "Who?"))]
+    turned = [question(name, text, "x") for name, text in (("b", "Wer?"), ("a", "Wo?"))]
+    paths = {
+        code: squad(tmp_path / f"{code}.json", [("t", [("x", qas)])]) for code, qas in (("en", asked), ("de", turned))
+    }
+    data = read_question_answering(paths)
+    assert data.queries == {"en": ["Where?", "Who?"], "de": ["Wo?", "Wer?"]}
+
+
 def test_training_pairs_take_negatives_of_other_paragraphs(files: dict[str, Path]) -> None:
     """In all languages the same ones, behind the relevant pairs."""
     data = read_question_answering(files)
