@@ -20,7 +20,8 @@ from torch import Tensor
 from st_xling.models.encode import CPU_TOKENS, GPU_TOKENS, batches, own_prompt
 from st_xling.models.token_rows import check_texts
 from st_xling.utils.console import progress_bar
-from st_xling.utils.options import Autocast, check_choice, warn_of_slow_bfloat16
+from st_xling.utils.options import Autocast, check_choice
+from st_xling.utils.precision import warn_of_slow_bfloat16
 
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000

@@ -15,7 +15,8 @@ from torch import Tensor, nn
 from st_xling.models.backbone import layer_lists, token_encoder
 from st_xling.models.encode import own_prompt, prompt_text
 from st_xling.models.load import limit_length, load_sentence_transformer, loaded, set_pooling
-from st_xling.utils.options import Backend, Dtype, Pooling, warn_of_slow_bfloat16
+from st_xling.utils.options import Backend, Dtype, Pooling
+from st_xling.utils.precision import warn_of_slow_bfloat16
 
 _PROMPT = "st-xling"
 

@@ -34,7 +34,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.training.recipe_files import read_yaml
-from st_xling.utils.options import check_choice, cpu_has_bfloat16
+from st_xling.utils.options import check_choice
 
 _FOLDER = resources.files("st_xling.reproduce") / "papers"
 _COMMON = "common"
@@ -218,7 +218,7 @@ def load_paper(
             the paper's own setting.
         model: Replaces that of the scale: a Hub id, a folder, or the name of a base.
         precision: ``"bf16"``: as the scale has it, which may be float32; ``"fp32"``; by default ``"fp32"`` on a machine
-            without instructions for bfloat16, where it takes several times as long.
+            where bfloat16 is not clearly faster, see :func:`~st_xling.utils.precision.prefers_bfloat16`.
         seeds: Seeds, a run each.
         rows: Labels of rows, perhaps with ``*``; all by default.
 
@@ -258,7 +258,10 @@ def load_paper(
 def _fastest() -> str:
     import torch
 
-    return "fp32" if cpu_has_bfloat16() is False and not torch.accelerator.is_available() else "bf16"
+    from st_xling.utils.precision import prefers_bfloat16
+
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    return "bf16" if prefers_bfloat16("cpu" if accelerator is None else accelerator.type) else "fp32"
 
 
 def _only(table: Table, rows: Sequence[str]) -> Table:

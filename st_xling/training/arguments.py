@@ -19,7 +19,7 @@ from st_xling.training.options import TrainingOptions, unused_options
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
 from st_xling.training.settings import check_trackers
 from st_xling.utils.languages import is_code
-from st_xling.utils.options import warn_of_slow_bfloat16
+from st_xling.utils.precision import warn_of_slow_bfloat16
 
 EVALUATIONS_A_RUN = 10
 LOGS_AN_EVALUATION = 5
@@ -115,9 +115,10 @@ def training_arguments(
         ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
     """
     chosen, steps = options.arguments, total_steps(options, rows, processes)
-    on_cpu = not torch.accelerator.is_available()
-    if options.bf16 and on_cpu:
-        warn_of_slow_bfloat16("cpu")
+    accelerator = torch.accelerator.current_accelerator(check_available=True)
+    on_cpu = accelerator is None
+    if options.bf16:
+        warn_of_slow_bfloat16("cpu" if accelerator is None else accelerator.type)
     logs = options.logging_steps or LOGS_AN_EVALUATION
     eval_steps = min(steps, options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs)
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.

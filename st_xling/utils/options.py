@@ -164,23 +164,6 @@ def require(package: str, purpose: str, *, extra: str = "retrieval") -> Any:
         )
 
 
-def cpu_has_bfloat16() -> bool | None:
-    """Return whether the processor has bfloat16 instructions; ``None`` if PyTorch cannot tell."""
-    import torch
-
-    facts: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
-    return any(facts.get(name) for name in ("avx512_bf16", "amx_bf16", "bf16")) if facts else None
-
-
-def warn_of_slow_bfloat16(device: str) -> None:
-    """Warn where ``device`` is a processor that has to emulate bfloat16."""
-    if device == "cpu" and cpu_has_bfloat16() is False:
-        logger.warning(
-            "bfloat16 on a processor without instructions for it, which can be ten times slower than float32: "
-            "leave bfloat16 out, or compute on another machine."
-        )
-
-
 def check_device(name: str) -> None:
     """Raise unless this machine and this build of PyTorch have the device.
 

@@ -14,7 +14,7 @@ def each_precision(request: pytest.FixtureRequest) -> Iterator[None]:
     """Searches of any size take their first products in float32, or in bfloat16."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
-        patch.setattr(corpus_matrix, "cpu_has_bfloat16", lambda: request.param)
+        patch.setattr(corpus_matrix, "prefers_bfloat16", lambda: request.param)
         yield
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-import st_xling.reproduce.paper
+import st_xling.utils.precision
 from st_xling.cli import main
 from st_xling.reproduce import load_paper, paper_names
 from st_xling.reproduce.paper import SCALES, Paper
@@ -58,14 +58,17 @@ def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPat
     differ = {word for word in half ^ single if "models/" not in word}
     assert differ and differ <= {"training.bf16=true", "bfloat16", "float32", "--autocast"}
     assert not {"training.bf16=true", "bfloat16"} & single
-    for processor, gpu, chosen in (
-        (True, False, half),
-        (None, False, half),
-        (False, False, single),
-        (False, True, half),
+    speedups = {"cpu": 4.0, "cuda": 8.0}
+    monkeypatch.setattr(st_xling.utils.precision, "bfloat16_speedup", speedups.__getitem__)
+    for device, speedup, chosen in (
+        ("cpu", 4.0, half),
+        ("cpu", 0.65, single),
+        ("cuda", 8.0, half),
+        ("cuda", 0.2, single),
     ):
-        monkeypatch.setattr(torch.accelerator, "is_available", lambda found=gpu: found)
-        monkeypatch.setattr(st_xling.reproduce.paper, "cpu_has_bfloat16", lambda found=processor: found)
+        accelerator = None if device == "cpu" else torch.device(device)
+        monkeypatch.setattr(torch.accelerator, "current_accelerator", lambda found=accelerator, **_: found)
+        speedups[device] = speedup
         assert words() == chosen
 
 

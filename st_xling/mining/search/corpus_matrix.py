@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from st_xling.utils.cosines import STEPS, Embeddings, checked_lengths
-from st_xling.utils.options import cpu_has_bfloat16
+from st_xling.utils.precision import prefers_bfloat16
 
 # Rows handled at a time: at common widths they stay in a processor's second-level cache.
 _ROWS_AT_ONCE = 256
@@ -169,12 +169,13 @@ def output_rounding(products: Tensor, dtype: torch.dtype) -> Tensor | float:
 def precisions(source: CorpusMatrix, target: CorpusMatrix) -> list[tuple[torch.dtype, float]]:
     """Return the dtypes to multiply a block in, cheapest first, with error bounds of their products; float32 is last.
 
-    A processor with bfloat16 arithmetic multiplies matrices two to three times faster in it than in float32. Its
-    products are off by more, so more pairs are compared; a block where too many would be is multiplied again.
+    Some processors multiply matrices several times faster in bfloat16 than in float32, others slower, whatever their
+    flags say: it is measured. The products are off by more, so more pairs are compared; a block where too many would
+    be is multiplied again. The result is the same.
     """
     single = torch.float32, product_error(source.dim)
     rows = source.rows * target.rows / (source.rows + target.rows)
-    if source.device.type != "cpu" or rows < _LEAST_ROWS or not cpu_has_bfloat16():
+    if source.device.type != "cpu" or rows < _LEAST_ROWS or not prefers_bfloat16():
         return [single]
     return [(torch.bfloat16, bfloat16_error(source, target)), single]
 

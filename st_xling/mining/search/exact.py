@@ -100,7 +100,7 @@ def exact_neighbors(
     """Search all rows exactly; see :func:`~st_xling.mining.find_neighbors` for arguments, results and errors.
 
     Rounded products, each computed once for its row and its column, only decide which pairs are compared: in bfloat16
-    if the CPU supports it, then in float32. These pairs are compared by the cosines of
+    if the CPU is faster in it, then in float32. These pairs are compared by the cosines of
     :mod:`st_xling.utils.cosines`, in float64, and by index among equals.
 
     Beyond the inputs, a search takes ``memory_mib``, and ``16 * k + 8`` bytes per row of either corpus.

@@ -185,7 +185,7 @@ def test_crowded_bfloat16_blocks_are_multiplied_again(monkeypatch):
 
     monkeypatch.setattr(torch, "mm", counted)
     monkeypatch.setattr(corpus_matrix, "_LEAST_ROWS", 0)
-    monkeypatch.setattr(corpus_matrix, "cpu_has_bfloat16", lambda: True)
+    monkeypatch.setattr(corpus_matrix, "prefers_bfloat16", lambda: True)
     found = find_by(900, 450, source, target, k=1)
     assert multiplied == [torch.bfloat16, torch.float32, torch.float32]
     assert_exact(found, by_definition(source, target, 1))
