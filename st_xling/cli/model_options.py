@@ -48,8 +48,8 @@ class LoadOptions:
     trust_remote_code: bool = TRUST_REMOTE_CODE
 
     def given(self) -> dict[str, Any]:
-        """Return the options that were set, by the names that they have in the library."""
-        return {name: value for name, value in vars(self).items() if value}
+        """Return the options that were set, by the names that they have in the library; a prompt may be empty."""
+        return {name: value for name, value in vars(self).items() if value is not None and value is not False}
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def embedding_options(context: typer.Context, model: str | None) -> dict[str, An
         if others := sorted(options.keys() - {"device"}):
             raise ValueError(f"--{others[0].replace('_', '-')} needs --model, the model that embeds.")
         return options
-    prompt, prompt_name = options.pop("prompt", encoder_options.prompt), options.pop("prompt_name", None)
+    prompt, prompt_name = options.pop("prompt", None), options.pop("prompt_name", None)
     if prompt_name is not None:
         prompts = configured_prompts(model, encoder_options.revision)
         if prompt_name not in prompts:

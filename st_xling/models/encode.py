@@ -11,6 +11,7 @@ import logging
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -86,7 +87,10 @@ def encode(
         vectors = getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given)
         return np.asarray(vectors, np.float32)
     route = {} if role == "text" else {"task": role}
-    prompt = own_prompt(model, role) if prompt is None else prompt
+    if prompt is None:
+        prompt = own_prompt(model, role)
+        if not prompt:
+            name_unused_prompts(model)
     if device is not None:
         model.to(device)
     model.eval()
@@ -127,6 +131,29 @@ def own_prompt(model: Any, role: Role = "text") -> str:
     names = {"text": (), "query": ("query",), "document": ("document", "passage", "corpus")}[role]
     name = next((name for name in names if name in prompts), default)
     return prompts.get(name) or ""
+
+
+def name_unused_prompts(model: Any) -> None:
+    """Say once that a model has prompts, none of which is used: some models were trained with one before every text.
+
+    Nothing is said of a model whose default prompt is the empty one, as ``load_encoder(prompt="")`` makes it: that is
+    a choice.
+
+    Args:
+        model: Its prompts are those of its configuration.
+    """
+    prompts = {name: text for name, text in (getattr(model, "prompts", None) or {}).items() if text}
+    if prompts and getattr(model, "default_prompt_name", None) is None:
+        _say_of_prompts(loaded(model).name or type(model).__name__, tuple(prompts.items()))
+
+
+@lru_cache(maxsize=64)
+def _say_of_prompts(name: str, prompts: tuple[tuple[str, str], ...]) -> None:
+    names = ", ".join(own for own, _ in prompts)
+    logger.warning(
+        "the model %s has prompts (%s), and none is used; to use one: --prompt %r; to use none: --prompt ''",
+        *(name, names, dict(prompts).get("query", prompts[0][1])),
+    )
 
 
 def count_truncated(model: Any, texts: Sequence[str], prompt: str | None = None) -> int:

@@ -27,6 +27,7 @@ from st_xling._version import __version__
 from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
+from st_xling.models.encode import name_unused_prompts
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
 from st_xling.training.arguments import training_arguments
 from st_xling.training.options import ModelOptions, TrainingOptions
@@ -349,6 +350,8 @@ class Run:
         if prompts is None:
             default = encoder.prompts.get(encoder.default_prompt_name or "", "")
             own = {column: encoder.prompts.get(name) or default for column, name in columns.items()}
+            if not any(own.values()):
+                name_unused_prompts(encoder)
             return {column: prompt for column, prompt in own.items() if prompt}
         texts = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
         check_keys(texts, columns, "training.prompts")
