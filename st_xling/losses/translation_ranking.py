@@ -11,7 +11,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
-from st_xling.models.backbone import unwrap
+from st_xling.models.backbone import normalizes, unwrap
 from st_xling.utils.options import check_choice
 
 
@@ -157,6 +157,12 @@ class TranslationRankingLoss(CrossLingualLoss):
     ) -> None:
         super().__init__(model)
         _check_options(margin, scale, similarity)
+        # The softmax of dot products within [-1, 1] stays near uniform, whatever the encoder learns.
+        if similarity == "dot" and scale < 5 and normalizes(model):
+            warn_once(
+                f"the model normalizes its embeddings: dot products times {scale:g} hardly tell translations from "
+                "other sentences. Use similarity cosine and scale 20."
+            )
         self.margin, self.scale, self.similarity, self.bidirectional = margin, scale, similarity, bidirectional
         self.mask_duplicates, self.hard_negatives = mask_duplicates, hard_negatives
         self.max_columns = None if hard_negatives else 2

@@ -5,6 +5,7 @@ import math
 
 import pytest
 import torch
+from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, MultipleNegativesRankingLoss
 
 from st_xling.losses import (
@@ -20,6 +21,7 @@ from st_xling.losses import (
     siamese_contrastive,
     translation_ranking,
 )
+from st_xling.losses.base import warn_once
 from st_xling.losses.siamese_contrastive import METRICS
 from st_xling.losses.translation_ranking import text_ids
 from tests import reference
@@ -233,3 +235,17 @@ def test_what_is_refused(make_model, function, loss, refused):
                 build({name: value})
     with pytest.raises(ValueError, match="got 5 and 4 rows"):
         function(source, target[:4])
+
+
+@pytest.mark.parametrize(
+    ("similarity", "scale", "warned"), [("dot", 1.0, True), ("dot", 20.0, False), ("cosine", 1.0, False)]
+)
+def test_small_dot_products_of_normalized_embeddings(similarity, scale, warned, make_model, caplog):
+    """Of E5, which normalizes, a ranking by plain dot products stays near chance: nothing is learned, nothing said."""
+    model = make_model()
+    TranslationRankingLoss(model, similarity=similarity, scale=scale)
+    assert not caplog.messages
+    model.append(Normalize())
+    warn_once.cache_clear()
+    TranslationRankingLoss(model, similarity=similarity, scale=scale)
+    assert any("cosine and scale 20" in message for message in caplog.messages) == warned
