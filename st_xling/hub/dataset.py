@@ -105,7 +105,7 @@ def push_dataset(
             repo_type="dataset",
             private=private,
             message=f"Push {len(dataset):,} pairs",
-            delete_patterns=["data/*", "pictures/*"],
+            delete_patterns=["data/*", _PICTURE],
             replace=overwrite,
         )
     return DatasetReport(repo_id, len(dataset), card, url)

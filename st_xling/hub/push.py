@@ -8,6 +8,7 @@ import re
 import shutil
 import tempfile
 import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Literal
 
 from st_xling._version import __version__
 from st_xling.hub.card import card_text, write_card
-from st_xling.hub.card_facts import CARD, RUN_FILE, CardOptions, has_card_of_others
+from st_xling.hub.card_facts import CARD, CARD_FILE, RUN_FILE, CardOptions, has_card_of_others
 from st_xling.models.sidecar import RECORDS
 from st_xling.utils.io import read_json_object
 from st_xling.utils.paths import shared_json
@@ -34,8 +35,9 @@ _MODULE = re.compile(r"|(\d+_Router/)?([A-Za-z][\w-]*?_)?\d+_[A-Z]\w*")
 _PICTURE = re.compile(r"pictures/\w[\w.-]*\.(png|svg)")
 # Work files of training and evaluation, whose absence needs no warning.
 _WORK = re.compile(r"\..*|(training|eval)/.*|.*_results\.csv")
-# Files of an earlier push that may no longer belong to the model.
-_REPLACED = ["pictures/*", "model*.safetensors", "*/model*.safetensors", "*.index.json"]
+# Files of an earlier push that may no longer belong to the model: its weights, and the pictures of a card of ours.
+_WEIGHTS = ["model*.safetensors", "*/model*.safetensors", "*.index.json"]
+_PICTURES = ["pictures/*"]
 # Time limit of a push: this many seconds, and the time that its files take at the slowest speed, in bytes a second.
 _PATIENCE_S = 120.0
 _SLOWEST = 32 * 1024
@@ -157,9 +159,9 @@ def _files(folder: Path) -> dict[str, int]:
 def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None, dry_run: bool = False) -> PushReport:
     """Publish a model: write its card anew and upload all its files in one commit.
 
-    Paths of this machine are removed from the published copies. Pictures and weights of an earlier push that are not
-    published again are deleted in the same commit. The card in ``folder`` is only replaced after the upload; a card
-    that st-xling did not write is published as it is.
+    Paths of this machine are removed from the published copies. Weights that are in the repository and not published
+    again are deleted in the same commit, and so are pictures, if an earlier push of st-xling put them there. The card
+    in ``folder`` is only replaced after the upload; a card that st-xling did not write is published as it is.
 
     Args:
         folder: Folder written by ``st-xling train`` or ``save_pretrained``.
@@ -195,7 +197,15 @@ def push_model(folder: str | Path, repo_id: str, *, private: bool | None = None,
         if dry_run:
             return PushReport(repo_id, files)
         message = f"Push {copy.name} with st-xling {__version__}"
-        url = upload_folder(copy, repo_id, message=message, delete_patterns=_REPLACED, private=private)
+        url = upload_folder(
+            copy,
+            repo_id,
+            message=message,
+            delete_patterns=_WEIGHTS,
+            marked_patterns=_PICTURES,
+            mark=CARD_FILE,
+            private=private,
+        )
     if writes_card:
         write_card(folder, options=CardOptions(repo_id=repo_id))
     return PushReport(repo_id, files, url)
@@ -216,6 +226,8 @@ def upload_folder(
     *,
     message: str,
     delete_patterns: list[str],
+    marked_patterns: Sequence[str] = (),
+    mark: str = "",
     repo_type: Literal["model", "dataset"] = "model",
     replace: bool = True,
     private: bool | None = None,
@@ -227,6 +239,8 @@ def upload_folder(
         repo_id: Repository; created if it does not exist.
         message: First line of the commit.
         delete_patterns: Files of an earlier push that are deleted unless they are uploaded again.
+        marked_patterns: Others, deleted only where the repository has the file ``mark``: elsewhere they are not ours.
+        mark: File that st-xling alone writes.
         repo_type: ``"model"`` or ``"dataset"``.
         replace: Allow a repository that has files.
         private: As of :func:`push_model`.
@@ -246,17 +260,21 @@ def upload_folder(
                 f"{repo_id} is public, and --private does not change that: make it private in its settings on the "
                 "Hub, or push to another name. Nothing was published."
             )
-        there = [] if replace else api.list_repo_files(repo_id, repo_type=repo_type)
-        if others := [name for name in there if name != ".gitattributes"]:
+        there = api.list_repo_files(repo_id, repo_type=repo_type)
+        others = [name for name in there if name != ".gitattributes"]
+        if others and not replace:
             raise ValueError(
                 f"{repo_id} has {len(others)} files, such as {others[0]}: to replace its data, pass overwrite=True or "
                 "--overwrite, or push to another name. Nothing was published."
             )
+        deleted = [*delete_patterns]
+        if mark in there:
+            deleted += marked_patterns
         return api.upload_folder(
             repo_id=repo_id,
             repo_type=repo_type,
             folder_path=folder,
-            delete_patterns=delete_patterns,
+            delete_patterns=deleted,
             commit_message=message,
         ).commit_url
 

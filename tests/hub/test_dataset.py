@@ -9,7 +9,7 @@ import pytest
 from datasets import load_dataset
 from huggingface_hub import DatasetCard
 
-from st_xling.data import load_pairs
+from st_xling.data import load_data_specs, load_pairs
 from st_xling.hub import push_dataset
 from tests.hub.hub_server import Hub
 
@@ -56,6 +56,10 @@ def test_pairs_come_back_as_they_were(scored: Path, hub: Hub, client: Run) -> No
     files = hub.files("tester/pairs", kind="datasets")
     assert sorted(files) == [".gitattributes", "README.md", "data/train-00000-of-00001.parquet", "pictures/scores.png"]
     assert load_dataset("tester/pairs", split="train").to_list() == [expected(row) for row in range(3)]
+    # README: ``--data tester/pairs`` trains on them.
+    (trained_on,) = load_data_specs(["tester/pairs"]).values()
+    assert list(zip(trained_on["source"], trained_on["target"])) == PAIRS
+    assert set(trained_on["source_language"]) == {"de"}
 
 
 def test_other_content_is_only_replaced_if_asked_for(hub: Hub, client: Run, tmp_path: Path) -> None:

@@ -150,6 +150,17 @@ def test_old_files_of_the_model_go_and_what_others_put_there_stays(my_encoder: P
     assert len(hub.repo("tester/mine").commits) == commits + 1
 
 
+def test_pictures_of_a_repository_that_is_not_ours_stay(my_encoder: Path, hub: Hub, client: Run) -> None:
+    """The first push into somebody's own repository deleted all pictures of it; only weights make way for ours."""
+    theirs = {"pictures/old.png": b"old", "2_Dense/config.json": b"{}", "notes.md": b"by hand"}
+    hub.put("tester/theirs", {**theirs, "README.md": b"# Theirs", "model-00001-of-00002.safetensors": b"old"})
+    done = client("push", my_encoder, "tester/theirs")
+    assert done.status == 0, done.stderr
+    files = hub.files("tester/theirs")
+    assert theirs.items() <= files.items() and "pictures/cosines.png" in files
+    assert "model-00001-of-00002.safetensors" not in files
+
+
 def write(path: Path, text: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
@@ -248,6 +259,12 @@ def test_a_time_limit(my_encoder: Path, hub: Hub, client: Run, monkeypatch: pyte
     for thread in threading.enumerate():
         if thread.name == "push":
             thread.join()
+
+
+def test_offline_is_named(my_encoder: Path, client: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``HF_HUB_OFFLINE=1``, as on a cluster, is why nothing can be pushed: the message names it."""
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    assert "HF_HUB_OFFLINE" in client("push", my_encoder, "tester/mine").error  # these tests are offline themselves
 
 
 @pytest.mark.parametrize(
