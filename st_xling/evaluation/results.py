@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling._version import __version__
-from st_xling.utils.io import finite, read_json_object, update_json_object
+from st_xling.utils.io import check_shape, finite, read_json_object, update_json_object
 from st_xling.utils.languages import canonical_language, hub_language
 from st_xling.utils.options import require
 from st_xling.utils.tables import Column, Row, format_rows
@@ -106,6 +106,7 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
+        _read_entries(content, path)
         entries = {(entry["task"], entry["signature"]): entry for entry in content.get(_LIST, [])}
         return {**content, _LIST: [*{**entries, (saved.task, saved.signature): new}.values()]}
 
@@ -115,17 +116,29 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
 
 def read_saved_results(folder: str | Path) -> list[SavedResults]:
     """Read the evaluations that were saved with a model, oldest first; none if there are none."""
-    content = read_json_object(Path(folder) / RESULTS_FILE)
-    return [
-        SavedResults(
-            **{
-                **entry,
-                "columns": [Column(**column) for column in entry["columns"]],
-                "rows": [Row(**row) for row in entry["rows"]],
-            }
-        )
-        for entry in content.get(_LIST, [])
-    ]
+    path = Path(folder) / RESULTS_FILE
+    return _read_entries(read_json_object(path), path)
+
+
+def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
+    """Return the evaluations in a file; raise ``ValueError`` if one lacks a part or has one of another type."""
+    check_shape(content, {_LIST: [{"task": str, "signature": str, "columns": [dict], "rows": [dict]}]}, path)
+    try:
+        return [
+            SavedResults(
+                **{
+                    **entry,
+                    "columns": [Column(**column) for column in entry["columns"]],
+                    "rows": [Row(**row) for row in entry["rows"]],
+                }
+            )
+            for entry in content.get(_LIST, [])
+        ]
+    except (KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path}: expected evaluations as st-xling evaluate --keep writes them, got one with other keys ({error}); "
+            "restore the file, or remove it."
+        ) from error
 
 
 def to_mteb(

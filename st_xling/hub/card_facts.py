@@ -15,7 +15,7 @@ from st_xling.data.spec import split_spec
 from st_xling.evaluation.results import RESULTS_FILE, read_saved_results
 from st_xling.mining.thresholds import load_published_thresholds
 from st_xling.models.sidecar import card_metadata
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import check_shape, read_json_object
 from st_xling.utils.languages import UNKNOWN, check_language_code, hub_language, is_strict_code, split_pair
 from st_xling.utils.paths import without_places
 from st_xling.utils.text import home_path
@@ -26,6 +26,16 @@ PHRASEBOOK_LICENSE = "apache-2.0"
 _MODEL_ID = re.compile(r"[A-Za-z0-9][\w.-]*(?:/[A-Za-z0-9][\w.-]*)?")
 #: Options that name text to train on → its role, which a retriever's data sets have before their names.
 _ROLES = {"data": "queries", "parallel": "parallel", "mono": "others"}
+
+# What a card reads of the records of a run, and what it expects to find there.
+_RUN_SHAPE = {
+    "command": str,
+    "model": str,
+    "recipe": {"name": str, "losses": dict},
+    "data": {...: {"rows": int}},
+    "sources": [{"option": str, "spec": str, "names": [str]}],
+}
+_RESULTS_SHAPE = {"training": dict, "slim": dict, "postprocess": dict, "leak": dict}
 
 # Task → title, and the Hub's name for such tasks.
 TASKS = {
@@ -134,10 +144,12 @@ class CardFacts:
         card, run = read_json_object(self.folder / CARD_FILE), read_json_object(self.folder / RUN_FILE)
         earlier = CardOptions(**card.get("said", {}))
         self.said = earlier if options is None else options.over(earlier)
+        check_shape(run, _RUN_SHAPE, self.folder / RUN_FILE)
         self.found: dict[str, Any] = card.get("found") or _find_ids(run)
         self.run: dict[str, Any] = without_places(run)
         self.recipe: dict[str, Any] = dict(self.run.get("recipe") or {})
         self.results: dict[str, Any] = without_places(read_json_object(self.folder / RESULTS_FILE))
+        check_shape(self.results, _RESULTS_SHAPE, self.folder / RESULTS_FILE)
         self.slim: dict[str, Any] = self.results.get("slim") or {}
         self.postprocess: dict[str, Any] = self.results.get("postprocess") or {}
         self.evaluations = read_saved_results(self.folder)

@@ -10,6 +10,7 @@ import logging
 import math
 import os
 import re
+import reprlib
 import secrets
 import time
 from collections.abc import Callable, Iterator
@@ -166,6 +167,39 @@ def read_json_object(path: Path, *, missing_ok: bool = True, remedy: str = "rest
     if not isinstance(content, dict):
         raise ValueError(f"{path}: expected a JSON object, got {type(content).__name__}; {remedy}.")
     return content
+
+
+_KINDS: dict[type, str] = {dict: "an object", list: "a list", str: "text", int: "a whole number"}
+
+
+def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> None:
+    """Check the content of a JSON file that another program, or a person, may have changed.
+
+    Args:
+        content: What was read.
+        shape: ``dict``, ``list``, ``str`` or ``int``; ``[shape]`` for a list of these; ``{key: shape}`` for an object,
+            where the key ``...`` stands for all keys that are not named. Keys may be missing or ``null``.
+        path: The file, for the message.
+        where: Keys that lead to the content.
+    Raises:
+        ValueError: If something is of another type; names the file, the place and what is there.
+    """
+    if content is None:
+        return
+    kind = type(shape) if isinstance(shape, (dict, list)) else shape
+    if not isinstance(content, kind) or content is True:
+        raise ValueError(
+            f"{path}: expected {_KINDS[kind]} at {where or 'the top'}, got {reprlib.repr(content)}; restore the file, "
+            "or remove it."
+        )
+    if isinstance(shape, list):
+        for place, part in enumerate(content):
+            check_shape(part, shape[0], path, where=f"{where}[{place}]")
+    elif isinstance(shape, dict):
+        for key, part in content.items():
+            inner = shape.get(key, shape.get(...))
+            if inner is not None:
+                check_shape(part, inner, path, where=f"{where}.{key}" if where else key)
 
 
 def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -40,3 +40,22 @@ def test_a_broken_file_is_named_and_left(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match=r"results\.json: expected JSON"):
             call()
     assert path.read_text(encoding="utf-8") == "{"
+
+
+@pytest.mark.parametrize(
+    ("content", "place"),
+    [
+        ({"evaluations": 5}, "a list at evaluations, got 5"),
+        ({"evaluations": [5]}, r"an object at evaluations\[0\], got 5"),
+        ({"evaluations": [{"task": 7}]}, r"text at evaluations\[0\]\.task, got 7"),
+        ({"evaluations": [{"task": "tatoeba"}]}, "'columns'"),
+    ],
+)
+def test_evaluations_of_another_form_are_named_and_left(content: dict[str, Any], place: str, tmp_path: Path) -> None:
+    """A results.json of somebody else in the model's folder ended in a traceback, of ``card`` and of ``--keep``."""
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    for call in (lambda: read_saved_results(tmp_path), lambda: save_results(tmp_path, kept())):
+        with pytest.raises(ValueError, match=rf"results\.json: .*{place}"):
+            call()
+    assert json.loads(path.read_text(encoding="utf-8")) == content

@@ -172,6 +172,29 @@ def test_faults_change_nothing(words, message, tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "place"),
+    [
+        ("training/run.json", {"command": 5}, "text at command, got 5"),
+        ("training/run.json", {"data": {"a": {"rows": "many"}}}, "a whole number at data.a.rows, got 'many'"),
+        ("training/run.json", {"sources": [5]}, r"an object at sources\[0\], got 5"),
+        ("training/run.json", {"recipe": {"losses": 3}}, "an object at recipe.losses, got 3"),
+        ("results.json", {"slim": 5}, "an object at slim, got 5"),
+    ],
+)
+def test_records_of_another_form_are_named(name, content, place, tmp_path):
+    """A record that a person had edited ended in an AttributeError, which named neither file nor place."""
+    folder = recorded("encoder", tmp_path)
+    change(folder / name, **content)
+    with pytest.raises(ValueError, match=f"{name}: expected {place}"):
+        write_card(folder)
+
+
+def test_folders_without_a_model_have_no_card(tmp_path, capsys):
+    assert main(["card", str(tmp_path)]) == 2
+    assert "expected the folder of a model" in capsys.readouterr().err and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
     ("typed", "shown"),
     [
         ("st-xling train dap --data 'x y.tsv' --out /tmp/a/run --overwrite --json=f.json --cache c --resume", None),
