@@ -102,6 +102,8 @@ def load_comparison_data(
             mining |= corpora
         elif path.is_dir() and any(path.rglob("*-*.gold*")):
             for pair in find_bucc(path):
+                if pair in mining:
+                    raise ValueError(f"expected one corpus to mine a pair: got another for {pair} in {spec!r}.")
                 try:
                     mining |= _corpora(path, [pair])
                 except FileNotFoundError:

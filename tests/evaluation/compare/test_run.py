@@ -140,6 +140,8 @@ def test_folders_of_data(tmp_path):
     assert "the mixed pool: passages of en alone; it takes two languages" in some.missing
     with pytest.raises(ValueError, match="got none in .* of sw"):
         load_comparison_data(specs[:1], ["sw"])
+    with pytest.raises(ValueError, match="another for fr-en"):  # the second was taken in place of the first
+        load_comparison_data([specs[1]] * 2)
 
 
 def test_comparisons_that_are_refused(models, data):
@@ -149,6 +151,36 @@ def test_comparisons_that_are_refused(models, data):
         compare_models([ModelSpec("a", "x"), ModelSpec("a", "y")], data)
     with pytest.raises(ValueError, match="layer=7"):
         parse_models(["a/e5?layer=zero"])
+
+
+def test_a_task_that_fails_names_the_model(models, data, monkeypatch):
+    """Of several models and tasks: whose vectors are broken?"""
+
+    def broken(session):
+        raise ValueError("embeddings hold NaN.")
+
+    monkeypatch.setitem(tasks.TASKS, "xsim", tasks.TASKS["xsim"]._replace(run=broken))
+    with pytest.raises(ValueError, match="xsim, wide: embeddings hold NaN"):
+        compare_models(models[:1], data, tasks=["tatoeba", "xsim"], samples=20)
+
+
+def test_speed_is_measured_by_turns(data, monkeypatch):
+    """On a machine that slows down steadily, two equal models are equally fast, whichever comes first."""
+    clock = [0.0]
+    encoded = []
+
+    def encode(model, texts, batch_size=None):
+        encoded.append(model)
+        clock[0] += (1 + 0.01 * len(encoded)) * len(texts) / 100
+        return np.zeros((len(texts), 2))
+
+    monkeypatch.setattr(tasks, "encode", encode)
+    monkeypatch.setattr(tasks.time, "perf_counter", lambda: clock[0])
+    cells = tasks.measure_speed({"a": "a", "b": "b"}, data)
+    one, other = (cells[name]["all"] for name in "ab")
+    assert sum(one.columns["seconds"]) == pytest.approx(sum(other.columns["seconds"]), rel=1e-3)
+    assert one.items == other.items
+    assert encoded[2:6] == ["a", "b", "b", "a"]
 
 
 def test_the_page_shows_names_as_text(report: ComparisonReport) -> None:
