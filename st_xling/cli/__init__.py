@@ -44,7 +44,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else 1
     except KeyboardInterrupt:  # while modules are imported
+        print("Interrupted.", file=sys.stderr)
         status = 130
+    except OSError as error:
+        if "debug" in flags:
+            raise
+        # Commands explain their own errors: this one is of a help that cannot be written, as onto a full disk.
+        print(f"st-xling: error: stdout cannot be written: {error}", file=sys.stderr)
+        status = 2
     if os.environ.get("WORLD_SIZE", "1") == "1":
         return status
     from st_xling.utils.distributed import end_process

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import select
 import shlex
 import sys
 import traceback
@@ -186,9 +187,12 @@ class Command(TyperCommand):
             if is_main:
                 print(f"\n{after_interrupt(stop, call.line)}", file=sys.stderr)
             raise typer.Exit(130) from None
-        except (typer.Exit, BrokenPipeError):
+        except typer.Exit:
             raise
         except Exception as error:
+            # Without a word if the reader of stdout has ended; a pipe to a worker that breaks is an error.
+            if isinstance(error, BrokenPipeError) and stdout_has_ended():
+                raise
             message = explain(error)
             if "debug" in call.flags or message is None:
                 print(hide_passwords("".join(traceback.format_exception(error))), end="", file=sys.stderr)
@@ -331,6 +335,16 @@ def check_model(name: str, revision: str | None) -> None:
         raise ValueError(
             f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
         ) from error
+
+
+def stdout_has_ended() -> bool:
+    """Return whether the reader of stdout has ended, as ``head`` does when it has enough."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & (select.POLLERR | select.POLLHUP) for _, event in poll.poll(0))
+    except (AttributeError, OSError, ValueError):  # no pipe, no file, or a system without poll
+        return False
 
 
 def after_interrupt(stop: KeyboardInterrupt, line: str) -> str:

@@ -41,3 +41,41 @@ def test_a_reader_of_stdout_that_ends() -> None:
         ran.stdout.close()
         _, err = ran.communicate(timeout=100)
     assert (ran.returncode, err) == (1, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize("words", ["--help", "train --list"])
+def test_a_full_disk_behind_stdout(words: str) -> None:
+    """A help redirected onto a full disk ended in forty lines of typer's and rich's."""
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-m", "st_xling.cli", *words.split()]
+        ran = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert ran.returncode == 2 and ran.stderr.count("\n") == 1 and "No space left" in ran.stderr, ran.stderr
+
+
+def test_another_pipe_that_breaks_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A worker of ours that had died was taken for a reader of stdout that had ended: status 1, and not a word."""
+
+    def write_to_worker(name: str) -> None:
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("st_xling.training.recipe_files.recipe_text", write_to_worker)
+    assert main(["train", "dap", "--print"]) == 2
+    assert "Broken pipe" in capsys.readouterr().err
+
+
+def test_ctrl_c_while_modules_are_imported() -> None:
+    script = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+import st_xling.cli
+def watch(event, words):
+    if event == "import" and words[0] == "torch":
+        signal.raise_signal(signal.SIGINT)
+sys.addaudithook(watch)
+sys.exit(st_xling.cli.main(["demo"]))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=100)
+    assert (ran.returncode, ran.stderr.strip(), ran.stdout) == (130, "Interrupted.", "")
