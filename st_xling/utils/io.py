@@ -192,10 +192,10 @@ def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> Non
             f"{path}: expected {_KINDS[kind]} at {where or 'the top'}, got {reprlib.repr(content)}; restore the file, "
             "or remove it."
         )
-    if isinstance(shape, list):
+    if isinstance(content, list) and isinstance(shape, list):
         for place, part in enumerate(content):
             check_shape(part, shape[0], path, where=f"{where}[{place}]")
-    elif isinstance(shape, dict):
+    elif isinstance(content, dict) and isinstance(shape, dict):
         for key, part in content.items():
             inner = shape.get(key, shape.get(...))
             if inner is not None:
