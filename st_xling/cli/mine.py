@@ -85,6 +85,7 @@ MINE_RULES = (
     Needs(("rescore_threshold",), "rescore", "the cross-encoder that it is for"),
     Needs(("target_precision",), "calibrate", "a file of known translations, from which the precision is estimated"),
     Needs(("calibrate",), "model", "known translations must be embedded like the text"),
+    Excludes("keep_all", ("threshold", "calibrate"), "no threshold is used where all pairs are kept; remove one"),
 )
 ALIGN_DOCUMENTS_RULES = (Inapplicable(("min_score", *FILTER_OPTIONS), _has_whole_documents),)
 ALIGN_WORDS_RULES = (
@@ -194,10 +195,11 @@ def mine(
     model: str | None = OPTIONAL_MODEL,
     threshold: Any = option(
         "--threshold X",
-        "Minimum score of a pair: a number, auto, published or none, see above (default: auto).",
-        parser=number_or("auto", "published", "none"),
+        "Minimum score of a pair: a number, auto, published or estimated, see above (default: auto).",
+        parser=number_or("auto", "published", "estimated"),
         default="auto",
     ),
+    keep_all: bool = flag("--keep-all", "Keep all pairs, right or wrong, without a threshold.", panel="Threshold"),
     format: PairFormat | None = FORMAT,
     dry_run: bool = flag("--dry-run", "Only estimate time, memory and disk."),
     rescore: str | None = rescore_option("--rescore MODEL", "Cross-encoder that scores the mined pairs again."),
@@ -224,8 +226,9 @@ def mine(
       st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
 
     --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
-    fits, otherwise none; published is that one or an error; none keeps all. --method auto goes by size; a factory is
-    one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
+    fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,
+    estimated the latter. The last lines show how the scores are distributed, and what the threshold keeps. --method
+    auto goes by size; a factory is one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
 
     A TSV file has the columns score, source_id, target_id, source, target; with --rescore the score is the
     cross-encoder's, and a last column has the margin. Without ids of its own, a line's id is its number; equal lines
@@ -233,7 +236,7 @@ def mine(
     \\n, \\r and \\\\. train, score and other commands read such a file. Run the same command again to resume from
     OUT.work.
     """
-    if context.params["calibrate"] is not None and isinstance(threshold, float):
+    if calibrate is not None and threshold != "auto":
         raise ValueError("--threshold and --calibrate both set the threshold; choose one of them.")
     from st_xling.mining import mine_texts, plan_mining
 
@@ -254,7 +257,7 @@ def mine(
             source,
             target,
             opened,
-            threshold=None if threshold == "none" else threshold,
+            threshold=None if keep_all else threshold,
             calibrate_with=calibrate,
             target_precision=target_precision,
             rescore=rescore,

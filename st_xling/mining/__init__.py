@@ -9,6 +9,7 @@
 - ``mine``: neighbors, margins and a retrieval rule together: the main function of the package; xsim
 - ``thresholds``: tune the threshold on gold pairs, or use the one in a model's ``mining.json``
 - ``calibrate``: estimate the threshold from known translations added to the text
+- ``score_mixture``: estimate the threshold from the scores alone
 - ``documents``: align the sentences of a document and its translation, in order
 - ``filters``: reject mined pairs with a reason code: copies, lengths, numbers, languages
 - ``numbers``: numbers written with digits, and whether those of two sentences contradict
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
     from st_xling.mining.pipeline.mine_texts import mine_texts as mine_texts
     from st_xling.mining.pipeline.mine_texts import plan_mining as plan_mining
     from st_xling.mining.pipeline.score_texts import score_texts as score_texts
+    from st_xling.mining.score_mixture import ThresholdEstimate as ThresholdEstimate
+    from st_xling.mining.score_mixture import estimate_threshold as estimate_threshold
     from st_xling.mining.search.approximate import approximate_neighbors as approximate_neighbors
     from st_xling.mining.search.exact import Neighbors as Neighbors
     from st_xling.mining.search.find import find_neighbors as find_neighbors

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
 from st_xling.mining.margins import check_aligned, margin_scores
+from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
@@ -17,6 +19,8 @@ from st_xling.utils.options import Margin, Retrieval, check_choice, check_number
 
 if TYPE_CHECKING:
     from datasets import Dataset
+
+logger = logging.getLogger(__name__)
 
 # Rows whose neighbors are looked at together: few enough for filters to remember their texts meanwhile.
 _ROWS_AT_ONCE = 2048
@@ -83,7 +87,7 @@ def mine(
     k: int = 4,
     margin: Margin = "ratio",
     retrieval: Retrieval = "max",
-    threshold: float | None = None,
+    threshold: float | Literal["estimated"] | None = None,
     method: str = "exact",
     device: str | torch.device = "cpu",
     memory_mib: int = 256,
@@ -115,7 +119,10 @@ def mine(
         k: Number of neighbors of each sentence.
         margin: ``"absolute"``, ``"distance"`` or ``"ratio"``.
         retrieval: ``"forward"``, ``"backward"``, ``"intersect"`` or ``"max"``.
-        threshold: Keep pairs that score at least this; all by default.
+        threshold: Keep pairs that score at least this. All are kept by default: every sentence that is in a pair then,
+            and where few sentences have a translation, most of these pairs are wrong. ``"estimated"``: the threshold
+            that :func:`~st_xling.mining.estimate_threshold` finds in the scores, which is logged; if it finds none, as
+            with fewer than 20 pairs, all are kept, with a warning.
         method: ``"exact"``, ``"approximate"``, ``"faiss:FACTORY"`` or ``"auto"``; see
             :func:`~st_xling.mining.find_neighbors`.
         device: Device to search on, such as ``"cuda"``.
@@ -133,7 +140,10 @@ def mine(
     """
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
-    check_number("threshold", threshold, allow_infinity=True)
+    if isinstance(threshold, str):
+        check_choice("threshold", threshold, [ESTIMATED])
+    else:
+        check_number("threshold", threshold, allow_infinity=True)
     sides: list[Any] = [source, target]
     if text := next((side for side in sides if isinstance(side, str)), None):
         raise ValueError(
@@ -147,7 +157,15 @@ def mine(
     if any(isinstance(side, (list, tuple)) and side and isinstance(side[0], str) for side in sides):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
     both = find_neighbors(*sides, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
-    return best_pairs(*both, margin=margin, retrieval=retrieval, threshold=threshold)
+    if not isinstance(threshold, str):
+        return best_pairs(*both, margin=margin, retrieval=retrieval, threshold=threshold)
+    pairs = best_pairs(*both, margin=margin, retrieval=retrieval)
+    estimate = estimate_threshold(*both, pairs.scores, margin=margin)
+    if estimate.threshold is None:
+        logger.warning("%s", estimate.note)
+        return pairs
+    logger.info("%s", estimate.note)
+    return pairs.select(pairs.scores >= estimate.threshold)
 
 
 def best_pairs(
@@ -177,7 +195,7 @@ def best_pairs(
         keep: The same for the chosen pairs, each once; their sentences get no other partner. By default all are kept.
         margin: As for :func:`mine`.
         retrieval: As for :func:`mine`.
-        threshold: As for :func:`mine`.
+        threshold: Keep pairs that score at least this; all by default.
     Returns:
         Pairs, best first.
     """

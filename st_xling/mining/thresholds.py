@@ -6,6 +6,7 @@ Either a number of the user's choice, or
 - published with a model, in ``mining.json`` (:func:`publish_thresholds`, :func:`load_published_thresholds`), and used
   for a run that mines in the same way (:func:`find_published_threshold`)
 - estimated from known translations: see :mod:`st_xling.mining.calibrate`
+- estimated from the scores alone: see :mod:`st_xling.mining.score_mixture`
 
 .. code-block:: json
 
@@ -40,7 +41,7 @@ logger = logging.getLogger(__name__)
 #: File of published thresholds in a model's folder or repository, and its version.
 MINING_FILE, VERSION = "mining.json", 1
 
-#: Values of a threshold that look for a published one: if there is a match, or else raise an error.
+#: Values of a threshold that look for a published one: if there is none, it is estimated, or an error is raised.
 AUTO, PUBLISHED = "auto", "published"
 
 
@@ -354,7 +355,7 @@ def find_published_threshold(
                 f"{error}; give a number, or calibrate with known translations."
             ) from None
         level = logging.WARNING if published else logging.INFO if model is not None else logging.DEBUG
-        logger.log(level, "no threshold of %s is used: %s%s; all pairs are kept", name, error, identified)
+        logger.log(level, "no published threshold of %s is used: %s%s; it is estimated", name, error, identified)
         return None, ""
     measured = (("precision", found.precision), ("recall", found.recall))
     known = "".join(f", {measure} {value:.3f}" for measure, value in measured if value is not None)

@@ -92,3 +92,69 @@ def test_figures_and_nothing_else_on_stdout(saved_encoder: Path, tmp_path: Path)
     assert "|dtype:float16|normalized:yes|batch_size:3|shard_rows:2|data:ids.txt@" in signature
     assert json.loads(figures.read_text()) == {"encode": {"rows": 7, "dim": 16, "shards": 4}, "signature": signature}
     assert ran.stderr == ""
+
+
+@pytest.fixture
+def few_translations(tmp_path: Path) -> list[str]:
+    """Two texts of 400 sentences of which 60 are translations, with their vectors, as options of ``mine``."""
+    source, target = np.random.default_rng(7).standard_normal((2, 400, 48)).astype(np.float32)
+    target[:60] = source[:60] + 0.7 * target[:60]
+    words = []
+    for name, vectors in (("source", source), ("target", target)):
+        lines = [f"{name} {chr(0x4E00 + row)}\n" for row in range(400)]
+        (tmp_path / f"few.{name}").write_text("".join(lines), encoding="utf-8")
+        np.save(tmp_path / f"few.{name}.npy", vectors)
+        words += [str(tmp_path / f"few.{name}"), f"--{name}-embeddings", str(tmp_path / f"few.{name}.npy")]
+    return [*words, "--disable-filter", "all"]
+
+
+def test_the_default_threshold_is_estimated(
+    few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """README's ``mine`` kept 254 pairs, of which 84 were right, and its next command trained on them."""
+    out, figures = tmp_path / "pairs.tsv", tmp_path / "figures.json"
+    assert main(["mine", *few_translations, "--out", str(out), "--json", str(figures)]) == 0
+    rows = read_cells(out)
+    right = [row for row in rows if row[1] == row[2]]
+    assert len(right) > 0.9 * len(rows) > 45
+    *_, advice, threshold, pairs, signature = capsys.readouterr().out.splitlines()
+    assert "reach the threshold. Another threshold: --threshold X" in advice and "--keep-all" in advice
+    assert threshold.startswith("threshold 1.") and "estimated from the scores: precision about" in threshold
+    assert pairs == f"{len(rows)} pairs: {out}" and " estimated|" in signature
+    written = json.loads(figures.read_text(encoding="utf-8"))["mine"]
+    assert written["threshold_source"] == "estimated" and written["histogram"]["kept"] == len(rows)
+    assert len(written["histogram"]["counts"]) == 10 and len(written["histogram"]["edges"]) == 11
+
+
+def test_all_pairs_are_kept_if_asked_for(
+    few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "pairs.tsv"
+    assert main(["mine", *few_translations, "--out", str(out), "--keep-all"]) == 0
+    assert len(read_cells(out)) > 250
+    *_, advice, pairs, signature = capsys.readouterr().out.splitlines()
+    assert advice.startswith("All pairs are kept, right or wrong.") and "--calibrate known.tsv" in advice
+    assert pairs.endswith(f" pairs: {out}") and "|threshold:none|" in signature
+    for words in (["--threshold", "1.06"], ["--calibrate", str(out), "--model", "tiny"]):
+        again = ["mine", *few_translations, "--out", str(tmp_path / "no.tsv"), "--keep-all", *words]
+        assert main(again) != 0
+        assert f"--keep-all cannot be used with {words[0]}" in capsys.readouterr().err
+
+
+def test_score_shows_how_scores_are_distributed(
+    few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The only hint at a threshold was the file itself."""
+    sides = [Path(few_translations[0]), Path(few_translations[3])]
+    lines = zip(*(side.read_text(encoding="utf-8").splitlines() for side in sides))
+    (tmp_path / "parallel.tsv").write_text("".join(map("{0[0]}\t{0[1]}\n".format, lines)), encoding="utf-8")
+    embeddings = [*few_translations[1:3], *few_translations[4:6]]
+    words = ["score", str(tmp_path / "parallel.tsv"), *embeddings, "--out", str(tmp_path / "scored.tsv")]
+    assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[-14] == "scores of 400 pairs, best first:" and max(map(len, shown[-13:-3])) <= 80
+    assert shown[-3].startswith("No threshold: all scores are kept. To drop the lowest: --threshold X.")
+    assert sum(json.loads((tmp_path / "figures.json").read_text())["score"]["histogram"]["counts"]) == 400
+    assert main([*words, "--threshold", "1", "--overwrite"]) == 0
+    kept = len(read_cells(tmp_path / "scored.tsv"))
+    assert f"{kept} of 400 pairs ({kept / 400:.1%}) reach the threshold 1." in capsys.readouterr().out.splitlines()[-3]

@@ -265,8 +265,8 @@ def test_a_mismatch_is_logged_or_an_error(
     mining.publish_thresholds(run["model"], thresholds)
     with caplog.at_level(logging.INFO, logger="st_xling"):
         assert mining.mine_texts(**run, **options, threshold="auto").threshold is None
-    (record,) = [record for record in caplog.records if "threshold" in record.getMessage()]
-    assert record.levelno == level and f"{message}; all pairs are kept" in record.getMessage()
+    (record,) = [record for record in caplog.records if "published threshold" in record.getMessage()]
+    assert record.levelno == level and f"{message}; it is estimated" in record.getMessage()
     with pytest.raises(ValueError, match=rf"threshold 'published' .*{message}; give a number, or calibrate"):
         mining.mine_texts(**run, **options, threshold="published")
 

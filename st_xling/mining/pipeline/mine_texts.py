@@ -18,6 +18,7 @@ are written so that they are read back as the same number.
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from collections.abc import Mapping
@@ -47,6 +48,7 @@ from st_xling.mining.pipeline.work import (
     search_task,
     sign_pairs,
 )
+from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
 from st_xling.mining.search.exact import check_k
 from st_xling.mining.search.find import check_search, find_neighbors
 from st_xling.mining.store import DTYPES
@@ -69,7 +71,16 @@ from st_xling.utils.options import (
 )
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.signature import name_of
+
+logger = logging.getLogger(__name__)
+
+ALL_KEPT = (
+    "All pairs are kept, right or wrong. Set a threshold: --threshold X, or --calibrate known.tsv. Look at the pairs: "
+    "st-xling pairs FILE --around X"
+)
+OTHER_THRESHOLDS = "Another threshold: --threshold X, or --calibrate known.tsv; all pairs: --keep-all."
 
 #: Lines of each text that are measured: fewer where they must be embedded first.
 EMBEDDED, READY = 2048, 8192
@@ -83,27 +94,46 @@ class MiningReport(Report):
         rows: Number of lines of each text.
         blank: Number of lines without a sentence.
         distinct: Number of distinct sentences, which were mined.
-        threshold: Minimum score of the kept pairs; ``None`` if all were kept.
-        threshold_note: Description of a published or calibrated threshold.
+        threshold: Minimum score of the kept pairs; ``None`` if there was none.
+        threshold_source: ``"given"``, ``"published"``, ``"calibrated"``, ``"estimated"``; ``"none"`` if all were kept.
+        threshold_note: Description of a threshold that was not given.
         published: The published threshold, if it was used.
         calibration: The estimated threshold, if it was calibrated.
+        histogram: Margin scores of the mined pairs, kept or not: those that pass the filters, or if a threshold was
+            known before, all of them, since filters check only pairs above it.
     """
 
     rows: Mapping[str, int]
     blank: Mapping[str, int]
     distinct: Mapping[str, int]
     threshold: float | None
+    threshold_source: str
     threshold_note: str
     published: PublishedThreshold | None
     calibration: PublishedThreshold | None
+    histogram: ScoreHistogram
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the metrics for JSON."""
+        return {**super().as_dict(), "histogram": self.histogram.as_dict()}
 
     def lines(self) -> list[str]:
-        """Describe the metrics, one a line."""
+        """Describe the metrics, one a line; the last lines are a histogram of the scores and what to do about it."""
         lines = [
             f"{name}: {rows:,} lines, {self.distinct[name]:,} distinct sentences, {self.blank[name]:,} blank lines"
             for name, rows in self.rows.items()
         ]
-        return [*lines, *super().lines(), *filter(None, [self.threshold_note])]
+        lines += super().lines()
+        total = self.histogram.total
+        if total:
+            before = " before filters" if self.threshold_source in ("given", "published", "calibrated") else ""
+            lines += [f"scores of {total:,} pairs{before}, best first:", *self.histogram.lines()]
+        if self.threshold_source == "none":
+            lines.append(ALL_KEPT)
+        elif total:
+            kept = self.histogram.kept
+            lines.append(f"{kept:,} of {total:,} pairs ({kept / total:.1%}) reach the threshold. {OTHER_THRESHOLDS}")
+        return [*lines, *filter(None, [self.threshold_note])]
 
 
 @helpful_arguments
@@ -168,9 +198,11 @@ def mine_texts(
         retrieval: ``"max"``, ``"intersect"``, ``"forward"`` or ``"backward"``; see :func:`~st_xling.mining.mine`.
         threshold: Minimum score of the kept pairs; all are kept by default. ``"published"``: that of the model's
             ``mining.json`` for the languages of ``filters``, or an error that names what differs (see
-            :func:`~st_xling.mining.thresholds.match_published_threshold`). ``"auto"``, the default of the command
-            line: the same, but all pairs are kept if none matches; ignored with ``calibrate_with``. Languages that are
-            not named are identified from a sample of sentences.
+            :func:`~st_xling.mining.thresholds.match_published_threshold`). Languages that are not named are identified
+            from a sample of sentences. ``"estimated"``: the one that :func:`~st_xling.mining.estimate_threshold` finds
+            in the scores of the pairs that pass the filters; if it finds none, all are kept, with a warning.
+            ``"auto"``, the default of the command line: the published one, or the estimated one if none matches;
+            ignored with ``calibrate_with``.
         calibrate_with: File of known translations from elsewhere, from which the threshold is estimated.
         target_precision: Estimated precision that the threshold must reach; by default that of the best estimated F1.
         rescore: A cross-encoder of one label, or the Hub id or folder of one, that scores the mined pairs again, source
@@ -199,7 +231,10 @@ def mine_texts(
     check_choice("margin", margin, Margin)
     check_choice("retrieval", retrieval, Retrieval)
     check_search(method, engine)
-    check_number("threshold", None if isinstance(threshold, str) else threshold)
+    if isinstance(threshold, str):
+        check_choice("threshold", threshold, [AUTO, PUBLISHED, ESTIMATED])
+    else:
+        check_number("threshold", threshold)
     check_number("rescore_threshold", rescore_threshold)
     check_number("target_precision", target_precision, least=0)
     check_number("batch_size", batch_size, least=1)
@@ -245,10 +280,10 @@ def mine_texts(
 
         # Embed, choose the threshold, search.
         number = None if isinstance(threshold, str) else threshold
-        origin, note = "none" if number is None else f"{number:g}", ""
+        origin, note = "none" if number is None else "given", ""
         published = calibration = None
         settings, choice = encoding_settings(makers), {"margin": margin, "k": k, "retrieval": retrieval}
-        if isinstance(threshold, str) and calibrate_with is None:
+        if threshold in (AUTO, PUBLISHED) and calibrate_with is None:
             run = {**choice, **settings}
             published, note = find_published_threshold(model, texts, spoken, run, required=threshold == PUBLISHED)
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
@@ -272,9 +307,21 @@ def mine_texts(
             )
         if (found := published or calibration) is not None:
             number = found.threshold
-            origin = f"{number:.6g} {'published' if published else 'calibrated'}"
+            origin = "published" if published else "calibrated"
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         pair_filters = PairFilters(identify_languages(filters, *texts))
+        passes = partial(pair_filters.allowed, sources=texts[0], targets=texts[1])
+        choose = partial(best_pairs, forward, backward, margin=margin, retrieval=retrieval)
+        if isinstance(threshold, str) and number is None:
+            scores = choose(allow=partial(passes, freeing=True), keep=passes).scores
+            pair_filters.rejected.clear()  # only pairs that reach the threshold are counted and logged, below
+            estimate = estimate_threshold(forward, backward, scores, margin=margin)
+            number, note = estimate.threshold, estimate.note
+            origin = "none" if number is None else ESTIMATED
+            if number is None:
+                logger.warning("%s", note)
+        elif number is not None:
+            scores = choose().scores
 
         # Choose among the candidates, filter, score again, write.
         log = None if rejects is None else stack.enter_context(atomic_writer(folder.path / REJECTS))
@@ -288,15 +335,15 @@ def mine_texts(
             if log is not None:
                 log.write(pair.as_json(*ids_of(pair.source_index, pair.target_index)))
 
-        allowed = partial(pair_filters.allowed, sources=texts[0], targets=texts[1], on_reject=on_reject)
-        choose = partial(best_pairs, forward, backward, margin=margin)
-        allow = partial(allowed, freeing=True)
-        pairs = choose(allow=allow, keep=allowed, retrieval=retrieval, threshold=number)
+        passes = partial(passes, on_reject=on_reject)
+        pairs = choose(allow=partial(passes, freeing=True), keep=passes, threshold=number)
+        if number is None:
+            scores = pairs.scores
+        histogram = ScoreHistogram.of(scores, number)
         best = None
-        if not len(pairs) and number is not None:
-            scores = choose(retrieval="forward").scores
-            best = float(scores[0]) if len(scores) and scores[0] < number else None
-        del forward, backward, choose  # the largest of what is in memory
+        if number is not None and len(scores) and scores[0] < number:
+            best = float(scores[0])
+        del forward, backward, choose, scores  # the largest of what is in memory
         rejected, chosen, margins = dict(pair_filters.rejected), [f"retrieval:{retrieval}"], None
         if reranker is not None:
             options: dict[str, Any] = {"on_reject": on_reject, "threshold": rescore_threshold, "progress": progress}
@@ -320,7 +367,7 @@ def mine_texts(
             *chosen,
             f"method:{method}",
             f"filters:{pair_filters.signature}",
-            f"threshold:{origin}",
+            f"threshold:{_signed(number, origin)}",
             "duplicates:merged",
             *(f"{name}:{','.join(text.files)}@{text.sha256[:8]}" for name, text in summaries.items()),
         )
@@ -331,12 +378,21 @@ def mine_texts(
             blank={name: text.blank_rows for name, text in distinct.items()},
             distinct={name: len(text) for name, text in distinct.items()},
             threshold=number,
+            threshold_source=origin,
             threshold_note=note,
+            histogram=histogram,
             best=best,
             published=published,
             calibration=None if calibration is None else replace(calibration, signature=signature),
             signature=signature,
         )
+
+
+def _signed(threshold: float | None, source: str) -> str:
+    """Return a threshold as signatures have it."""
+    if threshold is None:
+        return "none"
+    return f"{threshold:g}" if source == "given" else f"{threshold:.6g} {source}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -47,6 +47,7 @@ from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import Engine, Margin, PairFormat, StoreDtype, check_choice, check_number, helpful_arguments
 from st_xling.utils.paths import check_outputs
 from st_xling.utils.resumable import Output, work_path
+from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.signature import name_of
 from st_xling.utils.text import ParallelTextError
 
@@ -67,16 +68,31 @@ class ScoreReport(Report):
         faulty: Number of faulty lines per reason.
         kept: Number of written pairs.
         below: Number of pairs below the threshold, including those without a score.
+        threshold: Minimum score of the kept pairs; ``None`` if there was none.
+        histogram: Scores of all pairs.
     """
 
     faulty: Mapping[str, int]
     kept: int
     below: int
+    threshold: float | None
+    histogram: ScoreHistogram
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the metrics for JSON."""
+        return {**super().as_dict(), "histogram": self.histogram.as_dict()}
 
     def lines(self) -> list[str]:
-        """Describe the metrics, one a line."""
+        """Describe the metrics, one a line; the last lines are a histogram of the scores and what to do about it."""
         faulty = [f"skipped as faulty: {counted(self.faulty)}"] if self.faulty else []
-        return [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *faulty, *super().lines()]
+        lines = [f"{self.pairs:,} pairs, {self.below:,} below the threshold", *faulty, *super().lines()]
+        lines += [f"scores of {self.pairs:,} pairs, best first:", *self.histogram.lines()]
+        look = "Look at the pairs: st-xling pairs FILE --around X"
+        if self.threshold is None:
+            return [*lines, f"No threshold: all scores are kept. To drop the lowest: --threshold X. {look}"]
+        kept = self.histogram.kept
+        shares = f"{kept:,} of {self.pairs:,} pairs ({kept / self.pairs:.1%}) reach the threshold {self.threshold:g}"
+        return [*lines, f"{shares}. {look}"]
 
 
 @helpful_arguments
@@ -202,7 +218,8 @@ def score_texts(
         # Score the pairs in blocks, and write those that are kept.
         scores = pair_scorer(*embeddings, forward, backward, margin)
         places = [text.place_of for text in distinct.values()]
-        start, kept, best = 0, 0, -math.inf
+        all_scores = np.empty(len(table))
+        start, kept = 0, 0
         with (
             atomic_writer(folder.path / REJECTS) as log,
             atomic_writer(folder.path / pairs_file) as stream,
@@ -213,18 +230,21 @@ def score_texts(
                 log.write(pair.as_json([str(fault.line)], [str(fault.line)]))
             for batch in progress_bar(table.to_batches(_LINES_AT_ONCE), desc="writing", unit="blocks", show=progress):
                 found = scores(*(column[start : start + len(batch)] for column in places))
+                all_scores[start : start + len(batch)] = found
                 start += len(batch)
-                best = max(best, float(found.max()))
                 reaches = np.ones(len(found), dtype=bool) if threshold is None else found >= threshold
                 lines, sources, targets = (column.to_pylist() for column in batch.filter(pa.array(reaches)).columns)
                 ids = [[str(line)] for line in lines]
                 kept += write_checked(found[reaches], (ids, ids), (sources, targets), pair_filters, write, log)
+        best = float(all_scores.max())
         return ScoreReport(
             pairs=len(table),
             faulty=dict(faulty),
             kept=kept,
             below=len(table) - kept - pair_filters.rejected.total(),
             best=best if threshold is not None and -math.inf < best < threshold else None,
+            threshold=threshold,
+            histogram=ScoreHistogram.of(all_scores, threshold),
             rejected=dict(pair_filters.rejected),
             signature=sign_pairs(
                 "score",

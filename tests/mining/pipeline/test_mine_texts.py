@@ -365,3 +365,83 @@ def test_a_vector_that_is_nan_names_the_line_of_the_text(
         mining.score_texts(pairs, tmp_path / "scored", model=model)
     write(source, [line for line in lines if "5" not in line])
     assert mining.mine_texts(source, target, tmp_path / "o", model=model).distinct["source"] == 5
+
+
+def news(tmp_path: Path, size: int = 400, gold: int = 60) -> tuple[tuple[Path, Path], dict[str, Any]]:
+    """Texts in which few sentences have a translation, and their vectors."""
+    source, target = np.random.default_rng(7).standard_normal((2, size, 48)).astype(np.float32)
+    target[:gold] = source[:gold] + 0.7 * target[:gold]
+    texts = [
+        write(tmp_path / f"few.{name}", [f"{name} Zeile Nr. {word}" for word in map(_word, range(size))])
+        for name in ("de", "en")
+    ]
+    return (texts[0], texts[1]), {"source_embeddings": source, "target_embeddings": target, "filters": OFF}
+
+
+def _word(number: int) -> str:
+    return "".join(chr(ord("a") + int(digit)) for digit in str(number))
+
+
+def test_an_estimated_threshold(tmp_path: Path) -> None:
+    """Without a threshold, README's ``mine`` wrote a file of which two thirds were wrong, and did not say so."""
+    texts, options = news(tmp_path)
+    every = mining.mine_texts(*texts, tmp_path / "all.tsv", **options)
+    assert every.threshold is None and every.threshold_source == "none"
+    assert every.lines()[-1].startswith("All pairs are kept, right or wrong. Set a threshold: --threshold X")
+    report = mining.mine_texts(*texts, tmp_path / "few.tsv", threshold="auto", **options)
+    assert report.threshold_source == "estimated" and report.threshold is not None
+    assert f"|threshold:{report.threshold:.6g} estimated|" in report.signature
+    rows, all_rows = read(tmp_path / "few.tsv"), read(tmp_path / "all.tsv")
+    assert rows == [row for row in all_rows if row[0] >= report.threshold]
+    assert np.mean([row[1] == row[2] for row in all_rows]) < 0.3 and len(rows) > 50
+    assert np.mean([row[1] == row[2] for row in rows]) > 0.9
+    # The last lines say what the threshold keeps, and how to change it.
+    share = f"{len(rows)} of {len(all_rows)} pairs ({len(rows) / len(all_rows):.1%}) reach the threshold."
+    lines = report.lines()
+    assert lines[-2].startswith(share) and "--keep-all" in lines[-2]
+    assert lines[-1].startswith(f"threshold {report.threshold:.4f} estimated from the scores: precision about ")
+    assert lines[-13] == f"scores of {len(all_rows)} pairs, best first:" and max(map(len, lines[-12:-2])) <= 80
+    assert report.as_dict()["histogram"]["kept"] == len(rows)
+    assert sum(report.as_dict()["histogram"]["counts"]) == len(all_rows)
+    # A given threshold keeps the same pairs.
+    same = mining.mine_texts(*texts, tmp_path / "same.tsv", threshold=report.threshold, **options)
+    assert (tmp_path / "same.tsv").read_bytes() == (tmp_path / "few.tsv").read_bytes()
+    assert same.threshold_source == "given" and same.histogram == report.histogram
+
+
+def test_a_resumed_run_estimates_the_same(tmp_path: Path) -> None:
+    texts, options = news(tmp_path)
+    work = tmp_path / "kept"
+    first = mining.mine_texts(*texts, tmp_path / "a.tsv", threshold="estimated", work=work, **options)
+    again = mining.mine_texts(*texts, tmp_path / "b.tsv", threshold="estimated", work=work, **options)
+    assert first.threshold == again.threshold is not None
+    assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
+
+
+def test_only_pairs_above_an_estimated_threshold_are_rejected(tmp_path: Path) -> None:
+    """Filters look at all pairs, to estimate; the log is that of the pairs that the threshold would have kept."""
+    texts, options = news(tmp_path)
+    lines = texts[0].read_text(encoding="utf-8").split("\n")[:-1]
+    write(texts[0], [f"{line} {'3' if row % 2 else '4'}" for row, line in enumerate(lines)])
+    write(texts[1], [f"{line} 4" for line in texts[1].read_text(encoding="utf-8").split("\n")[:-1]])
+    options["filters"] = mining.FilterOptions(disable=["copy", "length_ratio", "language"])
+    report = mining.mine_texts(
+        *texts, tmp_path / "few.tsv", threshold="estimated", rejects=tmp_path / "rejects.jsonl", **options
+    )
+    rejects = [json.loads(line) for line in (tmp_path / "rejects.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert report.threshold is not None and 20 < len(rejects) == report.rejected["numbers"] < 40
+    assert min(rejected["score"] for rejected in rejects) >= report.threshold
+
+
+def test_texts_in_which_no_translations_stand_out(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    texts, options = news(tmp_path, gold=0)
+    report = mining.mine_texts(*texts, tmp_path / "wrong.tsv", threshold="auto", **options)
+    assert report.threshold is None and report.threshold_source == "none" and "|threshold:none|" in report.signature
+    assert "most of them are probably wrong" in report.lines()[-1] and report.lines()[-1] in caplog.text
+
+
+def test_a_threshold_of_another_word(tmp_path: Path) -> None:
+    """``threshold="none"`` of Python kept all pairs of a model without a published one, and none was asked for."""
+    texts, options = news(tmp_path)
+    with pytest.raises(ValueError, match="threshold.*'none'"):
+        mining.mine_texts(*texts, tmp_path / "few.tsv", threshold="none", **options)
