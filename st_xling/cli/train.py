@@ -325,14 +325,28 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
 
 
 def _summary(result: TrainingResult, measure: str) -> str:
-    best = "" if result.best is None else f", best development {measure} {100 * result.best:.1f} %"
-    return f"{result.steps} steps in {result.seconds:.0f} s{best}; the model is in {result.folder}"
+    from st_xling.training.development import steps_and_time
+
+    best = "" if result.development is None else f", best development {measure} {result.development}"
+    return f"{steps_and_time(result.steps, result.seconds)}{best}; the model is in {result.folder}"
+
+
+def _say_no_development(unit: str) -> None:
+    """Print that no development set is held out, and what this means."""
+    from st_xling.data.holdout import FEWEST_PAIRS
+
+    print(
+        f"no development set: fewer than {FEWEST_PAIRS} {unit} would be held out, too few to choose a checkpoint by; "
+        "the last model is saved (--dev gives others)",
+        file=sys.stderr,
+    )
 
 
 def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -> str:
     """Train an adapter, print a table of its layers, and return a one-line summary."""
     from st_xling.evaluation import PrecisionEvaluator
     from st_xling.training.adapter import layer_table, load_adapter_recipe, train_adapter
+    from st_xling.training.development import development_score, steps_and_time
 
     arguments = _arguments(load_adapter_recipe, recipe, options, context)
     data, dev = _read_data(options)
@@ -342,10 +356,13 @@ def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
         print(evaluator.signature)
-    seconds, best = result.seconds, result.chosen
+    best = result.chosen
+    score = development_score(result.scores.get("best_dev"), evaluator)
+    shown = "" if score is None else f", best development P@1 {score}"
     return (
-        f"{result.encoded:,} texts encoded in {seconds['encoding']:.1f} s, {len(result.layers)} x {best.steps} "
-        f"steps in {seconds['training']:.1f} s; the model of layer {best.label} is in {result.folder}"
+        f"{result.encoded:,} texts encoded in {result.seconds['encoding']:.1f} s, {len(result.layers)} x "
+        f"{steps_and_time(best.steps, result.seconds['training'])}{shown}; the model of layer {best.label} is in "
+        f"{result.folder}"
     )
 
 
@@ -378,6 +395,7 @@ def _train_retriever(recipe: str, options: TrainOptions, context: typer.Context)
 
 
 def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Context) -> str:
+    from st_xling.data.holdout import FEWEST_PAIRS
     from st_xling.data.reranking.specs import load_pair_specs, load_xpi_specs
     from st_xling.data.reranking.strategies import STRATEGIES
     from st_xling.evaluation import RerankingEvaluator
@@ -385,7 +403,10 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
 
     arguments = _arguments(load_cross_encoder_recipe, recipe, options, context)
     loaded, dev = arguments["recipe"], options.dev_specs()
+    # A share that was asked for is held out however few queries it is.
+    fewest = FEWEST_PAIRS if dev is None and options.dev_share is None else 0
     reading: dict[str, Any] = {"dev": dev or None, "negatives_per_positive": loaded.negatives.per_positive}
+    reading["fewest_dev"] = fewest
     if loaded.strategy == XPI:
         Given.of(context).refuse(("dev_share", "test_share"), "xpi reads parallel text, of which 2 % is held out")
         pairs = load_xpi_specs(
@@ -399,6 +420,8 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
         data = load_pair_specs(options.data, **reading, **shares)
         stages = STRATEGIES[loaded.strategy](data.train, seed=loaded.training.seed)
         rows, pools = len(data.train), data.dev
+    if fewest and not pools:
+        _say_no_development("queries")
     print(f"{loaded.name}: {rows:,} pairs, {len(pools or ()):,} queries for development", file=sys.stderr)
     arguments["provenance"] = _sources(options, {"data": (), "dev": (), "check_leak": arguments["evaluation"]})
     arguments["evaluator"] = RerankingEvaluator(pools, name="dev") if pools else None
@@ -408,7 +431,7 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
 def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     """Load training and development data, held out if none is given, and print the number of pairs to stderr."""
     from st_xling.data import load_data_specs
-    from st_xling.data.holdout import hold_out, hold_out_streams
+    from st_xling.data.holdout import FEWEST_PAIRS, hold_out, hold_out_streams
 
     data = load_data_specs(options.data, skip_bad_lines=options.skip_bad_lines, stream=options.stream, identify=True)
     specs = options.dev_specs()
@@ -416,7 +439,11 @@ def _read_data(options: TrainOptions) -> tuple[dict[str, Any], dict[str, Any]]:
     if specs:
         dev = load_data_specs(specs, split="dev", skip_bad_lines=options.skip_bad_lines)
     elif specs is None:
-        data, dev = hold_out_streams(data) if options.stream else hold_out(data)
+        whole = data
+        data, dev = hold_out_streams(whole) if options.stream else hold_out(whole)
+        if sum(map(len, dev.values())) < FEWEST_PAIRS:
+            data, dev = whole, {}
+            _say_no_development("pairs")
     for name, part in data.items():
         count = "streamed" if options.stream else f"{len(part):,} pairs"
         print(f"{name}: {count}, {len(dev.get(name, [])):,} for development", file=sys.stderr)

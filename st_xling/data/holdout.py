@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 MOST_PAIRS = 500
 MOST_SHARE = 0.02
 HEAD_ROWS = 50_000
+FEWEST_PAIRS = 50
+"""Pairs or queries below which a development set says too little to choose a checkpoint by: none is held out then."""
 
 
 def hold_out(

@@ -33,6 +33,7 @@ from st_xling.models.normalization import Centering, fit_centering
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
+from st_xling.training.development import development_score
 from st_xling.training.mixture import describe, mix
 from st_xling.training.options import AdapterOptions, TrainingOptions
 from st_xling.training.recipe import BaseRecipe
@@ -314,7 +315,8 @@ class AdapterResult:
         layers: All rows that were trained, in order.
         encoded: Texts that were not in the cache.
         seconds: Wall time of encoding, and of the trainings with their evaluations.
-        scores: ``best_dev`` and the evaluator's ``signature``; empty without one.
+        scores: ``best_dev`` with its number of pairs and interval, and the evaluator's ``signature``; empty without
+            one.
     """
 
     model: SentenceTransformer
@@ -438,7 +440,10 @@ def _fit(
     scores: dict[str, Any] = {}
     if evaluator is not None:
         trained = chosen.figures["trained"]
-        scores = {"best_dev": trained[evaluator.primary_measure], "signature": evaluator.signature}
+        best = trained[evaluator.primary_measure]
+        development = development_score(best, evaluator)
+        scores = {"best_dev": best, "signature": evaluator.signature}
+        scores |= {} if development is None else development.facts()
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
     return AdapterResult(model, run.folder.path, chosen, results, encoded, seconds, scores)

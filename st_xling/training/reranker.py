@@ -43,6 +43,7 @@ from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.models.token_rows import check_texts
+from st_xling.training.development import development_score
 from st_xling.training.mixture import describe, log_truncation
 from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe
@@ -346,6 +347,7 @@ def _train_stages(
         stages=[{key: value for key, value in report.items() if key != "history"} for report in reports],
         history=[{**entry, "stage": report["name"]} for report in reports for entry in report["history"]],
         best=reports[-1]["best_dev"],
+        development=development_score(reports[-1]["best_dev"], run.evaluator),
     )
 
 

@@ -30,6 +30,7 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.encode import name_unused_prompts
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
 from st_xling.training.arguments import training_arguments
+from st_xling.training.development import DevelopmentScore, development_score
 from st_xling.training.options import ModelOptions, TrainingOptions
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
@@ -67,6 +68,7 @@ class TrainingResult:
         steps: Optimizer steps of the whole run.
         history: The trainer's log: losses, components, development scores.
         best: Best development score, if there was a development set.
+        development: The same with the number of pairs or queries, if the evaluator is one of ours.
         stages: Of a cross-encoder: name, pairs, steps, seconds, best development score, pairs cut and skipped.
     """
 
@@ -76,11 +78,13 @@ class TrainingResult:
     steps: int
     history: list[dict[str, Any]] = field(repr=False)
     best: float | None = None
+    development: DevelopmentScore | None = None
     stages: Sequence[Mapping[str, Any]] = ()
 
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
         figures = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
+        figures |= {} if self.development is None else self.development.facts()
         return {**figures, "stages": list(self.stages)} if self.stages else figures
 
 
@@ -403,7 +407,13 @@ def fit_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, nam
     run_trainer(trainer, folder, checkpoint, name=name)
     state = trainer.state
     return TrainingResult(
-        trainer.model, folder.path, trainer.seconds, state.global_step, state.log_history, state.best_metric
+        model=trainer.model,
+        folder=folder.path,
+        seconds=trainer.seconds,
+        steps=state.global_step,
+        history=state.log_history,
+        best=state.best_metric,
+        development=development_score(state.best_metric, trainer.evaluator),
     )
 
 

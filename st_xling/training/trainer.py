@@ -36,6 +36,7 @@ from st_xling.data.columns import column_order_warning
 from st_xling.models.heads import new_heads
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
+from st_xling.training.development import development_score
 from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
 from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils.console import on_terminal, pace, progress_bar
@@ -93,8 +94,8 @@ class CheckpointCallback(TrainerCallback):
             state.best_metric = None
 
     def on_log(self, args: Any, state: TrainerState, control: Any, logs: Any = None, **kwargs: Any) -> None:
-        # A sum is finite only with all its terms. A term that alone is not belongs to another data set's loss, which was
-        # not computed since the last line: sentence-transformers logs NaN for it.
+        # A sum is finite only with all its terms. A term that alone is not belongs to the loss of another data set:
+        # sentence-transformers logs NaN where it was not computed since the last line.
         if logs and not math.isfinite(logs.get("loss", 0.0)):
             losses = {name: value for name, value in logs.items() if name not in _NOT_SHOWN}
             self.check_finite(state, {name: str(value) for name, value in losses.items() if not math.isfinite(value)})
@@ -205,9 +206,9 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
 class StderrProgress(ProgressCallback):
     """transformers' bar under another name, on a terminal alone; each time it logs, one line in place of a table."""
 
-    def __init__(self, description: str = "training") -> None:
+    def __init__(self, description: str = "training", evaluator: Any = None) -> None:
         super().__init__()
-        self.description = description
+        self.description, self.evaluator = description, evaluator
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # A resumed run continues the bar where the checkpoint was written.
@@ -225,7 +226,7 @@ class StderrProgress(ProgressCallback):
             return
         # The loss components, and of evaluations the one number that chooses the checkpoint.
         shown = [
-            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {value:.3f}"
+            f"{name.removeprefix('eval_').removesuffix('_accuracy')} {self._value(name, value)}"
             for name, value in logs.items()
             if isinstance(value, float)
             and name not in _NOT_SHOWN
@@ -237,6 +238,10 @@ class StderrProgress(ProgressCallback):
             speed = pace(step - self.first, last - step, time.perf_counter() - self.began)
             logger.info("%s: step %d of %d, %s: %s", self.description, step, last, speed, ", ".join(shown))
 
+    def _value(self, name: str, value: float) -> str:
+        score = development_score(value, self.evaluator) if name.startswith("eval_") else None
+        return f"{value:.3f}" if score is None else str(score)
+
     def close(self) -> None:
         """Clear the bar; an interrupted run would otherwise draw it over the message."""
         if self.training_bar is not None:
@@ -245,7 +250,7 @@ class StderrProgress(ProgressCallback):
 
 def run_trainer(trainer: Any, folder: RunFolder, checkpoint: Path | None, *, name: str) -> None:
     """``trainer.train`` under one progress bar on stderr, instead of transformers' two that write to stdout."""
-    progress = StderrProgress(name)
+    progress = StderrProgress(name, getattr(trainer, "evaluator", None))
     for kind in (PrinterCallback, ProgressCallback):  # subclasses too: before ours is one of them
         trainer.remove_callback(kind)
     trainer.add_callback(progress)

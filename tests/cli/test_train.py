@@ -153,6 +153,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
 def test_mixed(files: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "run"
     words = ["train", "xpr-mixed", "--model", "tiny", *files, *TINY, "--max-length", "64", *STEPS, "--out", str(out)]
+    words += ["--dev-share", "0.1"]
     assert main([*words, "--json", str(tmp_path / "figures.json")]) == 0
     told = capsys.readouterr()
     assert told.out.startswith("4 steps in ") and "best development acc@1" in told.out

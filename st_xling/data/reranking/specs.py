@@ -66,6 +66,7 @@ def load_pair_specs(
     dev: Iterable[str] | None = None,
     dev_share: float = 0.1,
     test_share: float = 0.0,
+    fewest_dev: int = 0,
     negatives_per_positive: int | None = None,
 ) -> PairData:
     """Load the aligned pairs that the specs name, and set pools aside to choose the best checkpoint by.
@@ -76,6 +77,7 @@ def load_pair_specs(
         dev: Specs of the development set, then used whole, with nothing held out of ``specs`` for it; of the
             phrasebook its development split.
         dev_share: Else the share of the articles (SQuAD form) or queries (labeled files) held out; 0 for none.
+        fewest_dev: Fewer queries than that are not held out for development.
         test_share: A share held out of both, which :func:`load_pool_specs` finds if it is 0.2.
         negatives_per_positive: Drawn for each relevant pair, of InsuranceQA from the question's pool; by default 1, or
             none where the files label negatives.
@@ -84,7 +86,11 @@ def load_pair_specs(
         ValueError: For malformed specs, faulty files, shares that leave nothing; as the readers of each form.
     """
     dev = list(dev or ())
-    parts = cut(_read(_parse(specs)), 0.0 if dev else dev_share, test_share)
+    data = _read(_parse(specs))
+    parts = cut(data, 0.0 if dev else dev_share, test_share)
+    pools = _pools(parts["dev"]) if "dev" in parts else None
+    if pools is not None and len(pools) < fewest_dev:
+        parts, pools = cut(data, 0.0, test_share), None
     train, each = parts["train"], negatives_per_positive
     if each is None:
         each = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
@@ -94,7 +100,7 @@ def load_pair_specs(
         pairs = train.aligned_pairs(negatives_per_positive=each)
     if dev:
         return PairData(pairs, load_pool_specs(dev, own_split="dev"))
-    return PairData(pairs, _pools(parts["dev"]) if "dev" in parts else None)
+    return PairData(pairs, pools)
 
 
 def load_pool_specs(
@@ -141,6 +147,7 @@ def load_xpi_specs(
     *,
     dev: Iterable[str] | None = None,
     size: int | None = None,
+    fewest_dev: int = 0,
     negatives_per_positive: int | None = None,
     skip_bad_lines: bool = False,
 ) -> PairData:
@@ -150,6 +157,7 @@ def load_xpi_specs(
         specs: As :func:`~st_xling.data.read.load_data_specs` takes them.
         dev: Specs of the development set; else rows are held out, as :func:`~st_xling.data.holdout.hold_out` does.
         size: Rows to draw.
+        fewest_dev: Fewer rows than that are not held out for development.
         negatives_per_positive: Drawn for each row; by default 1.
         skip_bad_lines: Drop faulty lines, with a warning.
     Raises:
@@ -159,7 +167,10 @@ def load_xpi_specs(
     if dev:
         held_out = load_data_specs(dev, split="dev", skip_bad_lines=skip_bad_lines)
     else:
-        data, held_out = hold_out(data)
+        whole = data
+        data, held_out = hold_out(whole)
+        if sum(map(len, held_out.values())) < fewest_dev:
+            data, held_out = whole, {}
     each = 1 if negatives_per_positive is None else negatives_per_positive
     train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each)
     return PairData(train, parallel_pools(held_out) if held_out else None)
