@@ -373,7 +373,8 @@ def align_words(
     """Link the words of translations, by an encoder's token states.
 
     Writes for each pair the words that mean the same, in the Pharaoh format: 0-0 1-2 links the first word of the source
-    to the first of the target, and the second to the third. With gold: precision, recall, F1 and alignment error rate.
+    to the first of the target, and the second to the third. A line with an empty side has an empty line of links. With
+    gold: precision, recall, F1 and alignment error rate.
     --method itermax finds more links, intersection fewer, more of them right; corpus also counts in all pairs which
     words go together, for some hundred pairs and more. Unless --tokenized, punctuation is split off, and Chinese,
     Japanese and Thai into characters.
@@ -386,22 +387,21 @@ def align_words(
     """
     if out is None and gold is None:
         raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")
-    from st_xling.data.read import load_data_specs
+    from st_xling.data.read import load_aligned_lines
     from st_xling.evaluation.alignment import evaluate_alignment, format_links, read_links, sign_alignment
     from st_xling.models import align as word_alignment
     from st_xling.models import load_encoder
     from st_xling.utils.io import write_atomic
     from st_xling.utils.signature import sha8
 
-    read = load_data_specs([spec], identify=True)
-    if len(read) != 1:
-        raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
-    ((name, data),) = read.items()
+    name, data, places, count = load_aligned_lines(spec, identify=True)
     sources, targets = data["source"][:], data["target"][:]
     if tokenized:
         # By ASCII spaces alone, as Pharaoh's tools count words: a token may contain a no-break space.
         sources, targets = ([list(filter(None, text.split(" "))) for text in side] for side in (sources, targets))
     right = None if gold is None else read_links(gold, first=int(gold_from_1))
+    if right is not None and len(right) == count:
+        right = [right[place] for place in places]
     encoder = load_encoder(model, **options_of(context, LoadOptions).given())
     options: dict[str, Any] = {"method": method, "show_progress_bar": True, **given(batch_size=batch_size)}
     layer = word_alignment.default_layer(encoder) if layer is None else layer
@@ -417,12 +417,14 @@ def align_words(
         links, signature = report.links[report.best_layer], report.signature
         results |= report.as_dict()
     if out is not None:
-        lines = "".join(f"{format_links(some)}\n" for some in links)
+        written = dict(zip(places, map(format_links, links)))
+        lines = "".join(f"{written.get(place, '')}\n" for place in range(count))
         if out == "-":
             print(lines, end="", file=context.obj.stdout)
         else:
             Path(out).parent.mkdir(parents=True, exist_ok=True)
             write_atomic(Path(out), lines.encode())
-        shown.append(f"{len(links):,} pairs: {out}")
+        empty = f"; {count - len(links):,} lines with an empty side" if count > len(links) else ""
+        shown.append(f"{len(links):,} pairs: {out}{empty}")
     print(*shown, signature, sep="\n")
     write_results(context, {**results, "signature": signature})

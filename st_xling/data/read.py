@@ -28,7 +28,17 @@ from st_xling.data.formats import (
     paragraph_rows,
     zipped_moses,
 )
-from st_xling.data.pairs import COLUMNS, Sample, head, no_rows, require_rows, sample_rows, stream_rows, text_features
+from st_xling.data.pairs import (
+    COLUMNS,
+    Sample,
+    head,
+    no_rows,
+    pair_dataset,
+    require_rows,
+    sample_rows,
+    stream_rows,
+    text_features,
+)
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
 from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
@@ -131,6 +141,71 @@ def load_data_specs(
             if identify and not spec.is_phrasebook:
                 check_sides({name: dataset})
     return loaded
+
+
+class AlignedLines(NamedTuple):
+    """Pairs of a file, and their places among its lines.
+
+    Attributes:
+        name: Languages of the pairs, else the name of the file.
+        pairs: Data set of the pairs.
+        places: Of each pair the number of its line, counted from 0, without a header.
+        lines: Number of lines; those without a pair have an empty side.
+    """
+
+    name: str
+    pairs: Dataset
+    places: list[int]
+    lines: int
+
+
+def load_aligned_lines(spec: str, *, identify: bool = False) -> AlignedLines:
+    """Load the pairs that one spec names, for what is written line by line next to the text.
+
+    Lines whose source or target is empty, as in corpora whose sentences were filtered one side at a time, are left out,
+    and keep their places. Several files are counted one after the other.
+
+    Args:
+        spec: As :func:`parse_data_spec` takes it, for one pair of languages.
+        identify: As :func:`load_data_specs`.
+    Raises:
+        ParallelTextError: For all faults but empty sides, or without any pair.
+        ValueError: If the spec is malformed, or names several pairs of languages.
+    """
+    parsed = parse_data_spec(spec)
+    if parsed.is_phrasebook:
+        read = load_data_specs([spec])
+        if len(read) != 1:
+            raise ValueError(f"expected pairs of two languages, got {', '.join(read)}; align one pair at a time.")
+        ((name, pairs),) = read.items()
+        return AlignedLines(name, pairs, list(range(len(pairs))), len(pairs))
+    languages: Any = parsed.languages or (None, None)
+    source = find_source(parsed.path_or_pair, languages, **parsed.reader_options)
+    faults = FaultLog(can_skip=False)
+    rows: list[tuple[str, str, str, str]] = []
+    places: list[int] = []
+    count = 0
+    for part in source.parts:
+        tables = list(part.tables(faults, COLUMNS))
+        numbers = [number for table in tables for number in table["line"].to_pylist()]
+        empty = {fault.line for fault in faults.faults if fault.kind in ("empty side", "empty line")}
+        faults.faults = [fault for fault in faults.faults if fault.line not in empty]
+        # Numbers begin behind a header, and units of other languages have none.
+        place = {number: count + row for row, number in enumerate(sorted({*numbers, *filter(None, empty)}))}
+        places += [place[number] for number in numbers]
+        rows += [row for table in tables for row in zip(*(table[name].to_pylist() for name in COLUMNS))]
+        count += len(place)
+    faults.finalize()
+    if not rows:
+        raise no_rows(source.where)
+    pairs = pair_dataset(rows)
+    name = _name(pairs, parsed)
+    if identify:
+        check_sides({name: pairs})
+    if parsed.sample.size is None:
+        return AlignedLines(name, pairs, places, count)
+    drawn = sample_rows(pairs, parsed.sample.size, seed=parsed.sample.seed, where=source.where)
+    return AlignedLines(name, drawn, list(range(len(drawn))), len(drawn))
 
 
 def _name(dataset: Any, spec: DataSpec) -> str:

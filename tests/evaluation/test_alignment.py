@@ -64,3 +64,36 @@ def test_tokens_end_at_spaces_alone(saved_encoder, tmp_path, capsys):
     assert main(words) == 0
     gold.write_text("2-1\n")
     assert main(words) == 2 and "links (2, 1)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["tsv", "tsv with a header", "moses"])
+def test_an_empty_line_keeps_its_place(kind, saved_encoder, tmp_path, capsys):
+    """Links are read next to the text, line by line: a corpus with an empty line was refused, by the advice to pass an
+    option that the command does not have."""
+    rows = [("", ""), ("Hund", "dog"), ("Katze", ""), ("Baum", "tree"), ("\u200b", "nothing")]
+    if kind == "moses":
+        for code, side in zip(("de", "en"), zip(*rows)):
+            (tmp_path / f"c.{code}").write_text("".join(f"{text}\n" for text in side), encoding="utf-8")
+        spec = str(tmp_path / "c")
+    else:
+        text = "".join(f"{source}\t{target}\n" for source, target in rows)
+        header = "source\ttarget\n" if kind.endswith("header") else ""
+        (tmp_path / "c.tsv").write_text(header + text, encoding="utf-8")
+        spec = f"de-en={tmp_path / 'c.tsv'}"
+    gold, out, record = (tmp_path / name for name in ("gold", "links", "json"))
+    words = ["align-words", spec, "--model", str(saved_encoder), "--tokenized", "--out", str(out)]
+    assert main(words) == 0, capsys.readouterr().err
+    assert out.read_text() == "\n0-0\n\n0-0\n\n"
+    assert "2 pairs" in (printed := capsys.readouterr().out) and "3 lines with an empty side" in printed
+    for lines in ("0-5\n0-0\n0-5\n0-0\n0-5\n", "0-0\n0-0\n"):  # for every line, or for the pairs alone
+        gold.write_text(lines)
+        assert main([*words, "--overwrite", "--gold", str(gold), "--json", str(record)]) == 0
+        assert [scores["f1"] for scores in json.loads(record.read_text())["alignment"].values()] == [1.0]
+
+
+def test_other_faults_of_a_corpus_for_links(saved_encoder, tmp_path, capsys):
+    """They are named, without advice that does not hold here."""
+    (tmp_path / "c.tsv").write_text("Hund\tdog\n\t\nKatze\n", encoding="utf-8")
+    words = ["align-words", f"de-en={tmp_path / 'c.tsv'}", "--model", str(saved_encoder), "--out", "-"]
+    assert main(words) == 2
+    assert "c.tsv:3: wrong column count" in (printed := capsys.readouterr().err) and "skip" not in printed
