@@ -303,9 +303,21 @@ def layout_of_names(
     keys = list(translation) if isinstance(translation, (Mapping, list, tuple)) else []
     layout = choose_columns(names, where, columns=columns, translation_keys=keys, **options)
     if layout is None:
+        faults = FaultLog()
+        found = keys or [name for name in names if _language(name)]
         known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
-        wanted, faults = " and ".join(map(repr, columns)) if columns else known, FaultLog()
-        faults.add_beyond_repair(where, "missing key", f"expected {wanted}, got {', '.join(names) or 'none'}")
+        wanted = " and ".join(map(repr, columns)) if columns else known
+        fault = f"expected {wanted}, got {', '.join(names) or 'none'}"
+        if columns is None and len(found) > 1:
+            codes = [_language(name) or name for name in found]
+            asked = "-".join(code or "?" for code in options["requested"])
+            got = (
+                f"{asked} was asked for"
+                if any(options["requested"])
+                else f"name two, as in {codes[0]}-{codes[1]}={where}"
+            )
+            fault = f"expected two languages out of {', '.join(found)}; {got}"
+        faults.add_beyond_repair(where, "missing key", fault)
         faults.finalize()
     assert layout is not None
     return layout

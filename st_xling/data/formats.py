@@ -164,6 +164,21 @@ def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]
             faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
 
 
+_ID_NAMES = {"id", "_id", "qid", "pid", "docid", "query_id", "query-id", "doc_id", "passage_id", "corpus-id"}
+_TEXT_NAMES = {"text", "query", "question", "passage", "contents", "title", "sentence", "document", "language"}
+
+
+def is_id_header(cells: Sequence[str]) -> bool:
+    """Return whether the cells of a first line are names of columns: an id, then texts.
+
+    Example:
+        >>> is_id_header(["query_id", "query"]), is_id_header(["7", "query"])
+        (True, False)
+    """
+    names = [cell.strip().lower() for cell in cells]
+    return len(names) > 1 and names[0] in _ID_NAMES and all(name in _TEXT_NAMES for name in names[1:])
+
+
 TEXT_KEYS = ("text", "contents")
 """Keys of JSON lines that hold a text or passage of one language."""
 
@@ -470,9 +485,11 @@ def _choose(found: dict[str, Path], prefix: Path, languages: Languages) -> tuple
     named, endings = pair_in_name(prefix), sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
     pair: list[Any] = wanted if None not in wanted else list(named) if set(named) <= found.keys() else endings
     if len(pair) != 2 or not {*pair, *filter(None, wanted)} <= found.keys():
+        codes = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
+        asked = f"{languages[0] or '?'}-{languages[1] or '?'}" if any(languages) else "none named"
         raise ValueError(
-            f"{prefix}: expected two files, or source_language and target_language to choose two; got "
-            f"{'-'.join(map(str, wanted))} for the endings {', '.join(found)}"
+            f"{prefix}: expected two languages out of {', '.join(found)}, got {asked}; name two, as in "
+            f"{codes[0]}-{codes[-1]}={prefix} (source_language, target_language)"
         )
     source, target = pair if wanted[0] != pair[1] and wanted[1] != pair[0] else pair[::-1]
     return found[source], found[target]

@@ -41,11 +41,11 @@ from st_xling.data.pairs import (
 )
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.sides import check_languages, check_sides, language_pairs
-from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, unique_name
+from st_xling.data.spec import OPTIONS, DataSpec, paired_languages, parse_spec, phrase_sample, split_spec, unique_name
 from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.console import first_line
 from st_xling.utils.io import file_sha256
-from st_xling.utils.languages import UNKNOWN, check_language_code, pair_in_name, pair_languages
+from st_xling.utils.languages import UNKNOWN, check_language_code, language_name, pair_in_name, pair_languages
 from st_xling.utils.text import (
     PACKED,
     ParallelTextError,
@@ -239,7 +239,8 @@ def load_pairs(
             target``; two line-aligned files, or the prefix of such (``corpus`` for ``corpus.de`` and ``corpus.en``),
             also in a ``.zip`` of OPUS; two ``.json`` files in SQuAD's form, such as XQuAD's, of which the paragraphs
             are read; a folder of such files, of FLORES, or of ``datasets``; the id of a data set on the Hub; or, with
-            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub.
+            two languages, ``"tatoeba"``, ``"ntrex"`` or ``"flores"``, test sets on the Hub. A spec of the command line
+            (``"de-en=pairs.tsv?size=100"``, see :mod:`st_xling.data.spec`) has its options within it.
         source_language: Language of the source side. Otherwise that of the row (``source_language``), of a name such as
             ``de-en.tsv``, of the column or the file ending, in this order; otherwise ``"und"``.
         target_language: The same, of the target side.
@@ -264,9 +265,24 @@ def load_pairs(
     Example:
         >>> load_pairs("de-en.tsv.gz").select_columns(["source", "target"])  # doctest: +SKIP
     """
+    if isinstance(location, str) and _is_spec(location):
+        options = {"source_language": source_language, "target_language": target_language, "columns": columns}
+        _check_unused(f"the spec {location}", **options, name=name, split=split)
+        loaded = load_data_specs([location], skip_bad_lines=skip_bad_lines, stream=stream)
+        if len(loaded) > 1:
+            raise ValueError(f"{location} names {', '.join(loaded)}; load several by load_data_specs, or name one pair")
+        return next(iter(loaded.values()))
     languages = (source_language, target_language)
     source = find_source(location, languages, columns=columns, name=name, split=split, stream=stream)
     return (source.stream if stream else source.read)(skip_bad_lines)
+
+
+def _is_spec(location: str) -> bool:
+    """Return whether a location is a spec of the command line, with languages or options, and no file of that name."""
+    if home_path(location).exists():
+        return False
+    parts = split_spec(location)
+    return len(parts.languages) == 2 or bool(parts.query) or parts.is_phrasebook
 
 
 def labeled_pairs(data: Any) -> dict[str, Any]:
@@ -479,8 +495,21 @@ def _open_files(paths: Sequence[Path], kind: str, find: dict[str, Any]) -> Sourc
     for path in paths:
         reader = partial(FORMATS[kind], str(path), languages=find["requested"])
         layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), **find)
+        if layout.languages == (UNKNOWN, UNKNOWN) and layout.language_keys == (None, None):
+            _warn_of_unknown_languages(path)
         parts.append(Part(reader, layout, (str(path), str(path))))
     return Source(tuple(parts), ", ".join(map(str, paths)), tuple(paths))
+
+
+def _warn_of_unknown_languages(path: Path) -> None:
+    """Warn of a name such as ``de_en.tsv``, which is not read as two languages, since ``sv_fi`` is a region, too."""
+    seeming = re.search(r"(?:^|[.])([a-z]{2,3})_([a-z]{2,3})(?=[.]|$)", path.name)
+    if seeming is None:
+        return
+    names = [language_name(code) for code in seeming.groups()]
+    if not set(names).intersection(seeming.groups()):
+        what = "%s: the languages are not known; if they are %s and %s, name them: %s-%s=%s"
+        logger.warning(what, path, *names, *seeming.groups(), path)
 
 
 def _open_moses(paths: tuple[str | Path, str | Path], languages: Languages) -> Source:

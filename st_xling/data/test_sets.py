@@ -142,6 +142,12 @@ def find_bucc(folder: str | Path, split: str = "test") -> dict[str, Path]:
     return {pair: gold.with_name(f"{pair}.{split}") for gold in golds for pair in [gold.name.partition(".")[0]]}
 
 
+def gold_splits(folder: str | Path) -> list[str]:
+    """Return the splits of which a folder of BUCC's layout has gold, in alphabetical order."""
+    names = (unpacked_name(path).split(".") for path in Path(folder).rglob("*-*.*.gold*"))
+    return sorted({parts[1] for parts in names if len(parts) == 3 and parts[2] == "gold"})
+
+
 def _read_sentences(path: Path, faults: FaultLog) -> dict[str, str]:
     """Read the sentences by id; faulty lines keep their id, so that the gold is not blamed for them too."""
     sentences: dict[str, str] = {}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
-from st_xling.data.test_sets import BuccCorpus, find_bucc, read_bucc, where_to_get
+from st_xling.data.test_sets import BuccCorpus, find_bucc, gold_splits, read_bucc, where_to_get
 from st_xling.evaluation.base import SignedEvaluator
 from st_xling.evaluation.measures import MINING_MEASURES, EvaluatedPairs, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
@@ -144,9 +144,17 @@ class BuccEvaluator(SignedEvaluator):
         if not wanted:
             raise ValueError(
                 f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
-                f"{where_to_get(Path(spec).name)}"
+                f"{_other_splits(spec, split)}{where_to_get(Path(spec).name)}"
             )
         if options.get("threshold") is None:
+            splits = [] if is_phrasebook(str(spec)) else gold_splits(spec)
+            if splits and train_split not in splits:
+                # XTREME publishes one split with gold, which BUCC's own is cut into.
+                raise ValueError(
+                    f"a threshold comes from the split {train_split!r}, of which {spec} has no gold (but of "
+                    f"{', '.join(splits)}): pass threshold='tune' (--split {split} --threshold tune), the best on the "
+                    "gold that it is evaluated by, which flatters, or a number."
+                )
             if split == train_split:
                 raise ValueError(
                     f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
@@ -195,6 +203,15 @@ class BuccEvaluator(SignedEvaluator):
                 raise ValueError(f"{pair}: {error}") from error
             found[pair] = EvaluatedPairs(pairs.scores, correct_pairs(pairs, corpus.gold), len(corpus.gold))
         return found
+
+
+def _other_splits(spec: str | Path, split: str) -> str:
+    """Return what to pass for a folder whose gold is of another split, as a sentence."""
+    splits = [other for other in gold_splits(spec) if other != split]
+    if not splits:
+        return ""
+    tuned = "" if "training" in splits else " --threshold tune"
+    return f" It has gold of {', '.join(splits)}: pass --split {splits[0]}{tuned}."
 
 
 def mining_rows(

@@ -32,6 +32,7 @@ from typing import IO, Any, TypeVar
 import numpy as np
 
 from st_xling.data.check import FaultLog, is_unicode
+from st_xling.data.formats import is_id_header
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import TextFormat, check_choice
 from st_xling.utils.text import (
@@ -324,6 +325,11 @@ class MiningText(IndexedLines[str]):
                 if number == 1:
                     _check_first_line(self.path, sentence)
             else:
+                if number == 1 and self.format == "bucc" and is_id_header([str(own), *sentence.split("\t")]):
+                    raise ParallelTextError(
+                        f"{self.path}: expected id TAB sentence, got the header {own}, {sentence}; take it away: "
+                        f"tail -n +2 {self.path}"
+                    )
                 if (name := own or str(rows)) in ids:
                     faults.add(self.path, number, "duplicate id", name)
                 ids.add(name)

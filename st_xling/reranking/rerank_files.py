@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from st_xling.data.check import FaultLog, is_unicode
+from st_xling.data.formats import is_id_header
 from st_xling.mining.pipeline.rescore import load_reranker
 from st_xling.mining.store import model_identity
 from st_xling.mining.text import IndexedLines, is_id, json_object
@@ -268,6 +270,10 @@ class TextRecords(IndexedLines[TextRecord]):
             text = f"{title} {text}" if title else text
         else:
             cells = line.split("\t")
+            if number == 1 and is_id_header(cells):
+                raise ValueError(
+                    f"expected {self.what}, got the header {', '.join(cells)}; take it away: tail -n +2 {path}"
+                )
             if not 2 <= len(cells) <= 3:
                 raise ValueError(f"expected id TAB text, perhaps TAB language, got {len(cells)} columns")
             name, text, language = cells if len(cells) == 3 else [*cells, ""]
@@ -303,12 +309,21 @@ def read_candidates(
         cells = raw.decode("utf-8", "replace").split()
         if len(cells) != 6:
             faults.add(path, number, "bad line", f"expected the six columns of a TREC run, got {len(cells)} columns")
+        elif not _is_finite(cells[4]):
+            faults.add(path, number, "bad score", f"expected a finite number, got {cells[4]!r}")
         elif unknown := [cell for cell, known in ((cells[0], queries), (cells[2], passages)) if cell not in known.rows]:
             faults.add(path, number, "unknown id", f"expected ids of the queries and passages, got {unknown[0]!r}")
         else:
             places[queries.rows[cells[0]]][passages.rows[cells[2]]] = None
     faults.finalize()
     return [np.array(list(own), dtype=np.int64) for own in places], digest.hexdigest()
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 def _groups(sizes: Sequence[int]) -> list[range]:

@@ -36,6 +36,9 @@ _CODE = re.compile(r"[a-z]{2,3}(?:[-_][A-Za-z]{2})?")
 _OPUS = "zh_(?:cn|tw|hk|sg)|pt_br|en_(?:us|gb|ca|au|za)|es_(?:mx|ar|co|cr|ec|pr)|(?:fr|nl)_(?:be|ca)|de_(?:at|ch)|sv_fi"
 _IN_NAME = f"(?:{_OPUS}|[a-z]{{2,3}}(?:{_SCRIPT})?(?:[-_](?:[A-Z]{{2}}|[0-9]{{3}}))?)"
 _PAIR_IN_NAME = re.compile(f"(?:^|[._])({_IN_NAME})-({_IN_NAME})(?=[._]|$)")
+# Joined by an underscore, where a hyphen is within one of the two: "zh-TW_en.tsv", "pt-br_en.tsv".
+_HYPHENED = f"(?:{_OPUS.replace('_', '-')}|[a-z]{{2,3}}(?:-(?i:{_SCRIPTS.replace(' ', '|')}))?(?:-[A-Z]{{2}})?)"
+_UNDERSCORE_IN_NAME = re.compile(f"(?:^|[.])(?=[^.]*-)({_HYPHENED})_({_HYPHENED})(?=[._]|$)")
 _CAPITALS_IN_NAME = re.compile("(?:^|[._])([A-Z]{2,3})-([A-Z]{2,3})(?=[._]|$)")
 
 # LASER's three-letter code, the codes of two letters, other codes of the same language, the English name.
@@ -212,7 +215,8 @@ def pair_in_name(path: str | Path) -> tuple[str | None, str | None]:
     """
     # Three letters and capitals must be known languages, or "dev-de.tsv" and "US-UK.tsv" would be pairs.
     name = Path(path).name
-    pairs = [(match[1], match[2]) for match in _PAIR_IN_NAME.finditer(name)]
+    patterns = (_UNDERSCORE_IN_NAME, _PAIR_IN_NAME)
+    pairs = [(match[1], match[2]) for pattern in patterns for match in pattern.finditer(name)]
     capitals = [(match[1].lower(), match[2].lower()) for match in _CAPITALS_IN_NAME.finditer(name)]
     known = [pair for pair in pairs if all(is_evident_code(code) or language_name(code) != code for code in pair)]
     known += [pair for pair in capitals if all(language_name(code) != code for code in pair)]

@@ -246,6 +246,18 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     "TMX, malformed": ({"c.tmx": tmx(*UNITS)[:-20]}, "c.tmx", "c.tmx:[4-6]: expected TMX, got malformed XML"),
     "TMX, empty": ({"c.tmx": tmx(*UNITS, {"de": " ", "en": "b"})}, "c.tmx", r"c.tmx:3: empty side \(source\)"),
     "TMX, no such language": ({"c.tmx": tmx(*UNITS)}, "nl-en=c.tmx", "at least one sentence pair"),
+    "translations of three languages": (
+        {"c.jsonl": json.dumps({"translation": {"de": "a", "en": "b", "fr": "c"}}) + "\n"}, "c.jsonl",
+        r"expected two languages out of de, en, fr; name two, as in de-en=c\.jsonl",
+    ),
+    "columns of three languages": (
+        {"c.jsonl": json.dumps({"German": "a", "en": "b", "fr": "c"}) + "\n"}, "nl-en=c.jsonl",
+        "expected two languages out of German, en, fr; nl-en was asked for",
+    ),
+    "FLORES, three languages": (
+        {f"f/{code}.dev": "a\n" for code in ("deu_Latn", "eng_Latn", "tha_Thai")}, "f",
+        "f: expected two languages out of deu_Latn, eng_Latn, tha_Thai, got none named; name two, as in deu_L",
+    ),
     "labels of three classes": (
         {"c.tsv": "sentence1\tsentence2\tlabel\na\tb\tneutral\n"}, "c.tsv",
         r"(?s)c\.tsv:2: unknown label \(expected 0 or 1, got 'neutral'\).*name the columns: \?columns=",
@@ -312,10 +324,6 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     ),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
     "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
-    "FLORES, languages": (
-        {f"f/{code}.dev": "a\n" for code in ("deu_Latn", "eng_Latn", "zho_Hans")},
-        "f", "f: expected two files, .* to choose two; got None-None for the endings deu_Latn, eng_Latn, zho_Hans",
-    ),
     "empty": ({"c.tsv": b""}, "c.tsv", r"at least one sentence pair in c\.tsv, got none"),
     "header alone": ({"c.tsv": "source\ttarget\n"}, "c.tsv", "at least one sentence pair"),
     "CSV, no such names": ({"c.csv": "n,en\n1,a\n"}, "c.csv?columns=fr,en", r"'fr', 'en'\) in the header, got"),
@@ -496,3 +504,36 @@ def test_rows_that_are_no_pairs_are_left_out(
     assert cells(load_pairs(path, stream=stream)) == HUND
     assert f"{path}: 2 rows with label 0 left out" in caplog.text
     assert len(list(load_pairs(path, columns=("source", "target"), stream=stream))) == 4  # asked for by name
+
+
+@pytest.mark.parametrize("name", ["de_en.tsv", "news.deu_eng.jsonl"])
+def test_languages_that_a_name_may_mean_are_said(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """``de_en.tsv`` was read as text of two unknown languages, without a word."""
+    path = tmp_path / name
+    if name.endswith("jsonl"):
+        json_lines(path, [{"source": "Hund", "target": "dog"}])
+    else:
+        lines(path, ["Hund\tdog"])
+    codes_in_name = name.split(".")[-2].split("_")
+    assert codes(load_pairs(path)) == UNKNOWN
+    hint = f"if they are German and English, name them: {'-'.join(codes_in_name)}={path}"
+    assert hint in caplog.text
+    caplog.clear()
+    load_data_specs([f"de-en={path}"])
+    assert "not known" not in caplog.text
+
+
+def test_a_spec_is_a_location_in_python_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guide calls ``pairs.tsv?size=100`` the way to name text; ``load_pairs`` looked for a file of that name."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path, {"c.tsv": TSV, "odd?size=1": TSV})
+    assert cells(load_pairs("de-en=c.tsv?size=1&seed=3")) in ([HUND[0]], [HUND[1]])
+    assert codes(load_pairs("de-en=c.tsv")) == ("de", "en")
+    assert len(list(load_pairs("c.tsv?size=1", stream=True))) == 1
+    assert len(load_pairs("phrasebook:de?size=7")) == 7
+    with pytest.raises(ValueError, match="the spec c.tsv.size=1 takes no columns"):
+        load_pairs("c.tsv?size=1", columns=(0, 1))
+    with pytest.raises(ValueError, match="names de-en, fr-en; load several by load_data_specs"):
+        load_pairs("phrasebook:de,fr?size=7")
+    with pytest.raises(ValueError, match="expected a file ending in"):
+        load_pairs("odd?size=1")  # a file that is there is no spec

@@ -297,7 +297,7 @@ def test_which_side_is_source(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="swap the languages or the files"):
         load_pairs((tmp_path / "corpus.de", tmp_path / "corpus.en"), source_language="en", target_language="de")
     (tmp_path / "corpus.fr").write_text("chien\n", encoding="utf-8")
-    with pytest.raises(ValueError, match="source_language and target_language to choose two"):
+    with pytest.raises(ValueError, match="expected two languages out of de, en, fr, got none named; name two, as in"):
         load_pairs(tmp_path / "corpus")
     chosen = load_pairs(tmp_path / "corpus", source_language="fr", target_language="de")
     assert cells(chosen) == [("chien", "Hund")]

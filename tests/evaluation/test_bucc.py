@@ -134,6 +134,21 @@ def test_another_split_gives_the_threshold(tmp_path):
     assert "|threshold:train|split:sample|" in other.signature
 
 
+def test_a_folder_with_gold_of_one_split(tmp_path):
+    """XTREME publishes BUCC's gold as ``dev`` alone: neither the split nor how to choose a threshold was said."""
+    write_bucc(tmp_path, "de", "dev", "test")
+    with pytest.raises(ValueError, match=r"has none\. It has gold of dev: pass --split dev --threshold tune"):
+        BuccEvaluator.from_spec(tmp_path)
+    with pytest.raises(ValueError, match=r"of which .* has no gold .but of dev.: pass threshold='tune' .--split dev"):
+        BuccEvaluator.from_spec(tmp_path, split="dev")
+    evaluator = BuccEvaluator.from_spec(tmp_path, split="dev", threshold="tune")
+    assert list(evaluator.corpora) == ["de-en"] and "|split:dev|" in evaluator.signature
+    write_bucc(tmp_path, "de", "training", "dev")
+    with pytest.raises(ValueError, match=r"has gold of dev, training: pass --split dev\."):
+        BuccEvaluator.from_spec(tmp_path)
+    assert BuccEvaluator.from_spec(tmp_path, split="dev").train is not None
+
+
 def test_corpora_of_the_phrasebook() -> None:
     evaluator = BuccEvaluator.from_spec("phrasebook?size=30&gold=5&seed=2", ["de-en", "zh-vi"])
     test, dev = (mining_phrases("zh", "vi", split=part, size=30, gold=5, seed=2) for part in ("test", "dev"))

@@ -107,6 +107,7 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
     "scored pairs": (b"score\tsource_id\ttarget_id\tsource\ttarget\n", {}, ["got a file of scored pairs"]),
     "JSON": (b'{"id": 1, "text": "a"}\n', {}, ["expected a sentence a line, got JSON", "--text-format jsonl"]),
     "CR alone": (b"a\rb\rc", {}, ["lines that end in CR alone"]),
+    "a header": (b"id\tsentence\nde-1\tgut\n", {"format": "bucc"}, ["got the header id, sentence", "tail -n +2"]),
     "nothing": (b"", {}, ["at least one sentence, got none"]),
 }
 

@@ -84,6 +84,29 @@ def test_bad_queries(model: Any, passages: Path, tmp_path: Path) -> None:
         rerank_texts(model, bad, passages, tmp_path / "ranked.jsonl")
 
 
+def test_a_header_is_no_query(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
+    """The header of MS MARCO's queries.tsv was ranked as a query, that of a table of passages as a passage."""
+    out = tmp_path / "ranked.jsonl"
+    headed = write(tmp_path / "queries.tsv", ["qid\tquery", "q1\tWer schläft?"])
+    with pytest.raises(
+        ValueError, match=r"queries.tsv:1: .*expected queries, got the header qid, query; .*tail -n \+2"
+    ):
+        rerank_texts(model, headed, passages, out)
+    table = write(tmp_path / "psgs.tsv", ["id\ttext\ttitle", "p1\tDer Hund schläft.\tHund"])
+    with pytest.raises(ValueError, match=r"psgs.tsv:1: .*expected passages, got the header id, text, title"):
+        rerank_texts(model, queries, table, out)
+
+
+@pytest.mark.parametrize("score", ["nan", "inf", "high"])
+def test_scores_of_a_first_stage_are_numbers(
+    score: str, model: Any, queries: Path, passages: Path, tmp_path: Path
+) -> None:
+    """A run with NaN is of a first stage that failed: its order means nothing, and was taken as it was."""
+    first = write(tmp_path / "first", ["q1 Q0 p0 1 2.5 run", f"q1 Q0 p1 2 {score} run"])
+    with pytest.raises(ValueError, match=f":2: bad score .expected a finite number, got '{score}'"):
+        rerank_texts(model, queries, passages, tmp_path / "ranked.jsonl", candidates=first)
+
+
 def test_bad_candidates(model: Any, queries: Path, passages: Path, tmp_path: Path) -> None:
     first = write(tmp_path / "first", ["q1 Q0 p99 1 2 run", "q9 Q0 p1 1 2 run", "q1 p1"])
     with pytest.raises(ValueError, match="(?s):1: unknown id .*'p99'.*:2: .*'q9'.*:3: .* got 2 columns"):

@@ -112,6 +112,10 @@ def test_variants_of_a_language_are_told_apart() -> None:
         ("de-en_test.tsv", ("de", "en")),
         ("OpenSubtitles.pt_br-zh_tw.tsv.gz", ("pt_br", "zh_tw")),
         ("DE-EN.dev.tsv", ("de", "en")),
+        ("zh-TW_en.tsv", ("zh-TW", "en")),
+        ("zh-tw_en.tsv", ("zh-tw", "en")),
+        ("news.en_zh-Hant.tsv.gz", ("en", "zh-Hant")),
+        ("de-en_fr.tsv", ("de", "en")),
     ],
 )
 def test_pairs_in_file_names(name: str, pair: tuple[str, str]) -> None:

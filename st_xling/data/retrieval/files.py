@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.check import FaultLog, broken_text, is_unicode, numbered_lines
-from st_xling.data.formats import TEXT_KEYS, fixed_columns, json_objects, titled_text
+from st_xling.data.formats import TEXT_KEYS, fixed_columns, is_id_header, json_objects, titled_text
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS, where_to_get
 from st_xling.utils.console import first_line
 from st_xling.utils.languages import match_language
@@ -229,6 +229,8 @@ def _query_rows(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, str, 
     for number, row in fixed_columns(path, 2, faults) if is_tsv else json_objects(path, faults):
         if isinstance(row, list):
             identity, text = row
+            if number == 1 and is_id_header(row):
+                continue
         else:
             identity = str(next((row[key] for key in _QUERY_IDS if isinstance(row.get(key), (str, int))), ""))
             text = next((row[key] for key in _QUERY_TEXTS if isinstance(row.get(key), str)), "")

@@ -74,6 +74,8 @@ def test_faulty_qrels(tmp_path: Path) -> None:
 def test_queries_of_tsv_and_json_lines(tmp_path: Path) -> None:
     topics = lines(tmp_path / "topics.tsv", ['1\tWhat is "this"?', "2\t什么时候？"])
     assert retrieval.read_queries(topics) == {"1": 'What is "this"?', "2": "什么时候？"}
+    headed = lines(tmp_path / "headed.tsv", ["query_id\tquery", "1\tWo?"])
+    assert retrieval.read_queries(headed) == {"1": "Wo?"}  # the header was a query, too
     assert retrieval.read_queries(json_lines(tmp_path / "q.jsonl", [{"_id": 3, "text": "متى؟"}])) == {"3": "متى؟"}
     bad = lines(tmp_path / "bad.tsv", ["1\tone", "1\ttwo", "no tab", "2\t "])
     with pytest.raises(ParallelTextError, match=r"(?s)3 faults.*:2: id twice.*:3: wrong columns.*:4: no id or text"):
