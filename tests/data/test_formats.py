@@ -324,7 +324,7 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
     ),
     "JSON, no objects": ({"c.json": "[1, 2]"}, "c.json", "c.json:1: bad JSON .expected an object, got int"),
     "fast_align, a line": ({"c.txt": "a ||| b\nc | d\n"}, "c.txt", "c.txt:2: wrong column count"),
-    "empty": ({"c.tsv": b""}, "c.tsv", r"at least one sentence pair in c\.tsv, got none"),
+    "empty": ({"c.tsv": b""}, "c.tsv", r"at least one sentence pair, got none in c\.tsv: the file is empty"),
     "header alone": ({"c.tsv": "source\ttarget\n"}, "c.tsv", "at least one sentence pair"),
     "CSV, no such names": ({"c.csv": "n,en\n1,a\n"}, "c.csv?columns=fr,en", r"'fr', 'en'\) in the header, got"),
     "JSON, no pair": (
