@@ -216,6 +216,78 @@ def test_right_language(expected: str, text: str) -> None:
     assert rejections([(text, "whatever")], "language", source_language=expected) == [None]
 
 
+UNCHECKED = [
+    # Scripts in which a language is written, but which py3langid has not learned for it.
+    ("pa", "اَج موسم بہت چنگا اے"),
+    ("pan_Arab", "ایہہ کتاب میری بھین دی اے تے میں اوہنوں پڑھ رہیا واں"),
+    ("kk", "Bügın aua raiy jaqsy"),
+    ("kaz_Cyrl", "بۇگىن اۋا رايى جاقسى"),
+    ("az", "Бу ҝүн һава чох ҝөзәлдир."),
+    ("azj", "بو گون هاوا چوخ گؤزل‌دیر"),
+    ("kmr", "Иро һәва гәләк хwәш ә"),
+    ("ug", "Bügün hawa nahayiti yaxshi, biz baghchigha barimiz."),
+    ("ug", "Бүгүн һава наһайити яхши"),
+    ("tg", "امروز هوا خیلی خوب است و ما به باغ می‌رویم"),
+    ("ms", "هاري اين چواچ ساڠت باءيق دان كيت ڤرݢي كتامن"),
+    ("ha", "يَوْ غَرِي يَا يِ كْيَوْ سُوسَيْ"),
+    ("mn", "ᠮᠣᠩᠭᠣᠯ ᠪᠢᠴᠢᠭ ᠮᠣᠩᠭᠣᠯ ᠬᠡᠯᠡ"),
+    ("tk", "Бу гүн ховa гаты говы."),
+    ("ky", "بۇگۈن اۋا ىرايى جاقشى"),
+    ("tt", "Bügen hawa bik yaxşı, bez baqçağa barabız."),
+    ("crh", "Бугунь ава пек яхшы."),
+    ("mo", "Астэзь тимпул есте фрумос ши мерджем ын парк."),
+    ("jv", "ꦲꦏ꧀ꦱꦫꦗꦮ ꦲꦤꦕꦫꦏ"),
+    ("ff", "𞤋𞤲𞥆𞤢𞤥𞤢 𞤢𞥄𞤣𞤫𞥅𞤶𞤭"),
+    ("kab", "ⵉⵎⴷⴰⵏⴻⵏ ⴰⴽⴽ ⵜⵜⵍⴰⵍⴻⵏ"),
+    ("hi_Latn", "Aaj mausam bahut accha hai, chalo bahar chalte hain."),
+    ("ko", "大韓民國憲法"),
+    ("vi", "南國山河南帝居"),
+    # Languages with two scripts that it has learned.
+    ("sr", "Данас је лепо време и идемо у шетњу поред реке."),
+    ("srp_Latn", "Danas je lepo vreme i idemo u šetnju pored reke."),
+    ("bs", "Данас је лијепо вријеме и идемо у шетњу."),
+    ("uz", "Бугун ҳаво жуда яхши, биз боққа борамиз."),
+    ("ckb", "ئەمڕۆ کەش زۆر خۆشە و دەچینە باخچە"),
+    # Names, code, and terms in Latin letters.
+    ("en", "Nguyễn Văn Thiệu"),
+    ("en", "Ludwig van Beethoven"),
+    ("en", "Serug, Nahor, Tarah,"),
+    ("de", "EACCES, EPERM"),
+    ("de", "ssize_t read(int fd, void *buf, size_t count);"),
+    ("ja", "int getaddrinfo(const char *node, const char *service);"),
+    ("ru", "if (x > 0) { return x; }"),
+    ("ja", "app_solicit (Linux 2.2 以降)"),
+    ("ko", "app_solicit (Linux 2.2 이후)"),
+    ("ja", "FileHandle を close する"),
+]
+
+
+@pytest.mark.parametrize(("expected", "text"), UNCHECKED)
+def test_text_that_does_not_show_its_language_passes(expected: str, text: str) -> None:
+    """Punjabi in Shahmukhi was taken for Urdu, Kazakh in Latin letters for Crimean Tatar: all was rejected."""
+    assert rejections([(text, "whatever")], "language", source_language=expected) == [None]
+
+
+@pytest.mark.parametrize(
+    ("expected", "text"),
+    [
+        ("pa", "The weather is very nice today."),
+        ("kk", "The weather is very nice today and we go to the park."),
+        ("kk", "Сегодня хорошая погода, и мы идём в парк гулять."),
+        ("sr", "Сегодня хорошая погода, и мы идём в парк."),
+        ("ug", "قال الرئيس اليوم إن الحكومة ستعلن عن خطة جديدة"),
+        ("ar", "امروز هوا خیلی خوب است و ما به باغ می‌رویم"),
+        ("mn", "Сегодня хорошая погода, и мы идём в парк."),
+        ("ko", "我买了三本旧书，今天想送给我的朋友。"),
+        ("deu_Latn", "Сегодня хорошая погода."),
+        ("de", "The function open() returns a file descriptor, or -1 on error."),
+        ("ja", "Return the number of elements of the list (see list.count)."),
+    ],
+)
+def test_the_wrong_language_is_found_in_every_script(expected: str, text: str) -> None:
+    assert rejections([(text, "whatever")], "language", source_language=expected) != [None]
+
+
 def test_wrong_language_on_either_side() -> None:
     pairs = [(FRENCH, ENGLISH), (ENGLISH, ENGLISH), (FRENCH, FRENCH)]
     right, source, target = rejections(pairs, "language", source_language="fr", target_language="en")

@@ -1,0 +1,209 @@
+"""Find the part of a text by which its language can be identified: not names, code, or scripts unknown to py3langid."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from functools import lru_cache
+
+from st_xling.utils.identify import READ_CHARS, expected_labels, likeliest_language, plain_letters
+from st_xling.utils.languages import canonical_language
+
+# Characters that are looked at: what is left of them, less names and code, is read up to READ_CHARS.
+_LOOKED_AT = 4 * READ_CHARS
+
+# Scripts, by the first word of their characters' names, that py3langid's training texts are in; all others are in Latin
+# letters, and so are Serbian's and Uzbek's as well.
+_TRAINED = {
+    label: scripts.split()
+    for scripts, labels in {
+        "ARABIC": "ar ary arz fa ps sdh ug ur uzs",
+        "ARMENIAN": "hy",
+        "BENGALI": "as bn",
+        "CJK": "wuu yue zh",
+        "CJK HIRAGANA KATAKANA": "ja",
+        "CYRILLIC": "ba be bg kk ky mk mn ru tg tt uk",
+        "CYRILLIC LATIN": "sr uz",
+        "DEVANAGARI": "gom hi mr ne sa",
+        "ETHIOPIC": "am",
+        "GEORGIAN": "ka",
+        "GREEK": "el grc",
+        "GUJARATI": "gu",
+        "GURMUKHI": "pa",
+        "HANGUL": "ko",
+        "HEBREW": "hbo he",
+        "KANNADA": "kn",
+        "KHMER": "km",
+        "LAO": "lo",
+        "MALAYALAM": "ml",
+        "MYANMAR": "my",
+        "ORIYA": "or",
+        "SINHALA": "si",
+        "TAMIL": "ta",
+        "TELUGU": "te",
+        "THAI": "th",
+        "TIBETAN": "dz",
+    }.items()
+    for label in labels.split()
+}
+
+# Other scripts in which a language is written today, by LASER's code: where py3langid takes such text for another one.
+_ALSO_IN = {
+    code: scripts.split()
+    for scripts, codes in {
+        "ADLAM ARABIC": "ful fuv",
+        "ARABIC": "ace hau pan zsm",
+        "ARABIC CYRILLIC": "aze crh tuk uzb",
+        "ARABIC JAVANESE": "jav",
+        "ARABIC LATIN": "bak bel kaz kir tat tgk",
+        "CJK": "kor vie",
+        "CYRILLIC": "bos kur ron",
+        "CYRILLIC LATIN": "uig",
+        "KANNADA LATIN MALAYALAM": "gom kok",
+        "LATIN MONGOLIAN": "mon",
+        "BENGALI GUJARATI KANNADA LATIN MALAYALAM ORIYA SINHALA TAMIL TELUGU": "san",
+        "TIFINAGH": "kab",
+    }.items()
+    for code in codes.split()
+}
+
+# Scripts that a code may name, "hi_Latn", by that name.
+_NAMED = {
+    **{
+        "adlm": "ADLAM",
+        "arab": "ARABIC",
+        "armn": "ARMENIAN",
+        "beng": "BENGALI",
+        "cyrl": "CYRILLIC",
+        "geor": "GEORGIAN",
+    },
+    **{"deva": "DEVANAGARI", "ethi": "ETHIOPIC", "grek": "GREEK", "gujr": "GUJARATI", "guru": "GURMUKHI"},
+    **{"hani": "CJK", "hebr": "HEBREW", "java": "JAVANESE", "knda": "KANNADA", "latn": "LATIN", "mlym": "MALAYALAM"},
+    **{"mong": "MONGOLIAN", "nkoo": "NKO", "orya": "ORIYA", "sinh": "SINHALA", "sund": "SUNDANESE", "syrc": "SYRIAC"},
+    **{"taml": "TAMIL", "telu": "TELUGU", "tfng": "TIFINAGH", "thaa": "THAANA", "tibt": "TIBETAN"},
+}
+
+# Languages that text in Latin letters is in nevertheless, by mistake; the shortest text that is taken for one of them.
+_WIDESPREAD, _SHORTEST = {"de", "en", "es", "fr", "it", "pt"}, 20
+
+# Chinese characters of a name or title in Korean or Vietnamese text, at most, and the punctuation of Chinese sentences.
+_HAN_TITLE, _HAN_SENTENCE = 10, re.compile("[，。！？；]")
+
+_WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
+_ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+")
+# A word of ASCII that may be an identifier, with parentheses after it, as functions and manual pages have; what makes
+# it one.
+_LATIN_LETTER = "A-Za-z\u00c0-\u024f"
+_IDENTIFIER = re.compile(
+    rf"(?<![{_LATIN_LETTER}0-9_])[A-Za-z0-9_][A-Za-z0-9_./:@\\+-]*(?:\([A-Za-z0-9_]{{0,2}}\))?(?![{_LATIN_LETTER}0-9_])"
+)
+_CODE = re.compile(r"[0-9_/@\\:(]|[a-z][A-Z]|\.[A-Za-z]")
+_LATIN_WORDS = re.compile(rf"[{_LATIN_LETTER}]+")
+# Signs of program code; text that has one for two words is no language.
+_SIGN = re.compile(r"[(){}\[\]*=;<>|&#_\\/$%^~]")
+_WORDS_A_SIGN = 2
+# Small words within names.
+_PARTICLES = frozenset(
+    ["al", "bin", "da", "das", "de", "dei", "del", "della", "den", "der", "di", "do", "dos", "du", "e", "el", "ibn"]
+    + ["la", "las", "le", "los", "van", "von", "y", "zu"]
+)
+_FEW_WORDS = 8
+
+
+def identifiers(text: str) -> set[str]:
+    """Return the identifiers of programs in a text, in small letters.
+
+    An identifier is a word with a digit, an underscore, a slash, a dot or a capital inside, with parentheses after it,
+    or in capitals in a text that is not.
+
+    Example:
+        >>> sorted(identifiers("Der Aufruf von open(2) setzt EINTR oder errno_t."))
+        ['eintr', 'errno_t', 'open(2)']
+    """
+    words = {_bare(match[0]): match[0] for match in _IDENTIFIER.finditer(text)}
+    capitals = not text.isupper()
+    return {
+        bare
+        for bare, word in words.items()
+        if _CODE.search(word.rstrip(".:-/")) or (capitals and len(word) > 1 and word.isupper())
+    }
+
+
+def without_identifiers(text: str, names: set[str]) -> str:
+    """Return a text without some identifiers, as :func:`identifiers` returns them."""
+    return _IDENTIFIER.sub(lambda match: " " if _bare(match[0]) in names else match[0], text)
+
+
+def _bare(word: str) -> str:
+    """Return an identifier in small letters, without the punctuation of the sentence after it."""
+    return word.rstrip(".:-/").lower()
+
+
+@lru_cache(maxsize=1 << 15)
+def identifiable_part(text: str, language: str) -> str:
+    """Return the part of a text that shows whether it is in a language; empty if nothing does.
+
+    Addresses and identifiers are left out, and in a language of another script words in Latin letters next to its own.
+    Nothing is left of names alone, program code, and text in a script which the language is written in, but which
+    py3langid's training texts of it are not: Kazakh in Latin letters, Punjabi in Arabic ones, a Korean title in
+    Chinese characters.
+
+    Args:
+        text: The text, of which the first 400 characters are looked at.
+        language: Its expected language, which py3langid knows.
+    Example:
+        >>> identifiable_part("NUD_PROBES (Linux 3.5 以降)", "ja").split()
+        ['(', '以降)']
+        >>> identifiable_part("Ludwig van Beethoven", "en"), identifiable_part("Bügın aua raiy jaqsy", "kk")
+        ('', '')
+    """
+    text = text[:_LOOKED_AT]
+    if _is_code(text) or _is_names(text):
+        return ""
+    text = _ADDRESS.sub(" ", text)
+    text = without_identifiers(text, identifiers(text))
+    scripts = Counter(_script(letter) for letter in plain_letters(text) if letter.isalpha())
+    if not scripts:
+        return ""
+    trained = {script for label in expected_labels(language) for script in _TRAINED.get(label, ["LATIN"])}
+    if "LATIN" not in trained and any(script in trained for script in scripts):
+        known = sum(count for script, count in scripts.items() if script in trained)
+        # Names and terms stay in Latin letters; a text in them with a word of the language is none in it.
+        if known >= scripts["LATIN"] / 4:
+            return _LATIN_WORDS.sub(" ", text)
+    main = scripts.most_common(1)[0][0]
+    if main in trained or main not in _other_scripts(language):
+        return text
+    if main == "CJK":
+        return "" if scripts["CJK"] <= _HAN_TITLE and not _HAN_SENTENCE.search(text) else text
+    is_mistaken = main == "LATIN" and len(text) >= _SHORTEST and likeliest_language(text) in _WIDESPREAD
+    return text if is_mistaken else ""
+
+
+def _other_scripts(language: str) -> list[str]:
+    """Return the scripts that a language is written in, but not py3langid's training texts; and that the code names."""
+    named = (_NAMED.get(tag) for tag in re.split("[-_]", language.lower())[1:])
+    return [*_ALSO_IN.get(canonical_language(language), []), *filter(None, named)]
+
+
+def _is_code(text: str) -> bool:
+    """Return whether a text has a sign of program code for two words."""
+    signs = len(_SIGN.findall(text))
+    return signs > 1 and signs * _WORDS_A_SIGN >= len(_WORD.findall(text))
+
+
+def _is_names(text: str) -> bool:
+    """Return whether all words are names: a few capitalized ones, or single words in a list."""
+    words = [word for word in _WORD.findall(text) if _LETTER.search(word)]
+    parts = [part for part in text.split(",") if _LETTER.search(part)]
+    if len(parts) > 1 and len(parts) == len(words):
+        return True
+    names = [word for word in words if word not in _PARTICLES]
+    return 1 < len(names) <= _FEW_WORDS and not text.isupper() and all(word[0].isupper() for word in names)
+
+
+@lru_cache(maxsize=1 << 14)
+def _script(letter: str) -> str:
+    """Return the first word of a letter's name, which is its script."""
+    return unicodedata.name(letter, "").split(" ")[0]
