@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import select
 import shlex
 import sys
@@ -16,7 +17,7 @@ from pathlib import Path
 from typing import Annotated, Any, TextIO
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 from st_xling._version import __version__
 from st_xling.cli.options import JsonOption, command_of
@@ -105,20 +106,47 @@ def root(
 
     \b
     the same, step by step; news.* (a sentence a line), q.jsonl and p.jsonl are yours, the phrasebook is built in:
-      st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder
+      st-xling train dap --model tiny --data phrasebook:de,fr \\
+          --out my-encoder
       st-xling evaluate tatoeba my-encoder --data phrasebook:de,fr --keep
-      st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en --keep
-      st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out mined.tsv
-      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'de=phrasebook?size=300' \\
-          --out my-reranker
-      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl
+      st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en \\
+          --keep
+      st-xling mine news.de news.en --model my-encoder --source-language de \\
+          --target-language en --out mined.tsv
+      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' \\
+          --data 'de=phrasebook?size=300' --out my-reranker
+      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl \\
+          --out ranked.jsonl
       st-xling card my-encoder --license apache-2.0
       st-xling push my-encoder user/my-encoder --dry-run
     """
 
 
+class _Trimmed:
+    """A stream to which lines are written without spaces at their end: after one, a backslash continues nothing."""
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        self._stream.write(re.sub(" +(?=\n|$)", "", text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Group(TyperGroup):
+    """A group of commands whose help can be copied."""
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, without the spaces that fill its lines."""
+        with redirect_stdout(_Trimmed(sys.stdout)):
+            super().format_help(ctx, formatter)
+
+
 HELP = fill(str(root.__doc__))
-app = typer.Typer(help=HELP, pretty_exceptions_enable=False, **TYPER)
+app = typer.Typer(help=HELP, cls=Group, pretty_exceptions_enable=False, **TYPER)
 app.callback()(root)
 
 
@@ -138,6 +166,11 @@ class Command(TyperCommand):
         self.rules = rules
         more = [each for kind in (*shared, JsonOption) for each in command_of(kind).params]
         super().__init__(*args, params=[*params, *more], help=fill(help or ""), **settings)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help, without the spaces that fill its lines."""
+        with redirect_stdout(_Trimmed(sys.stdout)):
+            super().format_help(ctx, formatter)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the words of a command.

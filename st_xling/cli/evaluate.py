@@ -13,7 +13,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import TYPER, Command, app, with_options
+from st_xling.cli.app import TYPER, Command, Group, app, with_options
 from st_xling.cli.options import argument, flag, given, listed, number_or, option, options_of, required, whole_numbers
 from st_xling.cli.results import check_keep, keep_results, print_results, resumable, write_results
 from st_xling.cli.rules import Given, Inapplicable, Needs
@@ -49,6 +49,7 @@ ENCODER = evaluating(rules=[CENTERING])
 
 tasks = typer.Typer(
     **TYPER,
+    cls=Group,
     help="""Evaluate an encoder or a cross-encoder.
 
     Prints a table, and a signature of what was measured. --keep saves results with the model, for its card.""",
@@ -84,10 +85,14 @@ def tatoeba(
 
     \b
     examples:
-      st-xling evaluate tatoeba my-encoder --data 'phrasebook:de,fr?split=test&size=500'
-      st-xling evaluate tatoeba my-encoder --data tatoeba/v1 --languages xtreme36
-      st-xling evaluate tatoeba my-encoder --data de-en=test.tsv --data fr-en=test.fr,test.en
-      st-xling evaluate tatoeba intfloat/multilingual-e5-small --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
+      st-xling evaluate tatoeba my-encoder \\
+          --data 'phrasebook:de,fr?split=test&size=500'
+      st-xling evaluate tatoeba my-encoder --data tatoeba/v1 \\
+          --languages xtreme36
+      st-xling evaluate tatoeba my-encoder --data de-en=test.tsv \\
+          --data fr-en=test.fr,test.en
+      st-xling evaluate tatoeba intfloat/multilingual-e5-small \\
+          --data tatoeba/v1 --prompt 'query: ' --dtype bfloat16
 
     Tatoeba's files are tatoeba.{l3}-eng.{l3,eng}; tatoeba, xx-en=ntrex and xx-en=flores are downloaded. The phrasebook
     needs no files; its test split is read unless ?split= names another.
@@ -118,10 +123,11 @@ def precision(
 
     \b
     examples:
-      st-xling evaluate precision my-encoder --data 'zh-vi=phrasebook?split=test&size=500'
+      st-xling evaluate precision my-encoder \\
+          --data 'zh-vi=phrasebook?split=test&size=500'
       st-xling evaluate precision my-encoder --data zh-vi=test.tsv --at 1,5
-      st-xling evaluate precision my-encoder --data zh-vi=test.tsv --center language \\
-          --center-text 'zh-vi=phrasebook?size=2000'
+      st-xling evaluate precision my-encoder --data zh-vi=test.tsv \\
+          --center language --center-text 'zh-vi=phrasebook?size=2000'
     """
     from st_xling.data import load_data_specs
     from st_xling.data.spec import data_name
@@ -157,9 +163,12 @@ def bucc(
 
     \b
     examples:
-      st-xling evaluate bucc my-encoder --data phrasebook --pairs de-en fr-en
-      st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en --json figures.json
-      st-xling evaluate bucc my-encoder --data bucc2018 --pairs zh-en --split sample --threshold 1.06
+      st-xling evaluate bucc my-encoder --data phrasebook \\
+          --pairs de-en fr-en
+      st-xling evaluate bucc my-encoder --data bucc2018 --pairs de-en fr-en \\
+          --json figures.json
+      st-xling evaluate bucc my-encoder --data bucc2018 --pairs zh-en \\
+          --split sample --threshold 1.06
 
     The phrasebook needs no files: phrasebook:de,fr?size=600&gold=100&seed=0 hides 100 translations among 600
     sentences a side, for each language with English or for --pairs; its dev split gives the threshold.
@@ -200,7 +209,8 @@ def documents(
 
     \b
     examples:
-      st-xling align-documents book.de book.fr --model my-encoder --format vecalign --out book.groups
+      st-xling align-documents book.de book.fr --model my-encoder \\
+          --format vecalign --out book.groups
       st-xling evaluate documents book.groups --gold book.gold
     """
     from st_xling.evaluation.alignment import evaluate_groups
@@ -227,8 +237,10 @@ def xsim(
 
     \b
     examples:
-      st-xling evaluate xsim my-encoder --data 'phrasebook:de,fr?split=test&size=500'
-      st-xling evaluate xsim my-encoder --data tatoeba/v1 --languages deu,fra
+      st-xling evaluate xsim my-encoder \\
+          --data 'phrasebook:de,fr?split=test&size=500'
+      st-xling evaluate xsim my-encoder --data tatoeba/v1 \\
+          --languages deu,fra
       st-xling evaluate xsim my-encoder --data de-en=test.tsv --plus-plus
 
     The phrasebook needs no files; its test split is read unless ?split= names another.
@@ -267,10 +279,14 @@ def reranking(
 
     \b
     examples:
-      st-xling evaluate reranking my-reranker --data en=phrasebook --data zh=phrasebook --max-candidates 20
-      st-xling evaluate reranking my-reranker --data en=xquad.en.json --data zh=xquad.zh.json --json figures.json
-      st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 --data zh=insuranceqa-corpus-zh
-      st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh --query-languages en,zh --max-candidates 100
+      st-xling evaluate reranking my-reranker --data en=phrasebook \\
+          --data zh=phrasebook --max-candidates 20
+      st-xling evaluate reranking my-reranker --data en=xquad.en.json \\
+          --data zh=xquad.zh.json --json figures.json
+      st-xling evaluate reranking my-reranker --data en=insuranceQA/V2 \\
+          --data zh=insuranceqa-corpus-zh
+      st-xling evaluate reranking my-reranker --data zh=mlqa-dev-zh \\
+          --query-languages en,zh --max-candidates 100
 
     Data are files in SQuAD's form, labeled pairs, the folders of InsuranceQA v2 and of its translation,
     or one folder in the layout of BEIR, Mr.TyDi or MIRACL whose passages are in the language before the equals sign.
@@ -320,12 +336,16 @@ def retrieval(
 
     \b
     examples:
-      st-xling evaluate retrieval my-encoder --data 'de=phrasebook?size=300&queries=de,en' --bm25
-      st-xling evaluate retrieval my-encoder --data ar=mrtydi-v1.1-arabic --data fi=mrtydi-v1.1-finnish --bm25
-      st-xling evaluate retrieval my-encoder --data de=mlqa-de --data zh=mlqa-zh --pool mixed --json figures.json
-      st-xling evaluate retrieval my-encoder --data en=xquad-r/en.json --data zh=xquad-r/zh.json --pool mixed \\
-          --measures MAP
-      st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' --runs runs
+      st-xling evaluate retrieval my-encoder \\
+          --data 'de=phrasebook?size=300&queries=de,en' --bm25
+      st-xling evaluate retrieval my-encoder --data ar=mrtydi-v1.1-arabic \\
+          --data fi=mrtydi-v1.1-finnish --bm25
+      st-xling evaluate retrieval my-encoder --data de=mlqa-de \\
+          --data zh=mlqa-zh --pool mixed --json figures.json
+      st-xling evaluate retrieval my-encoder --data en=xquad-r/en.json \\
+          --data zh=xquad-r/zh.json --pool mixed --measures MAP
+      st-xling evaluate retrieval bm25 --data 'fi=miracl?split=dev' \\
+          --runs runs
 
     Data are folders in the layout of BEIR, Mr.TyDi or MIRACL, whose passages are in the language before the equals
     sign; a data set of the Hub in the layout of BEIR, xx=miracl or xx=mlqa; or files of XQuAD-R, whose sentences are
@@ -404,10 +424,13 @@ def compare(
 
     \b
     examples:
-      st-xling compare my-encoder intfloat/multilingual-e5-small --out my-comparison
-      st-xling compare my-encoder 'intfloat/multilingual-e5-small?prompt=query: ' --data tatoeba/v1 --languages de,fr \\
-          --tasks tatoeba,xsim --json comparison.json
-      st-xling compare my-encoder --data 'de-en=pairs.tsv?size=200' --data bucc2018
+      st-xling compare my-encoder intfloat/multilingual-e5-small \\
+          --out my-comparison
+      st-xling compare my-encoder \\
+          'intfloat/multilingual-e5-small?prompt=query: ' --data tatoeba/v1 \\
+          --languages de,fr --tasks tatoeba,xsim --json comparison.json
+      st-xling compare my-encoder --data 'de-en=pairs.tsv?size=200' \\
+          --data bucc2018
 
     Data are folders of Tatoeba's, BUCC's or XQuAD-R's files; xx-en=PATH; passages, xx=DIR or xx=FILE.json, as evaluate
     retrieval takes them; or phrasebook:… An item is a pair of sentences, a sentence to mine, or a question. Intervals
@@ -452,9 +475,12 @@ def transfer(
 
     \b
     examples:
-      st-xling transfer xnli my-encoder --train en=multinli.jsonl --test en=xnli.test.tsv de=xnli.test.tsv --out nli
-      st-xling transfer pawsx my-encoder --train en=en/train.tsv --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
-      st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu --test ar=ar_padt-ud-test.conllu.gz --out tags
+      st-xling transfer xnli my-encoder --train en=multinli.jsonl \\
+          --test en=xnli.test.tsv de=xnli.test.tsv --out nli
+      st-xling transfer pawsx my-encoder --train en=en/train.tsv \\
+          --test de=de/test_2k.tsv fr=fr/test_2k.tsv --out para
+      st-xling transfer pos my-encoder --train en=en_ewt-ud-train.conllu \\
+          --test ar=ar_padt-ud-test.conllu.gz --out tags
 
     Fine-tuning follows the papers: XNLI 2 epochs of batch 256 at 5e-5 (DAP); PAWS-X 5 and POS 10 epochs of batch 32 at
     2e-5 (AMBER). Scores are accuracy; of POS also the F1 of runs of tags that XTREME prints.

@@ -162,7 +162,8 @@ def encode(
     examples:
       st-xling encode my-encoder news.de.gz --out de.store
       st-xling encode my-encoder news.en.gz --out en.store
-      st-xling encode my-encoder zh-en.training.zh --text-format bucc --out zh.store --store-dtype float16
+      st-xling encode my-encoder zh-en.training.zh --text-format bucc \\
+          --out zh.store --store-dtype float16
 
     Run the same command again to resume from the first incomplete shard.
     """
@@ -217,13 +218,20 @@ def mine(
 
     \b
     examples:
-      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --threshold 1.06 --rejects rejects.jsonl
-      st-xling mine news.de.gz news.en.gz --source-embeddings de.store --target-embeddings en.store --out - | head
-      st-xling mine news.de news.en --model my-encoder --source-language de --target-language en --out pairs.tsv
-      st-xling mine news.de news.en --model my-encoder --out pairs.jsonl --calibrate gold.tsv
-      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --rescore my-reranker --rescore-threshold 0.5
-      st-xling mine news.de news.en --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
-      st-xling mine news.de news.en --model my-encoder --out pairs.tsv --dry-run
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
+          --threshold 1.06 --rejects rejects.jsonl
+      st-xling mine news.de.gz news.en.gz --source-embeddings de.store \\
+          --target-embeddings en.store --out - | head
+      st-xling mine news.de news.en --model my-encoder --source-language de \\
+          --target-language en --out pairs.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.jsonl \\
+          --calibrate gold.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
+          --rescore my-reranker --rescore-threshold 0.5
+      st-xling mine news.de news.en --model intfloat/multilingual-e5-small \\
+          --prompt 'query: ' --out pairs.tsv
+      st-xling mine news.de news.en --model my-encoder --out pairs.tsv \\
+          --dry-run
 
     --threshold auto is the score that the model was published with for these two languages (its mining.json), if it
     fits, otherwise the one that is estimated from the scores of the mined pairs; published is the former or an error,
@@ -286,9 +294,12 @@ def score(
     \b
     examples:
       st-xling score pairs.tsv --model my-encoder --out scored.tsv
-      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv --threshold 1.02 --filters --rejects rejects.jsonl
-      st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder --out clean.jsonl
-      st-xling score pairs.tsv --source-embeddings de.npy --target-embeddings en.npy --out - | cut -f1
+      st-xling score crawl.tsv.gz --model my-encoder --out clean.tsv \\
+          --threshold 1.02 --filters --rejects rejects.jsonl
+      st-xling score de-en=crawl.de.gz,crawl.en.gz --model my-encoder \\
+          --out clean.jsonl
+      st-xling score pairs.tsv --source-embeddings de.npy \\
+          --target-embeddings en.npy --out - | cut -f1
 
     PAIRS is any parallel text that train --data reads: a TSV, CSV or JSONL file, xx-yy=PATH, xx-yy=SOURCE,TARGET, …;
     PATH?columns=0,1 names its columns, by number or by name. Neighbors come from the corpus itself. Pairs are written
@@ -330,10 +341,15 @@ def align_documents(
 
     \b
     examples:
-      st-xling align-documents book.de book.fr --model my-encoder --out pairs.tsv
-      st-xling align-documents news/de news/fr --model my-encoder --out pairs.tsv
-      st-xling align-documents report.de.txt report.fr.txt --split --model my-encoder --out pairs.tsv
-      st-xling align-documents book.de book.fr --model intfloat/multilingual-e5-small --prompt 'query: ' --out pairs.tsv
+      st-xling align-documents book.de book.fr --model my-encoder \\
+          --out pairs.tsv
+      st-xling align-documents news/de news/fr --model my-encoder \\
+          --out pairs.tsv
+      st-xling align-documents report.de.txt report.fr.txt --split \\
+          --model my-encoder --out pairs.tsv
+      st-xling align-documents book.de book.fr \\
+          --model intfloat/multilingual-e5-small --prompt 'query: ' \\
+          --out pairs.tsv
 
     The file is that of st-xling mine, or with --format vecalign all groups of one document, with line numbers as ids,
     and is read by train, score and other commands. Run the same command again to resume from OUT.work.
@@ -382,8 +398,10 @@ def align_words(
     \b
     examples:
       st-xling align-words pairs.tsv --model my-encoder --out links.txt
-      st-xling align-words test.tsv --tokenized --gold test.links --model intfloat/multilingual-e5-small --every-layer
-      st-xling align-words pairs.tsv --method corpus --model my-encoder --out links.txt
+      st-xling align-words test.tsv --tokenized --gold test.links \\
+          --model intfloat/multilingual-e5-small --every-layer
+      st-xling align-words pairs.tsv --method corpus --model my-encoder \\
+          --out links.txt
     """
     if out is None and gold is None:
         raise ValueError("expected --out, a file for the links, or --gold, links to compare them with; got neither.")

@@ -36,8 +36,10 @@ def rerank(
 
     \b
     examples:
-      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl --out ranked.jsonl --top-k 10
-      st-xling rerank my-reranker --queries q.tsv --passages p.tsv.gz --candidates bm25.trec --out - | head
+      st-xling rerank my-reranker --queries q.jsonl --passages p.jsonl \\
+          --out ranked.jsonl --top-k 10
+      st-xling rerank my-reranker --queries q.tsv --passages p.tsv.gz \\
+          --candidates bm25.trec --out - | head
 
     A line of queries and passages is {"id": ..., "text": ..., "language": ...} (the language is optional), or with .tsv
     in the name id TAB text, perhaps TAB language. Run the same command again to resume from OUT.work.
@@ -80,7 +82,8 @@ def search(
     \b
     examples:
       st-xling encode my-encoder p.jsonl --text-format jsonl --out p.store
-      st-xling search 'Wo liegt Hanoi?' --model my-encoder --store p.store --passages p.jsonl --reranker my-reranker
+      st-xling search 'Wo liegt Hanoi?' --model my-encoder --store p.store \\
+          --passages p.jsonl --reranker my-reranker
 
     The store has a row for each line of the passages, {"id": ..., "text": ..., "language": ...}. A missing language is
     identified, and shown with a question mark.

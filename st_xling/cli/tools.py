@@ -107,7 +107,8 @@ def leak(
     \b
     examples:
       st-xling leak --train phrasebook:de --eval phrasebook:de
-      st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 --eval bucc2018/de-en/de-en.test
+      st-xling leak --train de-en=pairs.tsv --eval tatoeba/v1 \\
+          --eval bucc2018/de-en/de-en.test
     """
     from st_xling.data import leaks, load_data_specs, load_evaluation_specs, refuse_leaks
 
@@ -134,10 +135,12 @@ def slim(
 
     \b
     examples:
-      st-xling slim intfloat/multilingual-e5-small --languages de,en --data de-en=pairs.tsv --out small
-      st-xling slim my-encoder --languages de,en --data de=news.de.txt.gz --data en=news.en.txt.gz --min-count 2 \\
-          --out small
-      st-xling slim my-encoder --languages de,en --data phrasebook:de --layer 2 --out small
+      st-xling slim intfloat/multilingual-e5-small --languages de,en \\
+          --data de-en=pairs.tsv --out small
+      st-xling slim my-encoder --languages de,en --data de=news.de.txt.gz \\
+          --data en=news.en.txt.gz --min-count 2 --out small
+      st-xling slim my-encoder --languages de,en --data phrasebook:de \\
+          --layer 2 --out small
 
     Text is parallel as train takes it, a text a line, or JSON lines with "text". Use much of it, of many kinds: tokens
     that do not occur in it are removed, and words that need them are spelled in smaller pieces.
@@ -169,8 +172,10 @@ def postprocess(
 
     \b
     examples:
-      st-xling postprocess my-encoder --data de-en=pairs.tsv --center language --out centered
-      st-xling postprocess my-encoder --data de-en=pairs.tsv --remove-languages --dim 8 --int8 --out small-vectors
+      st-xling postprocess my-encoder --data de-en=pairs.tsv \\
+          --center language --out centered
+      st-xling postprocess my-encoder --data de-en=pairs.tsv \\
+          --remove-languages --dim 8 --int8 --out small-vectors
     """
     from st_xling import evaluation
 
@@ -217,7 +222,8 @@ def reproduce(
     \b
     examples:
       st-xling reproduce dap 1 --rows TR DAP --out my-tables
-      st-xling reproduce xpr 3 --scale small --data data --model my-encoder --seeds 0,1,2
+      st-xling reproduce xpr 3 --scale small --data data --model my-encoder \\
+          --seeds 0,1,2
 
     Papers: dap (Li et al. 2023), sf (Huang et al. 2023), amber (Hu et al. 2021), ir (Hu et al. 2023) and xpr (Chen et
     al. 2020). Scales: tiny is the phrasebook, to see that all runs; small real text on two cores; paper the paper's own
@@ -261,8 +267,10 @@ def card(
 
     \b
     examples:
-      st-xling card my-encoder --license apache-2.0 --data-license de-en=cc-by-2.0
-      st-xling card my-encoder --repo user/my-encoder --limits "Short sentences only."
+      st-xling card my-encoder --license apache-2.0 \\
+          --data-license de-en=cc-by-2.0
+      st-xling card my-encoder --repo user/my-encoder \\
+          --limits "Short sentences only."
 
     The card is made from the content of the folder: the run's recipe and data, results saved by st-xling evaluate …
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
@@ -313,7 +321,8 @@ def push(
     examples:
       st-xling push my-encoder user/my-encoder --dry-run
       st-xling push my-encoder user/my-encoder --private
-      st-xling push pairs.tsv user/pairs --source-language de --target-language en --license cc-by-4.0
+      st-xling push pairs.tsv user/pairs --source-language de \\
+          --target-language en --license cc-by-4.0
 
     A file of pairs becomes Parquet, with a card that has its languages, size, a histogram of the scores and pairs drawn
     at random; --results adds the model, threshold, filters and command that made it. load_dataset and train --data read

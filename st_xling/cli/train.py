@@ -164,11 +164,17 @@ def train(
 
     \b
     recipes:
-      encoders        tr, labse, dap, dap-released, tr-tlm, amber,            parallel text
-                      semacl, langcl, semacl-langcl, mexma, distill
-      adapters        sf                                                      parallel text
-      retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl              questions with passages, parallel text
-      cross-encoders  xpi; xpr-merged, xpr-cascade, xpr-mixed                 parallel text; questions with passages
+      encoders        tr, labse, dap, dap-released, tr-tlm, amber, semacl,
+                      langcl, semacl-langcl, mexma, distill
+                      from parallel text
+      adapters        sf
+                      from parallel text
+      retrievers      ir, ir-semacl, ir-langcl, ir-semacl-langcl
+                      from questions with passages, and parallel text
+      cross-encoders  xpi
+                      from parallel text
+                      xpr-merged, xpr-cascade, xpr-mixed
+                      from questions with passages
 
     \b
     examples:
@@ -177,22 +183,29 @@ def train(
 
     \b
     on the phrasebook, which is built in:
-      st-xling train dap --model tiny --data phrasebook:de,fr --out my-encoder --epochs 2
-      st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' --out my-adapter
-      st-xling train ir-semacl --model tiny --data queries=phrasebook --parallel phrasebook:de --out my-retriever
-      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' --data 'zh=phrasebook?size=300' \\
-          --out my-reranker
+      st-xling train dap --model tiny --data phrasebook:de,fr \\
+          --out my-encoder --epochs 2
+      st-xling train sf --model tiny --data 'zh-vi=phrasebook?size=2000' \\
+          --out my-adapter
+      st-xling train ir-semacl --model tiny --data queries=phrasebook \\
+          --parallel phrasebook:de --out my-retriever
+      st-xling train xpr-mixed --model tiny --data 'en=phrasebook?size=300' \\
+          --data 'zh=phrasebook?size=300' --out my-reranker
 
     \b
     on files, from models of the Hub:
-      st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv --check-leak tatoeba/v1 --out my-encoder
-      st-xling train tr --model intfloat/multilingual-e5-small --prompt 'query: ' \\
-          --set training.early_stopping_patience=3 --data de-en=pairs.tsv --out my-encoder
-      st-xling train xpr-mixed --model bert-base-multilingual-cased --data en=xquad.en.json --data zh=xquad.zh.json \\
-          --out my-reranker
-      st-xling train distill --teacher sentence-transformers/all-mpnet-base-v2 --model xlm-roberta-base \\
+      st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv \\
+          --check-leak tatoeba/v1 --out my-encoder
+      st-xling train tr --model intfloat/multilingual-e5-small \\
+          --prompt 'query: ' --set training.early_stopping_patience=3 \\
           --data de-en=pairs.tsv --out my-encoder
-      st-xling train my-recipe.yaml --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
+      st-xling train xpr-mixed --model bert-base-multilingual-cased \\
+          --data en=xquad.en.json --data zh=xquad.zh.json --out my-reranker
+      st-xling train distill \\
+          --teacher sentence-transformers/all-mpnet-base-v2 \\
+          --model xlm-roberta-base --data de-en=pairs.tsv --out my-encoder
+      st-xling train my-recipe.yaml --model xlm-roberta-base \\
+          --data de-en=pairs.tsv --out my-encoder
 
     Encoders and adapters: --data is parallel text, xx-yy=PATH (TSV, CSV, JSON, Parquet, TMX), xx-yy=SOURCE,TARGET, a
     Hub id or phrasebook:….

@@ -1,6 +1,7 @@
 """Options of commands, their defaults, which are the library's, and what is checked before anything is read."""
 
 import inspect
+import os
 import re
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import pytest
 
 from st_xling._version import __version__
 from st_xling.cli import main
-from st_xling.cli.app import fill
+from st_xling.cli.app import HELP, fill
 from st_xling.data.reranking.specs import load_pool_specs
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation import BuccEvaluator, xsim_by_language
@@ -22,7 +23,7 @@ from st_xling.mining import align_texts, encode, mine_texts, score_texts
 from st_xling.models.slim import slim_model
 from st_xling.reranking import search_texts
 from st_xling.training import recipe_names
-from tests.commands import COMMANDS, parse
+from tests.commands import COMMANDS, command_lines, examples, parse
 
 
 def test_lists_take_commas_spaces_and_repeats() -> None:
@@ -121,6 +122,28 @@ heavy = {{"torch", "transformers", "sentence_transformers", "datasets", "numpy"}
 assert not heavy, heavy
 """
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_examples_of_the_help_can_be_copied_from_80_columns() -> None:
+    """Long lines were broken without a backslash: what was copied ran half of the command.
+
+    Spaces behind a backslash would make it continue nothing.
+    """
+    words = ["st-xling", *COMMANDS]
+    script = f"""
+from st_xling.cli import main
+for words in {words!r}:
+    main([*words.split()[1:], "--help"])
+"""
+    env = {**os.environ, "COLUMNS": "80", "TERMINAL_WIDTH": "80"}
+    shown = subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True, env=env).stdout
+    lines = shown.splitlines()
+    assert not [line for line in lines if line != line.rstrip()]
+    copied = command_lines("\n".join(lines))
+    for text in [HELP, *(str(command.help) for command in COMMANDS.values())]:
+        for example in examples(text):
+            assert example in copied
+    assert max(len(line) for line in lines if line.strip().startswith("st-xling ")) <= 74
 
 
 WRITERS = {
