@@ -15,7 +15,9 @@ import torch
 from huggingface_hub import try_to_load_from_cache
 from huggingface_hub.repocard import metadata_load
 
-from st_xling.utils.io import temporary_path, write_json
+from st_xling.models.lora import CONFIG as ADAPTER_CONFIG
+from st_xling.models.lora import own_base
+from st_xling.utils.io import file_sha256, temporary_path, write_json
 from st_xling.utils.resumable import ResumableFolder
 
 _CARD = "README.md"
@@ -24,6 +26,8 @@ RECORDS = ("results.json", "mining.json", "training/run.json")
 _PICTURES = ("pictures/accuracy_by_language.png", "pictures/score_histogram.png", "pictures/cosines.png")
 #: Files that commands add to a model: they belong to its weights alone. ``card.json`` is the user's.
 OF_THE_WEIGHTS = (_CARD, "results.json", "mining.json", *_PICTURES)
+_MODEL_FILES = (".safetensors", ".bin", ".json", ".txt", ".model", ".py")
+_NO_MODULES = ("training", "eval", "pictures", "onnx", "openvino", ".git", ".cache")
 #: Texts whose embeddings tell apart models of backends that do not show their weights.
 PROBES = ["The cat sleeps.", "Die Katze schläft.", "猫在睡觉。", "القطة نائمة."]
 
@@ -140,6 +144,43 @@ def model_fingerprint(model: Any) -> str:
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         digest.update(memoryview(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
     return digest.hexdigest()
+
+
+def saved_fingerprint(name_or_path: str, *, revision: str | None = None) -> str | None:
+    """Hash of a saved model that is not loaded: two models of one name can be told apart by it.
+
+    Args:
+        name_or_path: Folder, of whose model files all bytes are read; or Hub id, which is identified by the commit that
+            the cache has.
+        revision: Branch, tag or commit of the Hub.
+
+    Returns:
+        64 hexadecimal digits, or the commit; ``None`` if there is neither a folder nor a cached model.
+    """
+    folder = Path(name_or_path)
+    if not folder.is_dir():
+        return _cached_commit(name_or_path, revision)
+    base = own_base(folder)
+    digest = hashlib.sha256()
+    for root in (folder, *([] if base is None else [base])):
+        for path in sorted(root.rglob("*")):
+            place = path.relative_to(root)
+            belongs = path.suffix in _MODEL_FILES and place.parts[0] not in _NO_MODULES and path.is_file()
+            # What names the place of adapters' base, or is written by commands next to a model, is no part of it.
+            if belongs and place.as_posix() not in (*OF_THE_WEIGHTS, "card.json", ADAPTER_CONFIG):
+                digest.update(f"{place.as_posix()} {file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+def _cached_commit(repo_id: str, revision: str | None) -> str | None:
+    for name in ("modules.json", "config.json"):
+        try:
+            path = try_to_load_from_cache(repo_id, name, revision=revision)
+        except ValueError:  # no Hub id
+            return None
+        if isinstance(path, str):  # …/snapshots/COMMIT/config.json
+            return Path(path).parent.name
+    return None
 
 
 def _settings(module: Any) -> Any:

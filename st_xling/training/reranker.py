@@ -44,7 +44,7 @@ from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.models.token_rows import check_texts
 from st_xling.training.development import development_score
-from st_xling.training.mixture import describe, log_truncation
+from st_xling.training.mixture import describe, fingerprint, log_truncation
 from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys
@@ -209,7 +209,9 @@ def train_cross_encoder(
         left = run.check_leaks({name: part.rename_columns(columns) for name, part in zip(names, stages)})
         back = {new: old for old, new in columns.items()}
         parts = {name: part.rename_columns(back) for name, part in left.items()}
-        checkpoint = run.claim({"data": describe(parts, [name for name in PAIR_COLUMNS if name != "label"])})
+        texts = [name for name in PAIR_COLUMNS if name != "label"]
+        labels = {name: fingerprint(part, ["label"]) for name, part in parts.items()}
+        checkpoint = run.claim({"data": describe(parts, texts), "labels": labels})
         model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
         prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
         return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))

@@ -29,6 +29,7 @@ from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.encode import name_unused_prompts
 from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
+from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
 from st_xling.training.arguments import training_arguments
 from st_xling.training.development import DevelopmentScore, development_score
 from st_xling.training.options import ModelOptions, TrainingOptions
@@ -175,6 +176,7 @@ class Run:
             stages=self.stages,
         )
         self.manifest: dict[str, Any] = {}
+        self._start: str | None = None
         self.leak: LeakReport | None = None
 
     def opened(self, single_process: str = "") -> RunFolder:
@@ -225,6 +227,7 @@ class Run:
             "command": self.command,
             "recipe": self.recipe.as_dict(),
             "model": model_name(self.model),
+            "start": self._start_fingerprint(),
             "load_options": self.load_options,
             "tiny": self.tiny,
             # Without our version, which may change before a run is resumed.
@@ -244,6 +247,8 @@ class Run:
         Raises:
             TrainingInterrupted: Ctrl-C.
         """
+        if self.manifest["start"] is None:  # a model of the Hub may have been fetched since
+            self.manifest["start"] = self._start_fingerprint()
         distributed.run_on_main(lambda: self.folder.begin(self.manifest))
         try:
             result: Any = train()
@@ -252,6 +257,15 @@ class Run:
             raise TrainingInterrupted(self.folder.path, last) from stop
         distributed.run_on_main(lambda: save_run(result, self.folder, self.leak))
         return result
+
+    def _start_fingerprint(self) -> str | None:
+        """What identifies the weights of the model to start from, besides its name; ``None`` if that is not known."""
+        if self._start is None and self.model != "tiny":
+            if isinstance(self.model, str):
+                self._start = saved_fingerprint(self.model, revision=self.load_options.get("revision"))
+            else:
+                self._start = model_fingerprint(self.model)
+        return self._start
 
     def load_start(self, texts: Callable[[], Iterable[str]], *, pooling: bool = True) -> SentenceTransformer:
         """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.

@@ -127,7 +127,16 @@ class RunFolder:
             return None
         written, plain = self.read_manifest(), json.loads(json.dumps(manifest))
         # Facts of a start, which another start may tell differently.
-        keys = [key for key in plain if key not in ("finished", "command", "version", "sources")]
+        skipped = {"finished", "command", "version", "sources", "start"}
+        weights = [content.get("start") for content in (written, plain)]
+        if None not in weights and weights[0] != weights[1]:
+            raise ValueError(
+                f"--resume must repeat the run that {self.path} holds: the model {plain['model']} has other weights or "
+                "files than when that run was started. Restore it, or start again with --overwrite."
+            )
+        if None not in weights:  # the same model, by whatever path
+            skipped.add("model")
+        keys = [key for key in plain if key not in skipped]
         values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
         may_change = _MAY_CHANGE if longer else set()
         if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
