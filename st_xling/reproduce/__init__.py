@@ -9,7 +9,7 @@ from st_xling.utils.lazy import lazy_names
 if TYPE_CHECKING:
     from st_xling.reproduce.paper import Paper as Paper
     from st_xling.reproduce.paper import load_paper as load_paper
-    from st_xling.reproduce.paper import paper_names as paper_names
+    from st_xling.reproduce.paper_files import paper_names as paper_names
     from st_xling.reproduce.run import reproduce as reproduce
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

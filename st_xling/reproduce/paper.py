@@ -29,27 +29,18 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from st_xling.training.recipe_files import read_yaml
+from st_xling.reproduce.paper_files import read_common, read_paper
 from st_xling.utils.options import check_choice
 
-_FOLDER = resources.files("st_xling.reproduce") / "papers"
-_COMMON = "common"
 _NAME = re.compile(r"\{([\w-]+)\}")
 
 SCALES = ("tiny", "small", "paper")
 
 #: Settings of a scale that computes in bfloat16, for float32.
 _FLOAT32 = {"bf16": "", "dtype": "--dtype float32", "autocast": ""}
-
-
-def paper_names() -> list[str]:
-    """Return the names of the papers whose tables are described."""
-    names = sorted(entry.name.removesuffix(".yaml") for entry in _FOLDER.iterdir() if entry.name.endswith(".yaml"))
-    return [name for name in names if name != _COMMON]
 
 
 @dataclass(frozen=True)
@@ -212,7 +203,7 @@ def load_paper(
     """Read what a paper's tables need.
 
     Args:
-        name: One of :func:`paper_names`, or the path of such a file of one's own, ``.yaml``.
+        name: One of :func:`~st_xling.reproduce.paper_files.paper_names`, or the path of such a file of one's own.
         tables: Names of tables; all by default.
         scale: ``tiny``: the phrasebook, seconds a step; ``small``: real text on two cores, minutes a step; ``paper``:
             the paper's own setting.
@@ -223,11 +214,9 @@ def load_paper(
         rows: Labels of rows, perhaps with ``*``; all by default.
 
     Raises:
-        ValueError: No such paper, table, scale or row; the message names the known ones.
+        ValueError: No such paper, table, scale or row; the message names the known ones. A file of another form.
     """
-    if not name.endswith(".yaml"):
-        check_choice("paper", name, paper_names())
-    content, common = _read(name), _read(_COMMON)
+    content, common = read_paper(name), read_common()
     check_choice("scale of this paper", scale, list(content["settings"]))
     settings = {**common["settings"][scale], **content["settings"][scale]}
     bases = {**common["bases"], **content.get("bases", {})}
@@ -240,7 +229,10 @@ def load_paper(
     float32 = (precision or _fastest()) == "fp32"
     settings |= _FLOAT32 if float32 else {}
     reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
-    read = {key: reader.table(entry) for key, entry in content["tables"].items()}
+    try:
+        read = {key: reader.table(entry) for key, entry in content["tables"].items()}
+    except RecursionError:
+        raise ValueError(f"{name}: a setting or model must not name itself, directly or by others.") from None
     whole = {key: table for key, table in read.items() if table.cells}
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
@@ -270,14 +262,12 @@ def _only(table: Table, rows: Sequence[str]) -> Table:
     return replace(table, cells=cells, compare=[pair for pair in table.compare if chosen.issuperset(pair)])
 
 
-def _read(name: str) -> Any:
-    path = Path(name) if name.endswith(".yaml") else _FOLDER / f"{name}.yaml"
-    return read_yaml(path.read_text(encoding="utf-8"), str(path))
-
-
 @cache
 def _split(command: str) -> tuple[str, ...]:
-    return tuple(shlex.split(command))  # nearly all the time that reading takes; rows and columns share commands
+    try:
+        return tuple(shlex.split(command))  # nearly all the time that reading takes; rows and columns share commands
+    except ValueError as error:
+        raise ValueError(f"{error} in the command {command!r}.") from error
 
 
 @dataclass

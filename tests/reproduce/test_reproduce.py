@@ -199,6 +199,64 @@ def test_errors_name_what_came_and_what_there_is(
     assert not Path("xling-reproduce").exists()
 
 
+def changed(path: tuple[str, ...], value: Any) -> str:
+    """The toy's file with another value at a path."""
+    content = json.loads(json.dumps(TOY))
+    part = content
+    for key in path[:-1]:
+        part = part[key]
+    if value is None:
+        del part[path[-1]]
+    else:
+        part[path[-1]] = value
+    return yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
+
+
+TABLE = ("tables", "1")
+MISTAKES: dict[str, tuple[str | bytes, list[str]]] = {
+    "no YAML": ("paper: [a\ntables: {", ["not valid YAML", "line 2"]),
+    "a tab": ("paper:\n\tx: 1", ["not valid YAML", "line 2"]),
+    "an object": ("!!python/tuple [1]", ["not valid YAML"]),
+    "deep": ("[" * 3000, ["not valid YAML"]),
+    "empty": ("", ["must be a mapping", "None"]),
+    "a list": ("- 1", ["must be a mapping"]),
+    "Latin-1": ("paper: é".encode("latin-1"), ["UTF-8"]),
+    "a section": (changed(("evaluation",), {}), ["'evaluation'", "did you mean 'evaluations'"]),
+    "no tables": (changed(("tables",), None), ["tables is missing"]),
+    "tables": (changed(("tables",), ["1"]), ["tables must be a mapping"]),
+    "a setting": (changed(("settings", "tiny"), "x"), ["settings: tiny must be a mapping"]),
+    "no model": (changed(("settings", "tiny", "model"), None), ["settings: tiny must name the model"]),
+    "a command": (changed(("evaluations", "tatoeba"), 5), ["evaluations: tatoeba must be text: got 5"]),
+    "no command": (changed(("models", "tr"), " "), ["models: tr must be a command"]),
+    "a number": (changed((*TABLE, "rows"), {250: "tr"}), ["table 1: rows: a name must be text: got 250", '"250"']),
+    "rows": (changed((*TABLE, "rows"), ["tr"]), ["table 1: rows must be a mapping"]),
+    "a row": (changed((*TABLE, "rows", "TR"), {"modle": "tr"}), ["table 1: rows: TR must have model or run"]),
+    "a column": (changed((*TABLE, "columns", "mean"), {"evaluation": "tatoeba"}), ["columns: mean must have value"]),
+    "a key": (changed((*TABLE, "colums"), {}), ["'colums'", "did you mean 'columns'"]),
+    "pairs": (changed((*TABLE, "compare"), ["TR"]), ["compare must be a list of pairs"]),
+    "a circle": (changed(("settings", "tiny", "pairs"), "{budget} {pairs}"), ["must not name itself"]),
+    "models in a circle": (changed(("models", "tr"), "train tr --model {again}"), ["must not name itself"]),
+    "a quote": (changed(("models", "tr"), "train tr --data 'a b"), ["No closing quotation in the command", "'a b"]),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_in_a_file_is_named(
+    mistake: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of one's own with a mistake ended in a traceback."""
+    text, facts = MISTAKES[mistake]
+    monkeypatch.chdir(tmp_path)
+    for ending in ("yaml", "yml"):
+        path = tmp_path / f"own.{ending}"
+        path.write_bytes(text if isinstance(text, bytes) else text.encode("utf-8"))
+        assert main(["reproduce", str(path)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("st-xling: error: ") and "Traceback" not in error
+        assert all(fact in error for fact in facts), error
+        assert not (tmp_path / "xling-reproduce").exists()
+
+
 def test_the_page_has_what_has_run(toy: Path, tmp_path: Path) -> None:
     paper = load_paper(str(toy), seeds=(0, 1), rows=["TR"], precision="bf16")
     evaluated(paper, tmp_path, {"tr": 0.3})

@@ -22,7 +22,7 @@ from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measu
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
 from st_xling.models.view import model_options
-from st_xling.utils.console import duration
+from st_xling.utils.console import duration, first_line
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
@@ -147,18 +147,38 @@ def _run_task(name: str, task: Task, session: Session, known: Mapping[str, Any],
     part = session.data.sha8.get(task.needs) or session.data.sha8
     used = [known["sha8"], known["options"], known["search"]]
     fingerprint = sha8([used, name, part, session.data.seed, task.parts, __version__])
-    path = folder / "results" / f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model)}.{name}.json" if folder else None
-    stored = read_json_object(path) if path else {}
-    if stored.get("fingerprint") != fingerprint:
+    # With the digits of the name: "a/b" and "a-b" must not share a file.
+    stem = f"{re.sub(r'[^A-Za-z0-9_.-]+', '-', model)}-{sha8(model)}"
+    path = folder / "results" / f"{stem}.{name}.json" if folder else None
+    cells = _stored_cells(path, fingerprint) if path else None
+    if cells is None:
         start = time.perf_counter()
         try:
             cells = task.run(session)
         except ValueError as error:
             raise ValueError(f"{task.title}, {model}: {error}") from error
         logger.info("%s: %s, %s", model, name, duration(time.perf_counter() - start))
-        stored = {"fingerprint": fingerprint, "cells": {label: vars(own) for label, own in cells.items()}}
         if path:
-            write_atomic(path, json.dumps(stored, default=np.ndarray.tolist).encode("utf-8"))
+            columns = {label: vars(cell) for label, cell in cells.items()}
+            plain = json.loads(json.dumps(columns, default=np.ndarray.tolist))
+            write_json(path, {"fingerprint": fingerprint, "sha8": sha8(plain), "cells": plain})
+    return cells
+
+
+def _stored_cells(path: Path, fingerprint: str) -> Cells | None:
+    """Return the results of an earlier run; ``None`` if there are none, or of other models, data or versions.
+
+    A damaged file, such as one that was cut short or edited, is named in a warning.
+    """
+    try:
+        stored = read_json_object(path)
+        if stored.get("fingerprint") != fingerprint:
+            return None
+        if stored.get("sha8") != sha8(stored.get("cells")):
+            raise ValueError("its checksum is of other content")
+    except ValueError as error:
+        logger.warning("%s is damaged, so that its task runs again: %s", path.name, first_line(error))
+        return None
     return {label: Cell(**cell) for label, cell in stored["cells"].items()}
 
 

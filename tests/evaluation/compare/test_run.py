@@ -122,6 +122,34 @@ def test_finished_tasks_are_not_run_again(models, data, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "compare.html").is_file()
 
 
+def test_names_that_differ_in_a_sign_have_files_of_their_own(models, data, tmp_path):
+    """a/b and a-b wrote over one another's results in --out."""
+    named = [ModelSpec("a/b", models[0].model), ModelSpec("a-b", models[1].model)]
+    options = {"tasks": ["tatoeba"], "out": tmp_path, "samples": 10}
+    first = compare_models(named, data, **options)
+    assert len(list((tmp_path / "results").glob("*.json"))) == 2
+    assert compare_models(named, data, **options).content == first.content
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[1]", '{"fingerprint": "?"}', "cut", "flip", "no cells"])
+def test_damaged_results_are_computed_again(damage: str, models, data, tmp_path, caplog):
+    """A damaged file ended in a traceback, or gave the figures that it held."""
+    options = {"tasks": ["tatoeba"], "out": tmp_path, "samples": 10}
+    first = compare_models(models[:1], data, **options)
+    (path,) = (tmp_path / "results").glob("*.json")
+    text = path.read_text(encoding="utf-8")
+    damaged = {
+        "cut": text[: len(text) // 2],
+        "flip": text.replace("true", "false", 1) if "true" in text else text.replace("false", "true", 1),
+        "no cells": json.dumps({**json.loads(text), "cells": {}}),
+    }.get(damage, damage)
+    assert damaged != text
+    path.write_text(damaged, encoding="utf-8")
+    assert compare_models(models[:1], data, **options).content == first.content
+    assert path.read_text(encoding="utf-8") == text
+    assert ("is damaged" in caplog.text) == (damage != '{"fingerprint": "?"}')
+
+
 def test_folders_of_data(tmp_path):
     for code, side in (("deu", "source"), ("eng", "target")):
         pairs = parallel_phrases("de", "en", size=12, split="test")
