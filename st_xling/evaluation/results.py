@@ -158,7 +158,8 @@ def to_mteb(
     Args:
         results: As the evaluator returns them.
         folder: Cache of mteb, which ``mteb.ResultCache(folder).load_results()`` reads.
-        model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``.
+        model_name: Name of the model, such as ``"intfloat/multilingual-e5-small"``; each model needs its own, since
+            mteb takes results of one name for those of one model.
         task: mteb's bitext task whose sentences were used, such as ``"Tatoeba"`` or ``"NTREXBitextMining"``. That they
             are the same sentences is not checked, so there is no default.
         revision: Commit of the model.

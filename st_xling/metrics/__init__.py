@@ -17,7 +17,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -44,12 +46,23 @@ def path(name: str) -> str:
     return str(Path(__file__).resolve().parent / name)
 
 
+def _is_not_of_ours(record: logging.LogRecord) -> bool:
+    """Return whether a message of evaluate's loader is not that one of our metrics "couldn't be found … remotely".
+
+    They are meant to be found in the cache, and the message reads like a failure.
+    """
+    message = record.getMessage()
+    named = re.search(r"found locally at evaluate-metric--(\w+),", message)
+    return named is None or named[1] not in NAMES
+
+
 def write_shims() -> None:
     """Put the shims into evaluate's modules cache, where they are missing or of another version.
 
     A cache that cannot be written is left alone: ``evaluate.load`` by path, or of a module found elsewhere, is not
     affected, and importing ``st_xling`` must never fail for it.
     """
+    logging.getLogger("evaluate.loading").addFilter(_is_not_of_ours)  # once: the same filter is not added again
     for name in NAMES:
         folder = modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}"
         # One place for all versions, so that the shim of another version is replaced.

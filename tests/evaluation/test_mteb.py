@@ -75,3 +75,24 @@ def test_what_is_refused(tmp_path: Path) -> None:
     metrics = {"tatoeba_xho_to_en_weighted_f1": 0.5, "tatoeba_xho_to_en_accuracy": 0.5}
     with pytest.raises(ValueError, match="BUCC.v2.*de-en"):
         to_mteb(metrics, tmp_path, model_name="tiny", task="BUCC.v2")
+
+
+def test_models_with_names_keep_their_own_results(pairs: dict[str, Sides], tmp_path: Path) -> None:
+    """mteb calls models of folders alike, and gave the second one the cached results of the first.
+
+    The guide names them. The first half fails once mteb tells such models apart; the guide need not say it then.
+    """
+    texts = [text for sides in pairs.values() for side in sides for text in side]
+    task = mteb.get_task("Tatoeba", hf_subsets=["deu-eng"])
+    task.dataset = {"deu-eng": {"test": Dataset.from_dict(dict(zip(("sentence1", "sentence2"), pairs["de"])))}}
+    task.data_loaded = True
+    figures: dict[str, list[float]] = {"": [], "user/": []}
+    for stem, own in figures.items():
+        for seed in (0, 1):
+            model = tiny_encoder(texts, vocabulary=300, hidden_size=32, layers=1, seed=seed)
+            model.model_card_data.model_name = f"{stem}seed-{seed}" if stem else None
+            results = mteb.evaluate(model, [task], cache=mteb.ResultCache(tmp_path / f"cache{len(stem)}"))
+            own.append(results.task_results[0].get_score())
+    (first, second), (named, other) = figures[""], figures["user/"]
+    assert second == pytest.approx(first, abs=1e-6) and named == pytest.approx(first, abs=1e-6)
+    assert other != pytest.approx(named, abs=1e-3)

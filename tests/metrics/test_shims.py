@@ -49,6 +49,8 @@ def test_bare_names_offline(tmp_path):
     script = "import st_xling, evaluate\nfor name in st_xling.metrics.NAMES: print(evaluate.load(name).name)"
     ran = python(script, env=environment(tmp_path, HF_EVALUATE_OFFLINE="1"), cwd=tmp_path)
     assert ran.stdout.split() == list(metrics.NAMES), ran.stderr
+    # evaluate's "couldn't be found locally, or remotely on the Hugging Face Hub" read like a failure.
+    assert "found" not in ran.stderr, ran.stderr
 
 
 @pytest.mark.parametrize(
