@@ -132,7 +132,10 @@ class FaultLog:
 
     def warning(self) -> str:
         """Return the dropped lines, the notes and the rows left out; empty if there are none."""
-        skipped = [f"{path}: {rows:,} rows with {reason} left out" for (path, reason), rows in self.skipped.items()]
+        skipped = [
+            f"{path}: {rows:,} {'row' if rows == 1 else 'rows'} with {reason} left out"
+            for (path, reason), rows in self.skipped.items()
+        ]
         return "\n".join(filter(None, [self._dropped(), *self.notes, *skipped]))
 
     def _dropped(self) -> str:

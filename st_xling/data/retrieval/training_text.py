@@ -10,6 +10,7 @@ from st_xling.data.columns import QUERY_NAMES
 from st_xling.data.pairs import pair_dataset, sample_rows
 from st_xling.data.read import find_source
 from st_xling.data.retrieval.files import read_queries_with_passages
+from st_xling.data.retrieval.listed import find_lists, is_table, open_lists
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
@@ -43,6 +44,8 @@ def load_query_passage_specs(
             of a data set on the Hub; with ``?columns=query,answer,negative&name=…&split=…`` behind it. Without
             ``columns`` these are ``query`` (``question``, ``anchor``) and ``passage`` (``positive``, ``answer``), else
             as :func:`~st_xling.data.load_pairs` finds them, and all that are called ``negative``, ``negative_1``, …
+            Columns may have lists of passages (``pos`` and ``neg`` of FlagEmbedding, ``positive_ctxs`` and
+            ``hard_negative_ctxs`` of DPR): each relevant passage makes a pair.
             Or it is a ``.json`` file in SQuAD's form, of which the questions with an answer are read; or a folder as
             :func:`read_retrieval_set` has it, with ``?split=…&queries=…``; each also with ``?size=…&seed=…``, a sample
             of its pairs; or ``phrasebook``, with ``?size=…&split=…&seed=…&queries=…``.
@@ -63,13 +66,16 @@ def load_query_passage_specs(
             _check_options(parsed, OF_SETS)
             folder = {"split": split, "skip_bad_lines": skip_bad_lines, **folder_options(parsed)}
             found = _of_folder(place, language, **folder)
-        elif is_squad(place):
+        elif lists := find_lists(home_path(place), parsed.options.get("columns")):
+            _check_options(parsed, ("columns",))
+            found = open_lists(home_path(place), lists, language).read(skip_bad_lines)
+        elif is_squad(place) and not is_table(home_path(place)):
             _check_options(parsed, ())
             file = read_squad(home_path(place))
             answered = (question for question in file.questions if question.fault != NO_ANSWER)
             found = pair_dataset((one.text, file.paragraphs[one.paragraph], language, language) for one in answered)
         else:
-            _check_options(parsed, ("columns", "name", "split"))
+            _check_options(parsed, ("columns",) if is_squad(place) else ("columns", "name", "split"))
             found = find_source(place, (language, language), known=QUERY_NAMES, **options).read(skip_bad_lines)
         if not parsed.is_phrasebook:
             found = sample_rows(found, parsed.sample.size, seed=parsed.sample.seed, where=spec)

@@ -1,5 +1,6 @@
 """Text to train retrievers on: sets, tables, SQuAD's form, data sets of the Hub, the phrasebook, text alone."""
 
+import json
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,6 +60,90 @@ def test_hard_negatives_beside_the_passage(ending: str, tmp_path: Path) -> None:
     if ending == "jsonl":
         chosen = load_query_passage_specs([f"en={tmp_path / f'q.{ending}'}?columns=query,passage,negative_2"])["en"]
         assert chosen.column_names[4:] == ["negative_1"] and chosen["negative_1"][:] == ["m1", "也错。"]
+
+
+def passage(title: str, text: str) -> dict[str, Any]:
+    return {"docid": "7", "title": title, "text": text, "score": 9.5}
+
+
+LISTED: dict[str, list[dict[str, Any]]] = {
+    "FlagEmbedding": [
+        {"query": "q1", "pos": ["p1", "也对。"], "neg": ["n1", "m1", "l1"], "prompt": "x"},
+        {"query": "q2", "pos": ["p2"], "neg": ["ผิด", "m2"]},
+    ],
+    "sentence-transformers": [
+        {"anchor": "q1", "positive": ["p1", "也对。"], "negative": ["n1", "m1"]},
+        {"anchor": "q2", "positive": "p2", "negative": ["ผิด", "m2"]},
+    ],
+    "DPR": [
+        {
+            "question": "q1", "answers": ["a"], "positive_ctxs": [passage("", "p1"), passage("", "也对。")],
+            "negative_ctxs": [passage("", "other")], "hard_negative_ctxs": [passage("", "n1"), passage("", "m1")],
+        },
+        {
+            "question": "q2", "answers": [], "positive_ctxs": [passage("", "p2")],
+            "negative_ctxs": [passage("", "ผิด"), passage("", "m2")], "hard_negative_ctxs": [],
+        },
+    ],
+    "Tevatron": [
+        {"query_id": 1, "query": "q1", "positive_passages": [passage("", "p1"), passage("", "也对。")],
+         "negative_passages": [passage("", "n1"), passage("", "m1")]},
+        {"query_id": 2, "query": "q2", "positive_passages": [passage("", "p2")],
+         "negative_passages": [passage("", "ผิด"), passage("", "m2")]},
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "parquet"])
+@pytest.mark.parametrize("form", LISTED)
+def test_lists_of_passages(form: str, ending: str, tmp_path: Path) -> None:
+    """Rows as FlagEmbedding and DPR publish them were refused as tables, and as files in SQuAD's form."""
+    path = tmp_path / f"train.{ending}"
+    if ending == "jsonl":
+        json_lines(path, LISTED[form])
+    elif ending == "json":
+        path.write_text(json.dumps(LISTED[form], indent=1), encoding="utf-8")
+    elif form == "sentence-transformers":
+        pytest.skip("a column of Parquet has one type")
+    else:
+        Dataset.from_list(LISTED[form]).to_parquet(str(path))
+    pairs = load_query_passage_specs([f"en={path}"])["en"]
+    assert pairs.column_names[4:] == ["negative_1", "negative_2"]
+    assert list(zip(pairs["source"], pairs["target"], pairs["negative_1"], pairs["negative_2"])) == [
+        ("q1", "p1", "n1", "m1"), ("q1", "也对。", "n1", "m1"), ("q2", "p2", "ผิด", "m2"),
+    ]  # fmt: skip
+    assert len(load_query_passage_specs([f"en={path}?size=2"])["en"]) == 2
+
+
+def test_lists_of_unequal_lengths(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As many negatives as every row has, which is said; a row without any is a fault, one without a passage, too."""
+    rows: list[dict[str, Any]] = [
+        {"query": "q1", "pos": ["p1"], "neg": ["n1", "m1"]},
+        {"query": "q2", "pos": ["p2"], "neg": ["n2"]},
+        {"query": "q3", "pos": ["p3"], "neg": []},
+        {"query": "q4", "pos": [], "neg": ["n4"]},
+        {"query": "q5", "pos": [{"title": "Titel", "text": "p5"}], "neg": ["n5"]},
+        {"query": "q6", "pos": [7], "neg": ["n6"]},
+    ]
+    path = json_lines(tmp_path / "train.jsonl", rows)
+    with pytest.raises(
+        ValueError, match=r"(?s)3 faults.*:3: no negatives.*:4: no query or passage.*:6: no query or pass"
+    ):
+        load_query_passage_specs([f"en={path}"])
+    pairs = load_query_passage_specs([f"en={path}"], skip_bad_lines=True)["en"]
+    assert list(zip(pairs["target"], pairs["negative_1"])) == [("p1", "n1"), ("p2", "n2"), ("Titel p5", "n5")]
+    assert "hard negatives read of each query: 1, the fewest that one has, of up to 2" in caplog.text
+    chosen = load_query_passage_specs([f"en={path}?columns=query,pos"], skip_bad_lines=True)["en"]
+    assert chosen["target"][:] == ["p1", "p2", "p3", "Titel p5"] and chosen.column_names[4:] == []
+
+
+def test_a_json_file_of_rows_is_no_squad(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """An array of queries and passages was read as questions in SQuAD's form; rows with the label 0 are no pairs."""
+    rows = [{"query": "q1", "passage": "p1", "label": 1}, {"query": "q1", "passage": "p2", "label": 0}]
+    path = tmp_path / "train.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+    assert load_query_passage_specs([f"en={path}"])["en"]["target"][:] == ["p1"]
+    assert "1 row with label 0 left out" in caplog.text
 
 
 def test_rows_without_a_negative_are_faults(tmp_path: Path) -> None:

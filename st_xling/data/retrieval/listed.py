@@ -1,0 +1,144 @@
+"""Queries with lists of passages, as FlagEmbedding, DPR and Tevatron write them: a row for each relevant passage."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from st_xling.data.check import FaultLog
+from st_xling.data.columns import Layout, Row
+from st_xling.data.formats import FORMATS, titled_text
+from st_xling.data.read import Part, Source
+from st_xling.utils.text import file_ending, is_blank, unpacked_name
+
+logger = logging.getLogger(__name__)
+
+QUERIES = ("query", "question", "anchor")
+POSITIVES = ("pos", "positive", "positives", "positive_passages", "positive_ctxs", "passage", "passages")
+NEGATIVES = (
+    "neg",
+    "negative",
+    "negatives",
+    "hard_negatives",
+    "negative_passages",
+    "hard_negative_ctxs",
+    "negative_ctxs",
+)
+"""Names of columns, in order of preference."""
+
+_KINDS = (".jsonl", ".json", ".parquet")
+
+
+class ListColumns(NamedTuple):
+    """Columns of queries with lists of passages.
+
+    Attributes:
+        query: Column of the query.
+        positive: Column of the relevant passages, or of the one.
+        negatives: Columns of hard negatives, of which the first that has any is read.
+    """
+
+    query: str
+    positive: str
+    negatives: tuple[str, ...]
+
+
+def find_lists(path: str | Path, columns: Sequence[str] | None) -> ListColumns | None:
+    """Return the columns of a file whose first row has lists of passages; ``None`` for any other file.
+
+    Args:
+        path: JSON lines, JSON or Parquet.
+        columns: Names of the columns of queries, positives and negatives, if they are chosen.
+    """
+    row = _first_row(path) if Path(path).is_file() else {}
+    if columns is not None:
+        query, positive, *negatives = columns
+    else:
+        query = next((name for name in QUERIES if name in row), "")
+        positive = next((name for name in POSITIVES if name in row), "")
+        negatives = [name for name in NEGATIVES if name in row]
+    if query not in row or positive not in row:
+        return None
+    has_lists = any(isinstance(row.get(name), list) for name in (positive, *negatives))
+    return ListColumns(query, positive, tuple(negatives)) if has_lists else None
+
+
+def is_table(path: str | Path) -> bool:
+    """Return whether a JSON file has rows of queries, and not the paragraphs of SQuAD's form."""
+    row = _first_row(path)
+    return bool(row) and "paragraphs" not in row and any(name in row for name in (*QUERIES, *POSITIVES))
+
+
+def _first_row(path: str | Path) -> Mapping[str, Any]:
+    kind = file_ending(unpacked_name(path))
+    rows = FORMATS[kind](path, FaultLog(skip_bad_lines=True)) if kind in _KINDS else iter(())
+    _, row = next(rows, (0, {}))
+    return row if isinstance(row, Mapping) else {}
+
+
+def open_lists(path: Path, columns: ListColumns, language: str) -> Source:
+    """Return the pairs of a file: each query with each of its relevant passages, and hard negatives next to them.
+
+    Each row gets as many negatives as the row with the fewest of those that have any; the first of its list.
+
+    Args:
+        path: The file.
+        columns: Of :func:`find_lists`.
+        language: Language of queries and passages.
+    """
+    counts = {len(negatives) for _, _, _, negatives in _queries(path, columns, FaultLog(skip_bad_lines=True))}
+    least = min(counts - {0}, default=0)
+    read = [columns.query, columns.positive, *columns.negatives]
+    logger.info("%s: reads %s", path, ", ".join(read))
+    if least < max(counts, default=0):
+        logger.warning(
+            "%s: hard negatives read of each query: %d, the fewest that one has, of up to %d", path, least, max(counts)
+        )
+    where = (str(path), str(path))
+    reader = partial(listed_rows, str(path), columns=tuple(columns), negatives=least)
+    layout = Layout(tuple(range(least + 2)), (language, language), width=least + 2)
+    return Source((Part(reader, layout, where),), str(path), (path,))
+
+
+def listed_rows(path: str, faults: FaultLog, *, columns: tuple[Any, ...], negatives: int) -> Iterator[Row]:
+    """Yield a row for each relevant passage: query, passage, and so many negatives."""
+    for number, query, positives, others in _queries(Path(path), ListColumns(*columns), faults):
+        if len(others) < negatives:
+            faults.add(path, number, "no negatives", "expected a list of hard negatives, as in other rows, got none")
+            continue
+        for positive in positives:
+            yield number, [query, positive, *others[:negatives]]
+
+
+def _queries(
+    path: Path, columns: ListColumns, faults: FaultLog
+) -> Iterator[tuple[int, str, Sequence[str], Sequence[str]]]:
+    """Yield number, query, relevant passages and negatives of each row."""
+    for number, row in FORMATS[file_ending(unpacked_name(path))](path, faults):
+        assert isinstance(row, Mapping)
+        query = row.get(columns.query)
+        positives = _texts(row.get(columns.positive))
+        listed = [_texts(row.get(name)) for name in columns.negatives]
+        negatives = next(filter(None, listed), []) if None not in listed else None
+        if not isinstance(query, str) or is_blank(query) or not positives:
+            faults.add(
+                path, number, "no query or passage", f"expected {columns.query} and {columns.positive} with text"
+            )
+        elif negatives is None:
+            faults.add(path, number, "no text", f"expected texts in {', '.join(columns.negatives)}")
+        else:
+            yield number, query, positives, negatives
+
+
+def _texts(value: Any) -> list[str] | None:
+    """Return the texts of a list of texts or of passages with a title, or of one; ``None`` for anything else."""
+    texts = []
+    for part in value if isinstance(value, list) else [] if value is None else [value]:
+        text = titled_text(part) if isinstance(part, Mapping) else part
+        if not isinstance(text, str) or is_blank(text):
+            return None
+        texts.append(text)
+    return texts
