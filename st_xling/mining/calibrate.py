@@ -43,7 +43,8 @@ class Calibration:
         recall: Estimated fraction of the text's translations that are kept.
         recall_low: Lower end of its interval.
         recall_high: Upper end of its interval.
-        precision: Estimated fraction of translations among the kept pairs; NaN if none of the text is kept.
+        precision: Estimated fraction of translations among the kept pairs, the median of its posterior; NaN if none of
+            the text is kept.
         precision_low: Lower end of its interval.
         precision_high: Upper end of its interval.
         kept: Number of the text's sentences in kept pairs, averaged over the languages that the retrieval assigns.
@@ -71,11 +72,18 @@ class Calibration:
         return float(self.thresholds[len(f1) - 1 - int(f1[::-1].argmax())])
 
     def with_precision(self, precision: float) -> float:
-        """Return the lowest threshold from which on the estimated precision is at least this, or infinity."""
-        below = np.flatnonzero(~(self.precision >= precision) & (self.kept > 0))
-        first = 0 if len(below) == 0 else int(below[-1]) + 1
-        reached = first < len(self.thresholds) and self.kept[first] > 0
-        return float(self.thresholds[first]) if reached else float("inf")
+        """Return the lowest threshold from which on the estimated precision is at least this, or infinity.
+
+        Thresholds above the one with the highest estimate are not looked at: they keep so few known pairs that the
+        estimates fall again.
+        """
+        estimates = np.nan_to_num(self.precision, nan=-1.0)
+        most_precise = int(estimates.argmax())
+        if estimates[most_precise] < precision:
+            return float("inf")
+        below = np.flatnonzero(estimates[:most_precise] < precision)
+        first = int(below[-1]) + 1 if len(below) else 0
+        return float(self.thresholds[first])
 
 
 @helpful_arguments
@@ -104,8 +112,9 @@ def calibrate(
     .. math:: \mathrm{precision} = \frac{\pi R}{\pi (R + W) + (1 - \pi) F}, \qquad \mathrm{recall} = R
 
     If a retrieval assigns sentences of both languages, precision is the mean of both. The interval of :math:`R` is
-    Wilson's. The interval of precision comes from draws of :math:`(R, W)` and :math:`F` from their Jeffreys posteriors,
-    so that zero errors among few distractors do not count as an error rate of zero.
+    Wilson's. Precision and its interval are the median and the quantiles of draws of :math:`(R, W)` and :math:`F` from
+    their Jeffreys posteriors, so that zero errors among few distractors do not count as an error rate of zero, and the
+    estimate is inside its interval.
 
     Assumptions: known pairs are as hard to find as the text's translations (same domain, same noise); distractors are
     as easy to mistake as the text's sentences without a translation; neither the known sentences nor their translations
@@ -164,12 +173,12 @@ def calibrate(
     cuts = np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
-    points, spreads = zip(*(_precision(one, cuts, random) for one in scores))
-    low, high = np.quantile(np.mean(spreads, axis=0), [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2], axis=0)
+    draws = np.mean([_precision_draws(one, cuts, random) for one in scores], axis=0)
+    low, middle, high = np.quantile(draws, [(1 - _CONFIDENCE) / 2, 0.5, (1 + _CONFIDENCE) / 2], axis=0)
     tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
     recall_low, recall_high = np.array([test.proportion_ci(_CONFIDENCE, "wilson") for test in tests]).T
     kept = np.mean([_reaching(one["text"], cuts) for one in scores], axis=0)
-    return Calibration(cuts, n_right / len(right), recall_low, recall_high, np.mean(points, axis=0), low, high, kept)
+    return Calibration(cuts, n_right / len(right), recall_low, recall_high, middle, low, high, kept)
 
 
 class StackedRows:
@@ -223,21 +232,19 @@ def _scores(
     return result
 
 
-def _precision(
-    scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray]:
-    """Estimate precision at each threshold, *shape* ``(thresholds,)``, with draws, *shape* ``(draws, thresholds)``."""
+def _precision_draws(scores: dict[str, np.ndarray], cuts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """Draw the precision at each threshold from its posterior; NaN where none of the text is kept.
+
+    *Shape of the result:* ``(draws, thresholds)``
+    """
     known = np.unique(np.concatenate([scores["right"], scores["alone"]]))
     right, wrong, mistaken = _shares(scores, known)
     clearest = known[[int((right + wrong - mistaken).argmax())]]
     kept = _reaching(scores["text"], clearest) / len(scores["text"])
-    share = _translated(*_shares(scores, clearest), kept)
-    shares = _translated(*_shares(scores, clearest, random), kept)
-    point = _right_among_kept(*_shares(scores, cuts), share)
-    spread = _right_among_kept(*_shares(scores, cuts, random), shares)
-    empty = _reaching(scores["text"], cuts) == 0
-    point[empty], spread[:, empty] = np.nan, np.nan
-    return point, spread
+    translated = _translated(*_shares(scores, clearest, random), kept)
+    draws = _right_among_kept(*_shares(scores, cuts, random), translated)
+    draws[:, _reaching(scores["text"], cuts) == 0] = np.nan
+    return draws
 
 
 def _shares(
@@ -329,7 +336,8 @@ def calibrate_threshold(
         search: As for :func:`calibrate`.
         folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
         options: Settings of the encoders, noted in the result.
-        target_precision: Choose the lowest threshold with this estimated precision; by default that of the best F1.
+        target_precision: Choose the lowest threshold whose estimated precision, not the lower end of its interval, is at
+            least this; by default that of the best F1.
         k: As for :func:`calibrate`.
         margin: As for :func:`calibrate`.
         retrieval: As for :func:`calibrate`.
@@ -356,6 +364,12 @@ def calibrate_threshold(
     precision = f"{found.precision[at]:.3f} [{found.precision_low[at]:.3f}, {found.precision_high[at]:.3f}]"
     recall = f"{found.recall[at]:.3f} [{found.recall_low[at]:.3f}, {found.recall_high[at]:.3f}]"
     line = f"threshold {threshold:.4f} from {len(pairs):,} added known pairs"
+    reached = ""
+    if target_precision is not None:
+        target = f"the target precision {target_precision:g}"
+        reached = f"; the estimate reaches {target}, the lower end of its interval does not"
+        if found.precision_low[at] >= target_precision:
+            reached = f"; the estimate and the lower end of its interval reach {target}"
     # Without kept pairs of the text there is no estimate of precision.
     has_precision = bool(np.isfinite(found.precision[at]))
     calibrated = PublishedThreshold(
@@ -369,4 +383,4 @@ def calibrate_threshold(
         signature="",
         options=options,
     )
-    return calibrated, f"{line}; before filters, precision about {precision}, recall about {recall}"
+    return calibrated, f"{line}; before filters, precision about {precision}, recall about {recall}{reached}"

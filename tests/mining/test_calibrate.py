@@ -62,6 +62,28 @@ def test_intervals_cover():
     assert min(hits.values()) >= 10
 
 
+@pytest.mark.parametrize("known", [4, 12, 84])
+def test_estimates_are_inside_their_intervals(known):
+    """``--calibrate`` printed "precision about 1.000 [0.759, 0.992]", as if the statistics were broken.
+
+    The estimate came from counts, where no error among 21 distractors is an error rate of zero, and the interval from
+    draws.
+    """
+    perfect = 0
+    for seed in range(25):
+        share, noise = [(0.05, 0.3), (0.3, 0.7), (0.9, 0.5)][seed % 3]
+        source, target, _, (known_source, known_target) = text_with(share, 150, seed=seed, noise=noise)
+        estimate = calibrate(source, target, known_source[:known], known_target[:known], seed=seed)
+        for name in ("precision", "recall"):
+            value, low, high = (getattr(estimate, f"{name}{end}") for end in ("", "_low", "_high"))
+            inside = (low <= value) & (value <= high)
+            assert (inside | np.isnan(value)).all(), (seed, name)
+            assert (np.isnan(value) == np.isnan(low)).all()
+        perfect += (estimate.recall == 1).any()
+        assert not (estimate.precision == 1).any()
+    assert perfect > 5
+
+
 def test_formula_by_hand():
     """Pairs found 0.8, kept wrongly 0.1, distractors kept 0.1; of the text 0.5 = 0.5 * 0.9 + 0.5 * 0.1 is kept."""
     shares = np.array([0.8]), np.array([0.1]), np.array([0.1])
@@ -82,6 +104,8 @@ def test_choosing():
     assert falling.with_precision(0.95) == 4.0  # not 2.0: behind it the estimate drops again
     assert falling.with_precision(0.4) == 1.0
     assert falling.with_precision(0.99) == np.inf
+    assert estimate([0.8, 0.96, 0.97, 0.9], [0.9, 0.8, 0.1, 0.01]).with_precision(0.95) == 2.0  # the last is too rare
+    assert estimate([np.nan, np.nan], [0.5, 0.1]).with_precision(0.1) == np.inf
     assert falling.best() == 2.0
     assert estimate([0.5, 0.5], [0.5, 0.5]).best() == 2.0
 

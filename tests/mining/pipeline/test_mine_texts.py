@@ -3,6 +3,7 @@
 import io
 import json
 import random
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -285,7 +286,7 @@ def test_a_threshold_from_known_translations(
 ) -> None:
     *sides, known = seeded
     found = {}
-    for precision in (None, 0.97):
+    for precision in (None, 0.95):
         out = tmp_path / f"{precision}.tsv"
         report = mining.mine_texts(
             *sides, out, model=model, filters=OFF, calibrate_with=known, target_precision=precision, k=2
@@ -297,16 +298,30 @@ def test_a_threshold_from_known_translations(
         found[precision] = np.mean([f"{row[3]} !" == row[4] for row in rows])
         assert f"threshold:{report.threshold:.6g} calibrated|" in report.signature
         # Those of the text itself are left out.
-        assert "from 90 added known pairs" in report.lines()[-1]
-    assert found[0.97] >= 0.9
+        note = report.lines()[-1]
+        assert "from 90 added known pairs" in note
+        # The estimate is inside its interval, and the note says which of both reached the target.
+        estimate, low, high = map(float, re.findall(r"precision about (\S+) \[(\S+), (\S+)\]", note)[0])
+        assert low <= estimate <= high and estimate == round(calibration.precision or 0, 3)
+        reached = "the lower end of its interval " + ("reach" if precision and low >= precision else "does not")
+        assert (f"reach the target precision {precision}" in note.replace("reaches", "reach")) == (
+            precision is not None
+        )
+        assert precision is None or reached in note.replace(f"reaches the target precision {precision}, ", "")
+    assert found[0.95] >= 0.9
     near = mining.mine_texts(
-        *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.97, k=2, **NEAR
+        *sides, tmp_path / "o", model=model, filters=OFF, calibrate_with=known, target_precision=0.95, k=2, **NEAR
     )
     # One search for the threshold, one for the pairs; so few sentences are all looked at.
     assert logged().count("approximate: recall of exact neighbors") == 2
     assert near.calibration == replace(calibration, signature=near.signature)
     assert (tmp_path / "o").read_bytes() == out.read_bytes()
     assert near.signature == report.signature.replace("|method:exact|", "|method:approximate|")
+    with pytest.raises(
+        ValueError, match=r"got 0.9999, and the highest estimate is 0\.\d+; lower it, or calibrate with more"
+    ):
+        options = {"filters": OFF, "calibrate_with": known, "target_precision": 0.9999, "k": 2}
+        mining.mine_texts(*sides, tmp_path / "unreached", model=model, **options)
     with pytest.raises(ValueError, match=r"at least 4 pairs .* got 3 of 3; calibrate with|got 0 of 3"):
         few = write(tmp_path / "few.tsv", [f"{text}\tx{text}" for text in TEXTS.source[:3]])
         mining.mine_texts(*sides, tmp_path / "o", model=model, calibrate_with=few)
