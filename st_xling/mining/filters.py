@@ -177,8 +177,8 @@ def language(
         sources: Source text of each pair.
         targets: Target text of each pair.
         limit: Lowest odds of the expected language against the likeliest one that pass, in [0, 1]. At 0.1, one sentence
-            in 2,600 of 36 languages (Tatoeba, about 35 characters) is rejected by mistake, and of those in another of 27
-            languages 98.8 % are recognized.
+            in 2,600 of 36 languages (Tatoeba, about 35 characters) is rejected by mistake, and 98.8 % of those in
+            another of 27 languages are recognized.
         languages: Expected languages of source and target, which py3langid knows; ``None`` where the language is not
             checked.
     """

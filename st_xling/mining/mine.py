@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import torch
 
+from st_xling.data.check import is_unicode
 from st_xling.mining.margins import check_aligned, margin_scores
 from st_xling.mining.score_mixture import ESTIMATED, estimate_threshold
 from st_xling.mining.search.exact import Neighbors
 from st_xling.mining.search.find import find_neighbors
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import Margin, Retrieval, check_choice, check_number, helpful_arguments
+from st_xling.utils.text import is_blank
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -108,8 +110,9 @@ def mine(
     differ.
 
     A candidate whose ratio is undefined (see :func:`~st_xling.mining.margin_scores`) is skipped, so a sentence may have
-    no pair. Duplicate sentences are not merged: equal sentences have equal neighbors and compete by index. For other
-    options of the search, call :func:`~st_xling.mining.find_neighbors` and :func:`~st_xling.mining.best_pairs`.
+    no pair; a blank text has none. Duplicate sentences are not merged: equal sentences have equal neighbors and compete
+    by index. For other options of the search, call :func:`~st_xling.mining.find_neighbors` and
+    :func:`~st_xling.mining.best_pairs`.
 
     Args:
         source: Embeddings, numpy or torch, any float dtype, *Shape:* ``(sources, dim)``; or sentences.
@@ -131,7 +134,8 @@ def mine(
     Returns:
         Pairs, best first.
     Raises:
-        ValueError: On an unknown margin, retrieval or method, or as :func:`~st_xling.mining.find_neighbors`.
+        ValueError: On an unknown margin, retrieval or method, for a sentence that is no text, or as
+            :func:`~st_xling.mining.find_neighbors`.
     Source:
         Artetxe and Schwenk 2019, "Margin-based Parallel Corpus Mining with Multilingual Sentence Embeddings", sec. 3.
     Example:
@@ -153,19 +157,41 @@ def mine(
     if model is not None:
         from st_xling.models.encode import encode
 
-        sides = [encode(model, list(side), prompt=prompt, show_progress_bar=progress) for side in sides]
-    if any(isinstance(side, (list, tuple)) and side and isinstance(side[0], str) for side in sides):
+        rows = [sentence_rows(side, name) for side, name in zip(sides, ("source", "target"))]
+        texts = [[side[row] for row in kept.tolist()] for side, kept in zip(sides, rows)]
+        sides = [encode(model, side, prompt=prompt, show_progress_bar=progress) for side in texts]
+    if any(isinstance(side, (list, tuple)) and any(isinstance(text, str) for text in side[:100]) for side in sides):
         raise ValueError("mine takes embeddings, or sentences with their encoder: mine(sources, targets, model=model).")
     both = find_neighbors(*sides, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
+    least = None if isinstance(threshold, str) else threshold
+    pairs = best_pairs(*both, margin=margin, retrieval=retrieval, threshold=least)
+    if model is not None:
+        pairs = MinedPairs(pairs.scores, rows[0][pairs.source_indices], rows[1][pairs.target_indices])
     if not isinstance(threshold, str):
-        return best_pairs(*both, margin=margin, retrieval=retrieval, threshold=threshold)
-    pairs = best_pairs(*both, margin=margin, retrieval=retrieval)
+        return pairs
     estimate = estimate_threshold(*both, pairs.scores, margin=margin)
     if estimate.threshold is None:
         logger.warning("%s", estimate.note)
         return pairs
     logger.info("%s", estimate.note)
     return pairs.select(pairs.scores >= estimate.threshold)
+
+
+def sentence_rows(texts: Sequence[str], name: str) -> np.ndarray:
+    """Return the rows of the texts that are not blank, int64.
+
+    Raises:
+        ValueError: If a row is no text, or all are blank.
+    """
+    for row, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise ValueError(f"{name} must be sentences: got {text!r} as {name}[{row}]; leave it out, or write a text.")
+        if not is_unicode(text):
+            raise ValueError(f"{name}[{row}] has half of a surrogate pair, which is no character: got {text!r}.")
+    rows = np.flatnonzero([not is_blank(text) for text in texts])
+    if not len(rows):
+        raise ValueError(f"{name} must have sentences: all {len(texts)} texts are blank.")
+    return rows
 
 
 def best_pairs(

@@ -75,6 +75,8 @@ def encode(
         float32. *Shape:* ``(texts, dim)``
     """
     texts = list(texts)
+    if (row := next((row for row, text in enumerate(texts) if text is None), None)) is not None:
+        raise ValueError(f"texts must be sentences: got None in row {row}; leave it out, or write a text.")
     own = "encode" if role == "text" else f"encode_{role}"
     # Others encode themselves: a fake, a subclass with an encode of its own, several processes of a trainer that
     # evaluate together.

@@ -63,6 +63,28 @@ def test_swapping_languages_swaps_pairs_and_permuting_sentences_permutes_them(se
     assert one == {(score, int(rows[i]), int(columns[j])) for score, i, j in list(other)}
 
 
+def test_blank_texts_have_no_pair_and_rows_without_text_are_named(make_model):
+    """An empty cell was paired with the sentence that nothing else wanted; ``None`` gave an AttributeError."""
+    model, sources = make_model(), ["", "Der Hund schläft.", " \u200b", "Ich lese."]
+    targets = ["I read.", "The dog is sleeping.", "\n"]
+    for retrieval in RETRIEVALS:
+        pairs = mine(sources, targets, model=model, k=2, retrieval=retrieval)
+        expected = mine([sources[1], sources[3]], targets[:2], model=model, k=2, retrieval=retrieval)
+        assert [(score, {0: 1, 1: 3}[i], j) for score, i, j in expected] == list(pairs) and len(pairs)
+    with pytest.raises(ValueError, match=r"k=3 for 2 source"):
+        mine(sources, targets, model=model, k=3)
+    for rows, message in (
+        (["Ich lese.", None], r"got None as target\[1\]; leave it out"),
+        ([None, "Ich lese."], r"got None as target\[0\]"),
+        ([float("nan"), "Ich lese."], r"got nan as target\[0\]"),
+        (["Ich lese.", b"x"], r"got b'x' as target\[1\]"),
+        (["Ich lese.", "\ud800"], r"target\[1\] has half of a surrogate pair"),
+        (["", " "], "all 2 texts are blank"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            mine(sources, rows, model=model, k=1)
+
+
 def test_sentences_and_what_pairs_are(make_model):
     model, sources, targets = make_model(), ["Der Hund schläft.", "Ich lese."], ["I read.", "The dog is sleeping."]
     pairs = mine(sources, targets, model=model, k=2)
