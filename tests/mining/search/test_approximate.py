@@ -86,6 +86,14 @@ def test_of_many_duplicates_the_first_are_found(distinct, factory):
     assert_equal(found, find_neighbors(source, target))
 
 
+def test_an_index_of_more_cells_than_rows():
+    """A command that was written for a large corpus, tried on a small one."""
+    source, target = embeddings(90, 0), embeddings(60, 1)
+    found = approximate_neighbors(source, target, factory="IVF64,Flat?nprobe=64")
+    assert_equal(found, find_neighbors(source, target))
+    assert_exact_where_found(approximate_neighbors(source, target, factory="IVF64,Flat"), source, target)
+
+
 def test_threads_memory_maps_and_small_memory_change_nothing(tmp_path, monkeypatch):
     """With the default index, which suits the vectors."""
     monkeypatch.setattr(approximate, "LEAST_CODED", 500)
