@@ -53,6 +53,9 @@ SYNONYMS = {
     **{"--lr": "--learning-rate", "--bs": "--batch-size", "--per-device-train-batch-size": "--batch-size"},
     **{"--num-train-epochs": "--epochs", "--num-epochs": "--epochs", "--warmup-ratio": "--warmup"},
     **{"--max-seq-length": "--max-length", "--model-name-or-path": "--model"},
+    **{"--src-lang": "--source-language", "--source-lang": "--source-language"},
+    **{"--tgt-lang": "--target-language", "--target-lang": "--target-language"},
+    "--batch-size": "--token-budget",  # of commands that have no batch size
     **{"-o": "--out", "--output": "--out", "--output-dir": "--out", "--output-path": "--out"},
 }
 """Options of other tools → ours, for messages."""
@@ -350,12 +353,15 @@ def check_input(metavar: str, value: str) -> None:
 def check_model(name: str, revision: str | None) -> None:
     """Raise ``ValueError`` if a name is no folder and no model of the Hub or of its cache."""
     from huggingface_hub import hf_hub_download, try_to_load_from_cache
+    from huggingface_hub.constants import HF_HUB_OFFLINE
     from huggingface_hub.errors import GatedRepoError, RemoteEntryNotFoundError
 
     from st_xling.utils.console import first_line
     from st_xling.utils.text import home_path
 
     if home_path(name).exists():
+        if revision is not None:
+            raise ValueError(f"--revision is for models of the Hub: {name} is on this machine; remove it.")
         return
     try:
         if not any(isinstance(try_to_load_from_cache(name, file, revision=revision), str) for file in MODEL_FILES):
@@ -363,8 +369,12 @@ def check_model(name: str, revision: str | None) -> None:
     except (GatedRepoError, RemoteEntryNotFoundError):
         return  # what is wrong, if anything, is found when it is loaded
     except (ValueError, OSError) as error:
-        local = name.startswith((".", "/", "~")) or name.count("/") > 1
-        reason = "there is no such folder" if local else first_line(error)
+        reason = "there is no such folder"
+        if not name.startswith((".", "/", "~")) and name.count("/") <= 1:
+            hub = f"the Hub says: {first_line(error)}"
+            if HF_HUB_OFFLINE:
+                hub = "the Hub is not asked, since HF_HUB_OFFLINE is set, and its cache has no such model"
+            reason = f"there is no folder of that name here, and {hub}"
         raise ValueError(
             f"no encoder could be loaded from the Hub id or folder {name!r}: {reason}. Check the name."
         ) from error

@@ -19,6 +19,7 @@ from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Given, Inapplicable
+from st_xling.utils.io import read_json_object
 from st_xling.utils.paths import shown_command
 
 if TYPE_CHECKING:
@@ -330,6 +331,10 @@ def push(
     """
     report: DatasetReport | PushReport
     if model.is_file():
+        # mine, score and align-documents write the languages that they were told or have identified.
+        known = {} if results is None else _facts_of_pairs(results)
+        source_language = source_language or known.get("source_language")
+        target_language = target_language or known.get("target_language")
         needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
         if missing := [name for name, value in needed.items() if not value]:
             raise ValueError(f"a data set needs {', '.join(needed)}: {' and '.join(missing)} is missing.")
@@ -355,6 +360,12 @@ def push(
         print(f"published in {report.repo_id}: {size}", file=sys.stderr)
         print(report.url)
     write_results(context, {"push": dataclasses.asdict(report)})
+
+
+def _facts_of_pairs(results: Path) -> dict[str, Any]:
+    """Return what a command that made pairs wrote about them with ``--json``."""
+    content = read_json_object(results)
+    return next((content[name] for name in ("mine", "score", "align-documents") if name in content), {})
 
 
 def _check_folder(model: Path) -> None:

@@ -79,8 +79,8 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
         members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name),))
         if not {*members} <= {*TATOEBA_GROUPS["laser112"]}:
             raise ValueError(
-                f"languages must be Tatoeba codes such as 'deu' or 'de', or groups ({', '.join(TATOEBA_GROUPS)}): "
-                f"got {name!r}; see TATOEBA_GROUPS['laser112']."
+                f"languages must be among the 112 of Tatoeba's test sets, such as de or deu, or a group of them "
+                f"({', '.join(TATOEBA_GROUPS)}): got {name!r}."
             )
         codes.update(dict.fromkeys(members))
     return tuple(codes)

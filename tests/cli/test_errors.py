@@ -1,5 +1,6 @@
 """What cannot be is one line on stderr that says why, before anything is written."""
 
+import os
 import shlex
 import subprocess
 import sys
@@ -32,7 +33,7 @@ ERRORS = {
     "TR --layer 3": "--layer is for adapters: got the recipe of an encoder tr",
     "IR --stream": "--stream is for encoders: got the recipe of a retriever ir",
     # Evaluation
-    "evaluate tatoeba encoder --data tatoeba --languages deu,xx": "xx",
+    "evaluate tatoeba encoder --data tatoeba --languages deu,xx": "a group of them (xnli14, full28",
     "BUCC fr-en": "bucc/fr-en.",
     "evaluate bucc encoder --data tatoeba": "files xx-yy.test.xx, .yy and .gold: tatoeba has none.",
     "evaluate bucc encoder --data bucc2018": "https://comparable.limsi.fr/bucc2018",
@@ -97,6 +98,7 @@ def test_an_error_is_one_line(
         ("train dap --model tiny --data de-en=absent.tsv --out x", "expected a file absent.tsv"),
         ("train dap --model no/model --data phrasebook:de --out x", "Hub id or folder 'no/model'"),
         ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
+        ("encode own-model text.txt --out s", "there is no folder of that name here, and the Hub is not asked"),
         ("transfer pos tiny --train en=absent --test de=b --out x", "expected a file absent"),
         ("reproduce dpa 1 --out x", "'dpa'"),
         ("card absent", "there is no folder absent"),
@@ -105,5 +107,6 @@ def test_an_error_is_one_line(
 def test_a_typo_is_told_before_torch_is_imported(words: str, fact: str, tmp_path: Path) -> None:
     code = "import sys; from st_xling.cli import main; print(main(sys.argv[1:]), 'torch' in sys.modules)"
     child = [sys.executable, "-c", code, *words.split()]
-    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path)
+    env = {**os.environ, "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(child, capture_output=True, text=True, cwd=tmp_path, env=env)
     assert fact in done.stderr and done.stdout.split() == ["2", "False"]

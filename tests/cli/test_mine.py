@@ -41,6 +41,7 @@ def test_the_file_and_the_figures(
     assert "|filters:copy=0.85,length_ratio=3,language=0.1" in lines[-1]
     assert "|threshold:0.9|" in lines[-1] and "|k:3|" in lines[-1] and lines[-1].startswith("mine|model:")
     written = json.loads(figures.read_text(encoding="utf-8"))
+    assert (written["mine"]["source_language"], written["mine"]["target_language"]) == ("de", "en")
     assert written["signature"] == lines[-1] and written["mine"]["pairs"] == len(pairs) > 20
     assert len(rejects.read_text(encoding="utf-8").splitlines()) == sum(written["mine"]["rejected"].values())
     assert "encoding:" not in captured.err  # no bar

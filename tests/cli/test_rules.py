@@ -1,5 +1,6 @@
 """What a call cannot use is refused, never ignored: options that exclude or need each other, and numbers."""
 
+import json
 import math
 import subprocess
 import sys
@@ -85,6 +86,10 @@ BAD = {
     "push m user/m --overwrite --results r.json": "--results and --overwrite do not apply",
     "push m user/m --source-language de --target-language en": "--source-language and --target-language do not apply",
     "push p.tsv user/p --license mit": "--source-language and --target-language is missing",
+    # A revision of a folder was ignored.
+    "encode m a.de --out s --revision main": "--revision is for models of the Hub: m is on this machine",
+    "rerank m --queries a.de --passages a.en --out o --batch-size 8": "did you mean --token-budget?",
+    "mine a.de a.en --out o.tsv --model m --src-lang de": "did you mean --source-language?",
     # Two modes of mining
     f"{MINE} {STORES} --prompt q": "--prompt does not apply: both texts have embeddings",
     f"{MINE} {STORES} --batch-size 8 --dtype bfloat16": "--dtype and --batch-size do not apply",
@@ -205,3 +210,24 @@ def test_options_that_apply_are_taken(tmp_path: Path, capsys: pytest.CaptureFixt
     ):
         assert main(line.split()) == 2
         assert "appl" not in (message := capsys.readouterr().err) and "cannot be used" not in message
+
+
+def test_a_data_set_has_the_languages_of_its_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``mine`` knew both languages, and ``push`` asked for them."""
+    pairs, results = tmp_path / "pairs.tsv", tmp_path / "mine.json"
+    pairs.write_text("Der Hund schläft.\tThe dog sleeps.\nEs regnet.\tIt rains.\n", encoding="utf-8")
+    facts = {"pairs": 2, "rejected": {}, "source_language": "de", "target_language": "en"}
+    results.write_text(json.dumps({"mine": facts, "signature": "mine|model:m|st-xling:0.1.0"}), encoding="utf-8")
+    words = ["push", str(pairs), "user/pairs", "--license", "mit", "--dry-run"]
+    assert main([*words, "--results", str(results)]) == 0
+    assert "# German–English sentence pairs" in capsys.readouterr().out
+    assert main(words) == 2
+    assert "--source-language and --target-language is missing" in capsys.readouterr().err
+
+
+def test_languages_are_checked_before_the_model_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``--languages deu,xyz`` was told after ten seconds of loading, with the name of a table in Python."""
+    (tmp_path / "m").mkdir()  # nothing that could be loaded
+    for task in ("tatoeba", "xsim"):
+        assert main(["evaluate", task, str(tmp_path / "m"), "--data", "phrasebook:de", "--languages", "deu,xyz"]) == 2
+        assert "languages must be among the 112 of Tatoeba's test sets" in capsys.readouterr().err

@@ -119,7 +119,7 @@ def test_groups_and_names_of_languages():
     assert resolve_languages("zh, et,fa") == ("cmn", "est", "pes")
     assert resolve_languages(["sw", "deu", "de"]) == ("swh", "deu")
     assert resolve_languages("XNLI14") == TATOEBA_GROUPS["xnli14"]
-    for unknown, message in (("xtreme63", "groups .*xnli14, full28.*'xtreme63'"), ("en", "'en'")):
+    for unknown, message in (("xtreme63", "group of them .*xnli14, full28.*'xtreme63'"), ("en", "'en'")):
         with pytest.raises(ValueError, match=message):
             resolve_languages(unknown)
 

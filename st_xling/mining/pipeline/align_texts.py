@@ -271,6 +271,8 @@ def align_texts(
         below=counts["below"],
         rejected=dict(pair_filters.rejected),
         pairs=counts["pairs"],
+        source_language=languages[0] or written_languages[0],
+        target_language=languages[1] or written_languages[1],
         signature=sign_pairs(
             "align_documents",
             {**encoders},

@@ -309,7 +309,8 @@ def mine_texts(
             number = found.threshold
             origin = "published" if published else "calibrated"
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
-        pair_filters = PairFilters(identify_languages(filters, *texts))
+        filters = identify_languages(filters, *texts)
+        pair_filters = PairFilters(filters)
         passes = partial(pair_filters.allowed, sources=texts[0], targets=texts[1])
         choose = partial(best_pairs, forward, backward, margin=margin, retrieval=retrieval)
         if isinstance(threshold, str) and number is None:
@@ -382,6 +383,8 @@ def mine_texts(
             threshold_note=note,
             histogram=histogram,
             best=best,
+            source_language=filters.source_language or written_languages[0],
+            target_language=filters.target_language or written_languages[1],
             published=published,
             calibration=None if calibration is None else replace(calibration, signature=signature),
             signature=signature,

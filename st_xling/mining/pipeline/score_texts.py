@@ -246,6 +246,8 @@ def score_texts(
             threshold=threshold,
             histogram=ScoreHistogram.of(all_scores, threshold),
             rejected=dict(pair_filters.rejected),
+            source_language=filters.source_language or written_languages[0],
+            target_language=filters.target_language or written_languages[1],
             signature=sign_pairs(
                 "score",
                 makers,

@@ -56,12 +56,16 @@ class Report:
         pairs: Number of pairs that were written, or scored.
         rejected: Number of rejected pairs per reason code.
         best: Highest score of any pair, if none reaches the threshold.
+        source_language: Language of the source, as named or identified; ``None`` if it is unknown.
+        target_language: Language of the target.
         signature: Signature of the run.
     """
 
     pairs: int
     rejected: Mapping[str, int]
     best: float | None = None
+    source_language: str | None = None
+    target_language: str | None = None
     signature: str
 
     def as_dict(self) -> dict[str, Any]:
