@@ -49,7 +49,7 @@ from st_xling.training.options import TrainingOptions
 from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import BASE, newest_checkpoint, save_folder
+from st_xling.training.run_folder import BASE, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import check_choice, nearest_name
@@ -331,7 +331,7 @@ def _train_stages(
         raise ValueError(f"training.max_steps is shared by {count} stages: got {total}; give one step to each.")
     bounds = [round(total * place / count) for place in range(count + 1)]
     for number, (name, (rows, counts)) in list(enumerate(stages.items()))[first:]:
-        resumed = newest_checkpoint(folder.stage(number)) if checkpoint is not None else None
+        resumed = checkpoint if checkpoint is not None and checkpoint.parent == folder.stage(number) else None
         steps = total if total <= 0 else bounds[number + 1] - bounds[number]
         result = _train_stage(run, number, name, rows, steps, model, resumed)
         model = result.model

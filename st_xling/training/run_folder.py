@@ -8,7 +8,7 @@
 ``training/run.json``                  recipe, data, command; ``steps``: the files of the model; ``finished`` once it
                                        is saved
 ``training/checkpoint-N/``             ST's checkpoint, ``loss.safetensors`` and ``done.json``, by which it is
-                                       recognized as complete
+                                       recognized as complete and undamaged
 ``training/log.jsonl``                 one line a logged step
 ``training/negatives.parquet``         hard negatives that were mined before training
 ``training/base/``                     training by adapters: the model below them
@@ -23,6 +23,7 @@ import logging
 import os
 import re
 import shutil
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,14 +32,14 @@ from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
-from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, temporary_path
+from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, read_json_object, temporary_path, write_json
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
 logger = logging.getLogger(__name__)
 
 DONE = "done.json"
-"""Written when all other files of a checkpoint are, with the seconds of training so far."""
+"""Written when all other files of a checkpoint are, with their checksums and the seconds of training so far."""
 BASE = "base"
 NEGATIVES = "negatives.parquet"
 # ``eval`` is of sentence-transformers' evaluators, ``runs`` of TensorBoard.
@@ -148,7 +149,7 @@ class RunFolder:
             self._changed = True
             shown = ", ".join(f"{name.rpartition('.')[2]} {old} → {new}" for name, old, new in values)
             logger.info("--resume continues with other options than the run began with: %s", shown)
-        return self.last_checkpoint()
+        return self._intact_checkpoint()
 
     def begin(self, manifest: dict[str, Any]) -> None:
         """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is removed before.
@@ -206,6 +207,19 @@ class RunFolder:
         number = self.finished_stages()
         checkpoint = newest_checkpoint(self.stage(number))
         return self.stage(number - 1) / "model" if checkpoint is None and number > 0 else checkpoint
+
+    def _intact_checkpoint(self) -> Path | None:
+        """The newest undamaged checkpoint of the stage that was interrupted, or the model of the stage before it.
+
+        Raises:
+            ValueError: A damaged model that adapters or a stage start from, or no checkpoint that is undamaged.
+        """
+        number = self.finished_stages()
+        checkpoint = intact_checkpoint(self.stage(number))
+        before = [self.stage(number) / BASE, *([self.stage(number - 1) / "model"] if number else [])]
+        for folder in filter(Path.is_dir, before):
+            check_intact(folder)
+        return before[-1] if checkpoint is None and number > 0 else checkpoint
 
     def _open(self) -> None:
         self.check()
@@ -270,6 +284,7 @@ def save_folder(model: Any, folder: Path) -> None:
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = temporary_path(folder)
     _save(model, temporary)
+    write_json(temporary / DONE, {"files": checksums(temporary)})
     temporary.rename(folder)
 
 
@@ -295,6 +310,73 @@ def _save(model: Any, folder: Path) -> None:
 def is_complete(checkpoint: Path) -> bool:
     """Return whether a checkpoint is complete."""
     return (checkpoint / DONE).is_file()
+
+
+def checksums(folder: Path) -> dict[str, int]:
+    """CRC-32 of the files in a folder, by their relative paths; ``done.json``, which holds them, is left out."""
+    paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in (DONE, LOCK)]
+    return {path.relative_to(folder).as_posix(): _crc32(path) for path in paths}
+
+
+def _crc32(path: Path) -> int:
+    value = 0
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            value = zlib.crc32(block, value)
+    return value
+
+
+def damaged_file(folder: Path) -> str | None:
+    """Name of the first file of a checkpoint or a saved model that is not as it was written; ``None`` if all are.
+
+    A folder without checksums, such as a checkpoint of another trainer, counts as undamaged.
+    """
+    if not (folder / DONE).is_file():
+        return None
+    try:
+        expected = read_json_object(folder / DONE).get("files")
+    except (ValueError, OSError):
+        return DONE
+    if not isinstance(expected, dict):
+        return None
+    for name, checksum in expected.items():
+        path = folder / name
+        try:
+            if _crc32(path) != checksum:
+                return name
+        except OSError:  # missing, or not readable
+            return name
+    return None
+
+
+def check_intact(folder: Path) -> None:
+    """Raise ``ValueError`` with the name of a damaged file."""
+    if name := damaged_file(folder):
+        raise ValueError(
+            f"{folder / name} is damaged: it is not as it was written. Restore it, or start again with --overwrite."
+        )
+
+
+def intact_checkpoint(folder: Path) -> Path | None:
+    """The newest complete ``checkpoint-N`` whose files are as they were written; damaged ones are named.
+
+    Raises:
+        ValueError: There are complete checkpoints, and each is damaged.
+    """
+    damaged: list[str] = []
+    for checkpoint in filter(is_complete, reversed(_by_step(folder))):
+        name = damaged_file(checkpoint)
+        if name is None:
+            if damaged:
+                logger.warning("%s: damaged, so %s is used instead", ", ".join(damaged), checkpoint.name)
+            return checkpoint
+        damaged.append(f"{checkpoint.name}/{name}")
+    if damaged:
+        raise ValueError(
+            f"every checkpoint in {folder} is damaged: {', '.join(damaged)} are not as they were written. Restore "
+            "them, or start again with --overwrite."
+        )
+    return None
 
 
 def newest_checkpoint(folder: Path) -> Path | None:

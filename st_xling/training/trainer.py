@@ -37,7 +37,18 @@ from st_xling.models.heads import new_heads
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.training.development import development_score
-from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, step_of
+from st_xling.training.run_folder import (
+    DONE,
+    RunFolder,
+    check_intact,
+    checksums,
+    damaged_file,
+    intact_checkpoint,
+    is_complete,
+    newest_checkpoint,
+    remove_earlier,
+    step_of,
+)
 from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
@@ -87,6 +98,11 @@ class CheckpointCallback(TrainerCallback):
         best = Path(str(args.output_dir)) / f"checkpoint-{state.best_global_step}"
         if is_complete(best):  # the run may have been moved since
             state.best_model_checkpoint = str(best)
+            if name := damaged_file(best):
+                logger.warning(
+                    f"{best / name}, of the best checkpoint, is damaged: the best is chosen among those from here on"
+                )
+                state.best_model_checkpoint = state.best_metric = None
 
     def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.
@@ -109,7 +125,8 @@ class CheckpointCallback(TrainerCallback):
         self.trainer.accelerator.wait_for_everyone()  # other processes write their random states there
         if state.is_world_process_zero:
             self.trainer.save_more(str(checkpoint))
-            write_json(checkpoint / DONE, {"seconds": round(self.trainer.seconds, 3)})  # the last of its files
+            done = {"seconds": round(self.trainer.seconds, 3), "files": checksums(checkpoint)}
+            write_json(checkpoint / DONE, done)  # the last of its files
             remove_earlier(checkpoint, keep=self.keep, best=state.best_model_checkpoint)
 
     def on_train_end(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
@@ -150,9 +167,12 @@ class FiniteTrainer(Trainer):
 
     def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
         if resume_from_checkpoint is True:
-            resume_from_checkpoint = get_last_checkpoint(self.args.output_dir) or True
+            newest = intact_checkpoint(Path(str(self.args.output_dir)))
+            last = get_last_checkpoint(self.args.output_dir) if newest is None else str(newest)
+            resume_from_checkpoint = last or True
         self._seconds_before, self._started = 0.0, time.perf_counter()
         if isinstance(resume_from_checkpoint, str):
+            check_intact(Path(resume_from_checkpoint))
             done = read_json_object(Path(resume_from_checkpoint) / DONE)  # nothing of one that is not complete
             self._seconds_before = float(done.get("seconds") or 0.0)
             self.load_more(resume_from_checkpoint)

@@ -259,8 +259,9 @@ def is_disk_full(error: BaseException) -> bool:
     """Return whether the disk was full, also where a library has wrapped the exception."""
     if isinstance(error, OSError):
         return error.errno in DISK_FULL
-    # safetensors, tokenizers and torch.save give no number; the last one finds that less was written than it gave.
-    words = ("No space left", "File too large", "Disk quota exceeded", "inline_container.cc")
+    # safetensors, tokenizers and torch.save give no number; the last one finds that less was written than it gave. What
+    # torch says of a damaged file that it reads comes from the same inline_container.cc.
+    words = ("No space left", "File too large", "Disk quota exceeded", "PytorchStreamWriter", ". unexpected pos ")
     return not isinstance(error, ValueError) and any(word in str(error) for word in words)
 
 
