@@ -78,7 +78,7 @@ def test_resuming_names_what_differs_but_for_command_and_version(tmp_path: Path)
 
 BAD = [
     (short(losses__translation_ranking__scale=-1.0), TINY, "scale must be above 0"),
-    (short(), {"hidden_size": 33, "heads": 2}, "not a multiple of the number of attention heads"),
+    (short(), {"hidden_size": 33, "heads": 2}, "hidden_size must be a multiple of heads, 2: got 33"),
 ]
 
 
