@@ -30,7 +30,6 @@ ADVICE = {
     "invalid UTF-8": "Convert the file first: iconv -f <its encoding> -t utf-8; Western European text is often latin1.",
     "missing key": 'Name the two columns, e.g. columns=("de", "en").',
     "unknown label": "Which rows are pairs is unknown; to read all of them, name the columns: ?columns=source,target.",
-    "joined sentences": "hunalign joins sentences by ~~~; replace it first: sed 's/ ~~~ / /g'.",
     "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
 }
@@ -252,7 +251,7 @@ def check_sentences(
         joined = pc.match_substring(cells, _HUNALIGN_JOINT)
         if pc.any(joined).as_py():
             for line in table["line"].filter(joined).to_pylist():
-                faults.add(path, line, "joined sentences", f"{name} has {_HUNALIGN_JOINT.strip()}")
+                faults.add(path, line, "joined sentences", f"{name} has hunalign's ~~~; sed 's/ ~~~ / /g' joins them")
             good = pc.and_(good, pc.invert(joined))
         if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
             faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")

@@ -282,7 +282,7 @@ def load_evaluation_specs(specs: Iterable[str], *, skip_bad_lines: bool = False)
             text = load_texts(spec if is_named else f"{UNKNOWN}={spec}", skip_bad_lines=skip_bad_lines)
             found = {Path(unpacked_name(path)).stem: text["source"][:]}
         else:
-            found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
+            found = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, every_label=True)
         for name, texts in found.items():
             loaded[unique_name(name, loaded)] = texts
     return loaded

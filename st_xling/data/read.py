@@ -106,6 +106,7 @@ def load_data_specs(
     skip_bad_lines: bool = False,
     stream: bool = False,
     identify: bool = False,
+    every_label: bool = False,
 ) -> dict[str, Any]:
     """Load all parallel text that the specs name.
 
@@ -116,6 +117,7 @@ def load_data_specs(
         stream: Return streams, see ``load_pairs``; the phrasebook is in memory.
         identify: Warn if a side is in another language than named, and raise if both are swapped: see
             :func:`~st_xling.data.sides.check_sides`.
+        every_label: Also load rows whose label is 0, for what looks at their texts alone.
     Returns:
         The datasets, or streams, in order, by name: the languages (``de-en``), else the name of the file; ``-2``,
         ``-3`` is added where a name repeats. A phrasebook gives one dataset for each language.
@@ -135,6 +137,7 @@ def load_data_specs(
         else:
             languages: Any = spec.languages or (None, None)
             source = find_source(spec.path_or_pair, languages, stream=stream, **spec.reader_options)
+            source = source.with_every_label() if every_label else source
             found = [(source.stream if stream else source.read)(skip_bad_lines, spec.sample)]
         for dataset in found:
             loaded[name := unique_name(_name(dataset, spec), loaded)] = dataset
@@ -348,6 +351,11 @@ class Source:
     files: tuple[Path, ...] = ()
     table: Any = None
     content: str = ""
+
+    def with_every_label(self) -> Source:
+        """Return the same pairs with those whose label says that they are none."""
+        parts = (part._replace(layout=part.layout._replace(label_key=None)) for part in self.parts)
+        return replace(self, parts=tuple(parts))
 
     def read(self, skip_bad_lines: bool, sample: Sample = Sample()) -> Dataset:  # noqa: B008
         """Read all pairs, or those of a sample, memory-mapped."""

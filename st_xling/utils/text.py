@@ -33,7 +33,7 @@ SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
 LONGEST_LINE_BYTES = 1 << 24
 """A longer line is no sentence; the file is probably not text."""
 
-LARGEST_DOCUMENT_BYTES = 1 << 28
+LARGEST_DOCUMENT_BYTES = 1 << 27
 """A larger document is not read: it would have to be in memory as a whole, and many times its size."""
 
 PACKED = (".gz", ".xz", ".bz2", ".zst")

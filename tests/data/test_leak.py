@@ -222,3 +222,14 @@ def test_specs_of_every_layout(tmp_path: Path) -> None:
     assert report.sets["de-en.test gold"]["pair"].leaked == 1
     with pytest.raises(FileNotFoundError):
         load_evaluation_specs([str(tmp_path / "absent.txt")])
+
+
+def test_rows_of_either_label_are_test_sentences(tmp_path: Path) -> None:
+    """Rows whose label is 0 are no pairs to train on, but training on their sentences is a leak all the same."""
+    text = "sentence1\tsentence2\tlabel\nDer Hund schläft.\tThe city sleeps.\t0\nJa.\tYes.\t1\n"
+    write(tmp_path, {"test.tsv": text})
+    found = load_evaluation_specs([f"de-en={tmp_path / 'test.tsv'}"])
+    assert any(len(part) == 2 for part in found.values())
+    report = leaks({"train": GERMAN}, found)
+    (sides,) = report.sets.values()
+    assert sides["source"] == (2, 1)

@@ -274,6 +274,7 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
         raise ValueError(f"expected a whole corpus, without ?size, got {spec}.")
     languages: Any = parsed.languages or (None, None)
     source = find_source(parsed.path_or_pair, languages, **parsed.reader_options, stream=True, other=".tsv")
+    source = source.with_every_label()  # embeddings have a row for each line
     found = list[Fault]()
     with tempfile.TemporaryDirectory(prefix="st-xling-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder) / "pairs.arrow")
@@ -295,7 +296,7 @@ def _read_corpus(spec: str, *, progress: bool) -> tuple[pa.Table, list[Fault], s
                     sound = table.select(_SCHEMA.names).filter(pc.invert(longer))
                     for batch in filter(len, sound.to_batches(_LINES_AT_ONCE)):
                         writer.write_batch(batch)
-                faults.check()
+                faults.finalize()  # the faults are the caller's: notes are left
         # What is mapped stays readable after its file is removed.
         table = pa.ipc.open_file(pa.memory_map(path)).read_all()
     pairs = {part.layout.languages for part in source.parts}

@@ -97,6 +97,17 @@ FAULTS: list[tuple[bytes, str, str | None]] = [
 ]
 
 
+def test_labeled_rows_are_scored_whatever_their_label(model: Any, tmp_path: Path) -> None:
+    """What is scored may be what tells them apart, and embeddings have a row for each line."""
+    rows = [
+        "sentence1\tsentence2\tlabel",
+        *(f"{other}\t{english}\t{row % 2}" for row, (other, english) in enumerate(PAIRS)),
+    ]
+    (tmp_path / "labeled.tsv").write_text("".join(f"{line}\n" for line in rows), encoding="utf-8")
+    report = score_texts(tmp_path / "labeled.tsv", tmp_path / "out.tsv", model=model, k=2)
+    assert report.pairs == len(PAIRS)
+
+
 def test_faulty_lines_go_to_the_rejects(model: Any, tmp_path: Path) -> None:
     """With line and reason, before what filters reject; the others score as if these had never been there."""
     filtered = [("Gleicher Satz hier.", "Gleicher Satz hier."), ("Es sind 5.", "There are 7.")]
