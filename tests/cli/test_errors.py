@@ -96,6 +96,8 @@ def test_an_error_is_one_line(
     [
         ("train dpa --model tiny --data phrasebook:de --out x", "did you mean 'dap'"),
         ("train dap --model tiny --data de-en=absent.tsv --out x", "expected a file absent.tsv"),
+        ("train dap --model tiny --data de-en=absent.tsv?sise=3 --out x", "'sise=3'"),
+        ("train dap --model tiny --data phrasebook:de?columns=0,1 --out x", "'columns=0,1'"),
         ("train dap --model no/model --data phrasebook:de --out x", "Hub id or folder 'no/model'"),
         ("evaluate tatoeba --data phrasebook:de --model ./none", "Hub id or folder './none'"),
         ("encode own-model text.txt --out s", "there is no folder of that name here, and the Hub is not asked"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.cli import main
+from st_xling.evaluation.compare.tasks import TASKS as COMPARE_TASKS
 from tests.training.transfer.sets import write_encoder, write_set
 
 TASKS = {
@@ -43,6 +44,17 @@ def test_a_comparison(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert printed.out.splitlines()[-1] == written["signature"] == written["compare"]["signature"]
     assert f"my-encoder: {encoder}, prompt 'query: '" in printed.out and "compare.html" in printed.err
     assert main(["compare", str(encoder), "--tasks", "xsimm"]) == 2 and "xsimm" in capsys.readouterr().err
+
+
+def test_an_interrupted_comparison_tells_how_to_resume(
+    encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setitem(COMPARE_TASKS, "tatoeba", COMPARE_TASKS["tatoeba"]._replace(run=stopped))
+    assert main(["compare", str(encoder), *COMPARED, "--out", str(tmp_path / "out")]) == 130
+    assert "same command again to resume" in capsys.readouterr().err
 
 
 # Transfer

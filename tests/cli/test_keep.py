@@ -13,7 +13,9 @@ from st_xling.mining import PublishedThreshold, load_published_thresholds
 from st_xling.utils.paths import shown_command
 from tests.commands import parse
 from tests.conftest import PAIRS
-from tests.retrieval_files import translated
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
+from tests.retrieval_files import ENGLISH, translated
+from tests.training.transfer.sets import write_encoder, write_set
 
 BUCC = ["--data", "phrasebook?size=30&gold=10", "--pairs", "de-en"]
 
@@ -59,6 +61,27 @@ def test_figures_of_an_encoder(task: str, encoder: Path, tmp_path: Path, capsys:
     assert len(read_saved_results(encoder)) == 1
     assert not (encoder / "mining.json").exists()
     assert found["kept"].signature in (encoder / "README.md").read_text(encoding="utf-8")
+
+
+def test_figures_of_a_cross_encoder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    model = tmp_path / "my-reranker"
+    tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=80).save_pretrained(str(model))
+    (model / "README.md").unlink(missing_ok=True)
+    data = f"en={translated(tmp_path / 'en', texts=ENGLISH)}"
+    words = ["evaluate", "reranking", str(model), "--data", data, "--device", "cpu", "--samples", "20"]
+    found = judged(words, model, tmp_path / "f.json", capsys)
+    assert found["kept"].task == "reranking" and found["kept"].figures == found["written"]["reranking"]
+
+
+def test_figures_of_transfer_are_the_encoders(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They say how well the encoder transfers: its card has them, not that of the classifier in ``--out``."""
+    encoder, paths = Path(write_encoder(tmp_path / "encoder")), write_set(tmp_path / "data", "pawsx")
+    (encoder / "README.md").unlink()
+    words = ["transfer", "pawsx", str(encoder), "--train", f"en={paths['en']}", "--test", f"th={paths['th']}"]
+    words += ["--out", str(tmp_path / "run"), "--max-steps", "1", "--batch-size", "8"]
+    found = judged(words, encoder, tmp_path / "f.json", capsys)
+    assert found["kept"].task == "transfer-pawsx" and found["kept"].figures == found["written"]["transfer"]
+    assert not read_saved_results(tmp_path / "run")
 
 
 def test_mining_publishes_its_threshold(encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

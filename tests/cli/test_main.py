@@ -22,6 +22,17 @@ def test_stdout_holds_the_results_and_stderr_all_else(capsys: pytest.CaptureFixt
     assert json.loads(out)["signature"].endswith(__version__) and printed.out in err
 
 
+def test_json_of_a_card_and_a_push(encoder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``push --json`` gave lists in place of named fields."""
+    assert main(["card", str(encoder), "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"card": {"path": str(encoder / "README.md")}}
+    assert main(["push", str(encoder), "user/my-encoder", "--dry-run", "--json", "-"]) == 0
+    out, err = capsys.readouterr()
+    push = json.loads(out)["push"]
+    assert (push["repo_id"], push["url"]) == ("user/my-encoder", None) and "would go to user/my-encoder" in err
+    assert push["files"].keys() >= {"README.md", "modules.json"}
+
+
 def test_results_come_before_the_error(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*LEAK.split(), "--json", "-", "--fail-on-leak"]) == 2
     out, err = capsys.readouterr()

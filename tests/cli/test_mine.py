@@ -1,15 +1,22 @@
 """``st-xling encode``, ``mine`` and ``score``: data and nothing else on stdout, progress on stderr."""
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from st_xling import __version__
 from st_xling.cli import main
+from st_xling.data import load_pairs
 from st_xling.data.phrasebook import mining_phrases
-from st_xling.mining import EmbeddingStore
+from st_xling.mining import EmbeddingStore, write_store
 from tests.mining.pipeline.test_mine_texts import read_cells
 from tests.training.children import st_xling
 
@@ -72,6 +79,74 @@ def test_rejected_pairs_on_stdout(saved_encoder: Path, sides: list[str], tmp_pat
     assert piped.stdout == (tmp_path / "r").read_text(encoding="utf-8") != ""
     assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
     assert "\nmine|model:" in piped.stderr and not (tmp_path / "streams" / "-").exists()
+
+
+def interrupt_before(name: str) -> None:
+    """Press Ctrl-C before a file gets its name."""
+
+    def hook(event: str, values: tuple[Any, ...]) -> None:
+        if event == "os.rename" and Path(os.fsdecode(values[1])).name == name:
+            signal.raise_signal(signal.SIGINT)
+
+    sys.addaudithook(hook)
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("mine {0} {1} --model {2} --out out", "out"),
+        ("encode {2} {0} --out out --shard-rows 30", "shard-000002.safetensors"),
+    ],
+    ids=["mine", "encode"],
+)
+def test_ctrl_c_then_the_same_command(
+    command: str, name: str, saved_encoder: Path, sides: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It tells how to resume: without a word, people delete the work of hours."""
+    monkeypatch.chdir(tmp_path)
+    words = command.format(*sides, saved_encoder).split()
+    stopped = st_xling(words, tmp_path / "first", before=partial(interrupt_before, name))
+    assert stopped.status == 130 and stopped.stdout == "" and "Traceback" not in stopped.stderr, stopped.stderr
+    assert "Run the same command again to resume." in stopped.stderr
+    assert not Path("out").is_file() and not Path("out/manifest.json").exists()
+    finished = st_xling(words, tmp_path / "second")
+    assert finished.status == 0, finished.stderr
+    assert Path("out").is_file() or EmbeddingStore.open("out").rows == 122
+    assert not Path("out.work").exists()
+
+
+@pytest.mark.parametrize("ending", ["tsv", "jsonl"])
+def test_mined_pairs_can_be_trained_on_and_scored(
+    ending: str, saved_encoder: Path, sides: list[str], tmp_path: Path
+) -> None:
+    """Of the JSON lines of ``mine`` the ids of a repeated sentence are lists, which no reader of pairs took."""
+    mined, scored = tmp_path / f"p.{ending}", tmp_path / f"scored.{ending}"
+    words = ["mine", *sides, "--model", str(saved_encoder), "--disable-filter", "all", "--retrieval", "forward"]
+    words.append("--keep-all")
+    assert main([*words, "--out", str(mined), "--format", ending]) == 0
+    pairs = load_pairs(str(mined))
+    lines = mined.read_text(encoding="utf-8").splitlines()[ending == "tsv" :]
+    assert len(pairs) == len(lines) > 100
+    assert "\\de\tTab" in pairs["source"][:] and any("1,122" in line or '["1", "122"]' in line for line in lines)
+    assert main(["score", str(mined), "--model", str(saved_encoder), "--out", str(scored), "--format", ending]) == 0
+    again = load_pairs(scored)
+    assert (again["source"][:], again["target"][:]) == (pairs["source"][:], pairs["target"][:])
+
+
+def test_between_ready_stores_nothing_heavy_is_imported(sides: list[str], tmp_path: Path) -> None:
+    """No model is loaded, so neither are the libraries that load one: they take seconds."""
+    stores = []
+    for name, side in zip(("source", "target"), sides):
+        text = Path(side).read_text(encoding="utf-8").splitlines()
+        vectors = np.random.default_rng(len(name)).standard_normal((len(text), 8))
+        stores += [f"--{name}-embeddings", str(write_store(tmp_path / name, vectors, sentences=text).path)]
+    words = ["mine", *sides, *stores, "--source-language", "de", "--target-language", "en"]
+    words += ["--out", str(tmp_path / "out.tsv")]
+    script = f"import sys\nfrom st_xling.cli import main\nstatus = main({words})\nprint(status, *sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=100)
+    status, *modules = ran.stdout.splitlines()[-1].split()
+    assert status == "0", ran.stderr
+    assert not {"sentence_transformers", "transformers", "datasets", "pandas", "ray", "faiss"} & set(modules)
 
 
 SENTENCES = ["Der Hund schläft.\t1", "The dog sleeps. 🙂", "แมวดำ", "لا أعرف.", "Ich lese.", "I read.", "ฝนตก"]

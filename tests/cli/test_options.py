@@ -67,6 +67,7 @@ def test_ten_options_come_before_the_others(name: str) -> None:
         ("reproduce dap 1 --out t --seeds 1,1", "1,1"),
         ("encode m t --out x --dtype flot16", "float16"),
         ("train dap", "--model, --data, --out"),
+        ("train --print", "--print needs the name of a recipe"),
         ("card a b", "b"),
         ("evaluate tatoeba m", "--data"),
     ],

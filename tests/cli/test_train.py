@@ -68,6 +68,28 @@ def test_training_goes_on_from_a_saved_encoder(
     assert saved.max_seq_length == 12 and "max" in (out / "1_Pooling" / "config.json").read_text()
 
 
+def test_an_occupied_folder_is_named_before_the_data_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Large corpora take an hour to read."""
+    (tmp_path / "notes.txt").write_text("mine")
+    assert main(["train", "tr", "--model", "tiny", "--data", "de-en=absent", "--out", str(tmp_path)]) == 2
+    assert capsys.readouterr().err.startswith("st-xling: error: --out must")
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_run_may_have_the_name_of_its_recipe(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Or of the model tiny: neither was an input that ``--out`` would replace."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("tr", "tiny"):
+        Path(name).mkdir()
+        Path(name, "mine.txt").write_text("")
+        assert main(["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=20", "--out", name]) == 2
+        assert f"{name} contains mine.txt" in capsys.readouterr().err
+
+
 # Recipes
 
 
@@ -207,6 +229,27 @@ def test_train_then_evaluate(root: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert (runs / "en.BM25.trec").read_text(encoding="utf-8").startswith("q0 Q0 en:p0 1 ")
 
 
+def test_bm25_alone(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The baseline, without any model."""
+    assert main(["evaluate", "retrieval", "bm25", "--data", f"en={root / 'english'}", "--query-languages", "en"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.splitlines()[1].split() == ["en", "100.0", "100.0"]
+    assert "en: 8 passages; queries: en 8" in captured.err
+
+
+def test_texts_of_one_file_name_are_all_read(root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """``news/yy.txt`` and ``wiki/yy.txt``: the second replaced the first."""
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / "yy.txt").write_text((root / "yy.txt").read_text(encoding="utf-8"), encoding="utf-8")
+    words = ["train", "ir-langcl", "--model", "tiny", *TINY, "--max-steps", "1", "--out", str(tmp_path / "out")]
+    words += ["--batch-size", "4", "--max-length", "32"]
+    words += ["--data", f"queries={root / 'queries.jsonl'}", "--parallel", f"vi-en={root / 'xx-en.tsv'}"]
+    words += [word for folder in (root, tmp_path / "b") for word in ("--mono", f"th={folder / 'yy.txt'}")]
+    assert main(words) == 0
+    shown = capsys.readouterr().err
+    assert "mono th:yy.txt: 8 sentences" in shown and "mono th:yy.txt-2: 8 sentences" in shown
+
+
 # Leaks
 
 ROWS = ["Der Hund schläft.\tThe dog sleeps.", "Ich lese.\tI read.", "Es regnet.\tIt is raining.", "แมวดำ\tA black cat."]
@@ -262,3 +305,15 @@ def test_train_looks_for_later_tests(
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
     assert leak["dropped"] is True and leak["train"] == {"pairs": {"rows": 12, "leaked": 2}}
     assert json.loads((out / "training" / "run.json").read_text(encoding="utf-8"))["data"]["pairs"]["rows"] == 10
+
+
+def test_of_a_stream_the_first_rows_are_searched(
+    repeated: Path, test_set: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A stream is not read twice; the report says that it is about the first rows alone."""
+    out = tmp_path / "run"
+    words = f"train tr --model tiny --data {repeated} --stream --dev none --out {out} --batch-size 4".split()
+    assert main([*words, *TINY, "--max-steps", "1", "--check-leak", str(test_set)]) == 0
+    assert "pairs (first rows): 2 of 12 training rows in question" in capsys.readouterr().err
+    leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
+    assert "|train:pairs (first rows)@" in leak["signature"]

@@ -63,6 +63,15 @@ def test_what_is_refused(files: dict[str, Any], folders: dict[str, Any], message
         check_outputs(files, ["a.de", "model"], folders=folders)
 
 
+def test_results_of_an_earlier_command_are_replaced_in_a_folder_that_is_read(folder: Path) -> None:
+    """``--json model/tatoeba.json`` a second time; the results that a card is made of are the model's own."""
+    for name, content in (("t.json", {"tatoeba": {}, "signature": "…"}), ("results.json", {"training": {}})):
+        (folder / "model" / name).write_text(json.dumps(content))
+    check_outputs({"--json": "model/t.json"}, ["model"])
+    with pytest.raises(ValueError, match="model/results.json is a file of the input model"):
+        check_outputs({"--json": "model/results.json"}, ["model"])
+
+
 NO_PATHS = {"KEY=VALUE", "NAME=X", "NAME=ID", "X", "LIST", "CODE", "ID", "OWNER/NAME", "BRANCH", "QUERY", "REPO"}
 NO_PATHS |= {"TABLE", "LABEL", "METHOD"}
 NOT_PATHS = {"split", "device", "name", "revision", "message", "prompt", "prompt_name", "passage_prompt"}
@@ -86,6 +95,8 @@ LINES = [
     "mine a.de a.en --source-embeddings st --target-embeddings st --out st/shard-000000.safetensors",
     "encode model a.de --out st --json a.de",
     "train dap --model model --data de-en=gold.tsv --out model --overwrite",
+    "compare model --data phrasebook:de?size=20 --out model",
+    "train distill --model tiny --set teacher.model=model --data de-en=gold.tsv --out o --json model/model.safetensors",
     "transfer xnli model --train en=gold.tsv --test en=gold.tsv --out model --overwrite",
 ]
 
