@@ -336,8 +336,8 @@ def calibrate_threshold(
         search: As for :func:`calibrate`.
         folder: Folder for the embeddings of the known sentences and the state of the search, so that a run can resume.
         options: Settings of the encoders, noted in the result.
-        target_precision: Choose the lowest threshold whose estimated precision, not the lower end of its interval, is at
-            least this; by default that of the best F1.
+        target_precision: Choose the lowest threshold whose estimated precision, not the lower end of its interval, is
+            at least this; by default that of the best F1.
         k: As for :func:`calibrate`.
         margin: As for :func:`calibrate`.
         retrieval: As for :func:`calibrate`.

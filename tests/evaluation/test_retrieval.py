@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -228,7 +229,7 @@ def test_a_run_is_measured_as_the_report(tmp_path: Path, make_model: Any) -> Non
         write_run(tmp_path / "en.trec", rankings, tag="ours")
         run = list(ir_measures.read_trec_run(str(tmp_path / "en.trec")))
         scores = [np.float32(row.score) for row in run if row.query_id == "q1"]
-        assert all(first > second for first, second in zip(scores, scores[1:]))
+        assert all(first > second for first, second in pairwise(scores))
         judged = [ir_measures.Qrel(query, passage, grade) for query, passage, grade in qrels]
         measures = {"MRR@100": ir_measures.RR @ 100, "Precision@1": ir_measures.P @ 1, "nDCG@2": ir_measures.nDCG @ 2}
         measures |= {"MAP": ir_measures.AP @ 100, "Recall@1": ir_measures.R @ 1}
@@ -242,7 +243,7 @@ def test_scores_of_a_run_fall_strictly() -> None:
     for scores in ([1.0] * 5, [0.0, 0.0, -1.0], [1.0, 1.0 - 1e-12, 0.5], [1e-45, 0.0, 0.0], [2.0, 1.0, -3.0], []):
         falling = strictly_falling(scores)
         assert falling == [float(np.float32(score)) for score in falling]
-        assert all(first > second for first, second in zip(falling, falling[1:]))
+        assert all(first > second for first, second in pairwise(falling))
         assert falling == pytest.approx(scores, abs=1e-6)
         assert [float(f"{score:.9g}") for score in falling] == pytest.approx(falling, rel=1e-9)
     assert strictly_falling([2.0, 1.0, -3.0]) == [2.0, 1.0, -3.0]

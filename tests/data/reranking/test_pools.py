@@ -76,9 +76,9 @@ def test_queries_with_nothing_to_find_are_skipped(caplog: pytest.LogCaptureFixtu
 
 def test_rows_of_one_query_are_its_pool() -> None:
     pairs = AlignedPairs(
-        {"en": ["Who?", "who", "Where?", "Who?"], "zh": ["谁？", "何人？", "哪里？", "谁"]},
-        {"en": ["he", "she", "here", "HE"], "zh": ["他", "她", "这里", "他。"]},
-        [0, 1, 0, 1],
+        {"en": ["Who?", "who", "Where?", "Who?", "WHO"], "zh": ["谁？", "何人？", "哪里？", "谁", "谁"]},
+        {"en": ["he", "she", "here", "HE", "She"], "zh": ["他", "她", "这里", "他。", "她"]},
+        [0, 1, 0, 1, 0],
     )
     data = questions_of_pairs(pairs)
     assert data.queries == {"en": ["Who?", "Where?"], "zh": ["谁？", "哪里？"]}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -148,6 +149,29 @@ def test_any_sentence_comes_back(form: str, tmp_path: Path) -> None:
         found = [(*row["source_ids"], *row["target_ids"], row["source"], row["target"]) for row in rows]
     expected = [(f"source{text}\t#", f"target{text}\t#", f"source{text}", f"target{text}") for text in NASTY]
     assert sorted(found) == sorted(expected)
+
+
+def test_translation_memories_leave_out_what_xml_cannot_hold(tmp_path: Path) -> None:
+    """A form feed in a scanned text would leave a file that no other program opens."""
+    sides = {
+        "source": ["Seite\x0c 1 & <b>2</b>", 'Er sagte\x00 "nein".', "แมว 🙂 ]]>", "\ufffeÄrger"],
+        "target": ["Page 1 & <b>2</b>", 'He said\x1b "no".', "cat 🙂 ]]>", "trouble\uffff"],
+    }
+    options: dict[str, Any] = {}
+    for side, texts in sides.items():
+        options[side] = write(tmp_path / side, [json.dumps({"text": text}) for text in texts])
+        options[f"{side}_embeddings"] = np.eye(4, dtype=np.float32) + 0.1
+    out = tmp_path / "pairs.tmx"
+    filters = replace(OFF, source_language="de", target_language="en")
+    mining.mine_texts(**options, out=out, text_format="jsonl", filters=filters)
+    units = ElementTree.parse(out).iterfind("body/tu")
+    found = {tuple(segment.text for segment in unit.iter("seg")) for unit in units}
+    assert found == {
+        ("Seite 1 & <b>2</b>", "Page 1 & <b>2</b>"),
+        ('Er sagte "nein".', 'He said "no".'),
+        ("แมว 🙂 ]]>", "cat 🙂 ]]>"),
+        ("Ärger", "trouble"),
+    }
 
 
 @pytest.mark.slow
