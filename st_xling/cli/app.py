@@ -243,6 +243,7 @@ class Command(TyperCommand):
             values: Value of every parameter, by name.
             inputs: Metavar and value of each input.
         """
+        from st_xling.data.spec import check_spec_languages
         from st_xling.utils.languages import check_language_code
 
         for parameter in self.params:
@@ -309,15 +310,6 @@ class Command(TyperCommand):
                 check_model(value.partition("?")[0] if self.name == "compare" else value, values.get("revision"))
         if values.get("device") is not None:
             check_device(values["device"])
-
-
-def check_spec_languages(spec: str) -> None:
-    """Raise ``ValueError`` if a spec names a language before ``=`` that nobody knows."""
-    from st_xling.data.spec import split_spec
-    from st_xling.utils.languages import check_language_code
-
-    for code in split_spec(spec).languages:
-        check_language_code(code, spec)
 
 
 def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:

@@ -277,14 +277,14 @@ def card(
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
     _check_folder(model)
-    from st_xling.hub import CardOptions, write_card
-
     licenses = {}
     for text in data_license or ():
         name, equals, each = text.rpartition("=")
         if not equals or not name:
             raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {text!r}.")
         licenses[name] = each
+    from st_xling.hub import CardOptions, write_card
+
     options = CardOptions(
         license=license,
         title=title,

@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import LANGUAGES, SPLITS, check_language
-from st_xling.utils.languages import check_language_code, is_strict_code, split_pair
+from st_xling.utils.languages import check_language_code, is_strict_code, meant_pair, split_pair
 from st_xling.utils.text import home_path
 
 FORMS = "[NAME=]LOCATION[?size=8000&seed=0&…]"
@@ -169,6 +169,24 @@ def split_spec(text: str) -> SpecParts:
     return SpecParts(languages, *split_options(rest))
 
 
+def check_spec_languages(text: str) -> None:
+    """Raise ``ValueError`` if a spec names a language before ``=`` that nobody knows, or names one by another word.
+
+    Example:
+        >>> check_spec_languages("german-en=pairs.tsv")
+        Traceback (most recent call last):
+        ...
+        ValueError: german-en=pairs.tsv names no known languages: got 'german-en'; did you mean 'de-en'?
+    """
+    languages = split_spec(text).languages
+    for code in languages:
+        check_language_code(code, text)
+    name, equals, _ = text.partition("=")
+    is_path = not equals or languages or name == "queries" or home_path(split_spec(text).location).exists()
+    if not is_path and (meant := meant_pair(name)) is not None:
+        raise ValueError(f"{text} names no known languages: got {name!r}; did you mean {meant!r}?")
+
+
 def split_options(text: str) -> tuple[str, str]:
     """Split at the ``?`` before the options; a ``?`` without ``option=`` after it belongs to the name.
 
@@ -210,8 +228,7 @@ def parse_spec(
     parts = split_spec(text)
     if not parts.location.strip():
         raise ValueError(f"expected {forms}, got {text!r}; name what to read")
-    for code in parts.languages:
-        check_language_code(code, text)
+    check_spec_languages(text)
     if languages is not None and len(parts.languages) != languages:
         raise ValueError(
             f"expected {forms}; got {text!r}, which names {' and '.join(parts.languages) or 'no language'}"

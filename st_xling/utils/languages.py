@@ -272,6 +272,20 @@ def check_language_code(code: str, where: str) -> None:
     raise ValueError(f"{where} names no known language: got {code!r}; {advice}")
 
 
+def meant_pair(name: str) -> str | None:
+    """Return the codes that were meant by the name of one language or two; ``None`` if it names none.
+
+    Example:
+        >>> meant_pair("german-english"), meant_pair("DE"), meant_pair("my-file")
+        ('de-en', 'de', None)
+    """
+    parts = [
+        part if is_code(part) and base_language(part) in LANGUAGE_NAMES else _meant_language(part)
+        for part in name.split("-")
+    ]
+    return "-".join(filter(None, parts)) if len(parts) <= 2 and all(parts) else None
+
+
 def _meant_language(text: str) -> str | None:
     """Return the code of a language that is named otherwise: by its name, in capitals, by a bibliographic code."""
     lower = text.strip().casefold()
