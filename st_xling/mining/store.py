@@ -1,7 +1,7 @@
 """Embedding stores: embeddings on disk, written shard by shard, that read like one array.
 
 ==========================  =============================================================================
-``manifest.json``           written last: model, text and settings of the vectors, and the rows of each shard
+``manifest.json``           written last: model, text and settings of the vectors, rows and checksum of each shard
 ``shard-000000.safetensors``…  one tensor ``embeddings`` *(rows, dim)*, for int8 also ``scales`` *(rows,)*
 ``done.json``               only in a half-written store: what it is of, and the shards that are complete
 ==========================  =============================================================================
@@ -23,7 +23,7 @@ from torch import Tensor
 
 from st_xling.mining.text import TextSummary, summarize
 from st_xling.utils.cosines import Embeddings
-from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.io import file_crc32, read_json_object, write_json
 from st_xling.utils.options import StoreDtype, check_choice
 from st_xling.utils.resumable import ResumableFolder, differences
 from st_xling.utils.signature import sign
@@ -91,6 +91,7 @@ class Manifest:
         settings: What else the numbers depend on, such as the batch size.
         text: Rows and hash of the text.
         shards: Number of rows of each shard.
+        checksums: CRC-32 of the file of each shard.
     """
 
     dim: int = 0
@@ -100,6 +101,7 @@ class Manifest:
     settings: dict[str, Any] = field(default_factory=dict)
     text: TextSummary
     shards: tuple[int, ...] = ()
+    checksums: tuple[int, ...] = ()
 
     @property
     def task(self) -> dict[str, Any]:
@@ -130,7 +132,11 @@ def read_manifest(folder: Path) -> Manifest:
         shards, text = tuple(content.pop("shards")), TextSummary(**content.pop("text"))
         if not 0 < sum(shards) == text.rows:
             raise ValueError(f"{text.rows} rows, its shards have {sum(shards)}")
-        return Manifest(**content | {"model": ModelIdentity(**content["model"])}, text=text, shards=shards)
+        checksums = tuple(content.pop("checksums"))
+        if len(checksums) != len(shards):
+            raise ValueError(f"{len(shards)} shards, and {len(checksums)} checksums")
+        model = ModelIdentity(**content.pop("model"))
+        return Manifest(**content, model=model, text=text, shards=shards, checksums=checksums)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path}: the manifest is damaged: {error!r}; write the store again.") from error
 
@@ -155,7 +161,7 @@ def _map_shard(path: Path) -> tuple[np.ndarray, np.ndarray | None]:
         with safe_open(path, framework="pt") as file:
             array = file.get_tensor(TENSOR).numpy()
             scales = file.get_tensor(SCALES).numpy() if array.dtype == np.int8 else None
-    except SafetensorError as error:
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{path}: expected a shard of embeddings, got: {error}; write the store again.") from error
     array.flags.writeable = False
     return array, scales
@@ -208,8 +214,13 @@ class EmbeddingStore:
                 "half-written, run the command that writes it again to resume it."
             )
         store = cls(folder, read_manifest(folder))
-        for number in range(len(store.manifest.shards)):
-            _map_shard(folder / _shard_name(number))
+        for number, rows in enumerate(store.manifest.shards):
+            shape = _map_shard(folder / _shard_name(number))[0].shape
+            if shape != (rows, store.dim):
+                raise ValueError(
+                    f"{folder / _shard_name(number)}: expected {rows} rows of dim {store.dim}, as {MANIFEST} has them, "
+                    f"got {shape}; write the store again."
+                )
         return store
 
     def __len__(self) -> int:
@@ -249,9 +260,20 @@ class EmbeddingStore:
         return np.searchsorted(self._starts, rows, side="right") - 1
 
     def _read(self, shard: int, rows: slice | np.ndarray) -> np.ndarray:
-        """Read rows of a shard as numbers; a slice is no copy."""
+        """Read rows of a shard as numbers; a slice is no copy.
+
+        Raises:
+            ValueError: If the bytes of the shard are not those that were written.
+        """
         if shard not in self._maps:
-            self._maps[shard] = _map_shard(self.path / _shard_name(shard))
+            path = self.path / _shard_name(shard)
+            # Once, with the first rows of a shard: a wrong bit would change which sentences are paired, unnoticed.
+            if file_crc32(path) != self.manifest.checksums[shard]:
+                raise ValueError(
+                    f"{path} is damaged: its checksum is another than in {MANIFEST}; copy the file again, or delete "
+                    f"{self.path} and write the store again."
+                )
+            self._maps[shard] = _map_shard(path)
         whole, scales = self._maps[shard]
         return whole[rows] if scales is None else whole[rows] * scales[rows, None]
 
@@ -339,14 +361,16 @@ def write_shards(
                 file = _shard_name(len(done))
                 tensors = _rounded(rows, manifest.dtype, place, sum(done))
                 size, dim = tensors[TENSOR].shape
-                with work.writing(file, file, rows=size, dim=dim) as temporary:
+                with work.writing(file, file, checksum=True, rows=size, dim=dim) as temporary:
                     save_file(tensors, temporary)
                 done.append(size)
         except ValueError:
             work.remove()  # vectors of another text or model are needed
             raise
         # Last of all: a folder without a manifest is no store.
-        content = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(replace(manifest, dim=dim)), "shards": done}
+        checksums = [work.steps[_shard_name(number)]["crc32"] for number in range(len(done))]
+        content = {"format": FORMAT, "version": FORMAT_VERSION, **asdict(replace(manifest, dim=dim))}
+        content |= {"shards": done, "checksums": checksums}
         write_json(path / MANIFEST, content, indent=1)
         work.record.unlink()
     return EmbeddingStore.open(path)

@@ -27,7 +27,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeGuard
 
-from st_xling.utils.io import LOCK, TEMPORARY, atomic_path, atomic_writer, locked, read_json_object, write_json
+from st_xling.utils.io import (
+    LOCK,
+    TEMPORARY,
+    atomic_path,
+    atomic_writer,
+    file_crc32,
+    locked,
+    read_json_object,
+    write_json,
+)
 
 RECORD = "done.json"
 
@@ -158,20 +167,23 @@ class ResumableFolder:
         write_json(self.record, {**self.task, "steps": self.listed}, indent=1)
 
     @contextmanager
-    def writing(self, step: str, file: str, /, **facts: Any) -> Iterator[Path]:
+    def writing(self, step: str, file: str, /, *, checksum: bool = False, **facts: Any) -> Iterator[Path]:
         """Yield a temporary file, which becomes ``file`` when the block ends; the step is then finished.
 
         Args:
             step: Name of the step.
             file: Its only file, relative to the folder.
+            checksum: Add the fact ``crc32`` of the file, for steps that are written once: a kill between the record and
+                the file leaves an earlier file as it was.
             facts: Other facts of the step; JSON values.
         Raises:
             OSError: If there is no room; the step is then not finished.
         """
         with atomic_path(self.path / file) as temporary:
             yield temporary
+            sums = {"crc32": file_crc32(temporary)} if checksum else {}
             # Listed before it is there: what the record lists is all that there can be.
-            self.listed[step] = {"files": [file], **facts}
+            self.listed[step] = {"files": [file], **facts, **sums}
             self.write_record()
 
     def install(self, step: str, folder: Path, *, also: Iterable[str] = ()) -> None:

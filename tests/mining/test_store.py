@@ -119,6 +119,28 @@ def test_a_damaged_file(name: str, change: Any, message: str, store: EmbeddingSt
     assert name in str(caught.value)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_flipped_bit_in_a_shard_is_noticed(dtype: str, tmp_path: Path) -> None:
+    """Anywhere in the file; in 16 of 20 cases other sentences were paired, and nothing was said."""
+    vectors = np.random.default_rng(1).standard_normal((40, 8)).astype(np.float32)
+    store = write_store(tmp_path / "store", vectors, dtype=dtype, shard_rows=16)
+    path = store.path / "shard-000001.safetensors"
+    whole = path.read_bytes()
+    for place in range(0, 8 * len(whole), 97):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        path.write_bytes(damaged)
+        with pytest.raises(ValueError, match=r"shard-000001.safetensors.*write the store again") as caught:
+            EmbeddingStore.open(store.path)[20:30]
+        assert "\n" not in str(caught.value)
+    path.write_bytes(whole)
+    np.testing.assert_array_equal(EmbeddingStore.open(store.path)[:], store[:])
+    # Another shard of the same shape, as by a mistake in copying.
+    path.write_bytes((store.path / "shard-000000.safetensors").read_bytes())
+    with pytest.raises(ValueError, match="shard-000001.safetensors is damaged: .*; copy the file again, or delete"):
+        EmbeddingStore.open(store.path)[[3, 20]]
+
+
 TEXT = TextSummary(("a",), ROWS, "c" * 64)
 
 

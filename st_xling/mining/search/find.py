@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, suppress
 from functools import partial
@@ -19,8 +20,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
 from st_xling.mining.deduplication import SelectedRows
@@ -52,6 +53,7 @@ APPROXIMATE_ROWS = 2**20
 EXACT_ROWS, EXACT_SHARDS = 2**15, 64
 
 _FILE, _SIDES = "search.safetensors", ("source", "target")
+_CHECKSUM = "crc32"
 
 # Finished tasks are saved when they have taken so many times what saving takes.
 _SAVE_SHARE = 20
@@ -178,12 +180,7 @@ def find_neighbors(
             task = {"command": "search", "k": k, "search": f"{method}, {tasks[-1]}", **prints}
             stack.enter_context(folder).begin(task)
             if _FILE in folder.steps:
-                try:
-                    state = load_file(folder.path / _FILE)
-                except SafetensorError as error:
-                    raise ValueError(
-                        f"{folder.path / _FILE} is damaged: {error}; delete it, and the search starts again."
-                    ) from error
+                state = _load_state(folder.path / _FILE, state)
         todo = {number: task for number, task in enumerate(tasks) if not state["tasks"][number]}
         saved_at, cost = time.monotonic(), 0.0
 
@@ -192,7 +189,7 @@ def find_neighbors(
             if folder is not None:
                 started = time.monotonic()
                 with folder.writing(_FILE, _FILE) as temporary:
-                    save_file(state, temporary)
+                    save_file(state, temporary, metadata={_CHECKSUM: _checksum(state)})
                 saved_at = time.monotonic()
                 cost = saved_at - started
 
@@ -219,6 +216,37 @@ def find_neighbors(
         recall = measure_recall(source, target, both, memory_mib=memory_mib)
         logger.info("%s: recall of exact neighbors: source side %.4f, target side %.4f", method, *recall)
     return both
+
+
+def _load_state(path: Path, fresh: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Read the state of a search, of the names, shapes and types of a fresh one.
+
+    Raises:
+        ValueError: If it is damaged: a wrong bit would give other neighbors.
+    """
+    try:
+        with safe_open(path, framework="pt") as file:
+            state = {name: file.get_tensor(name) for name in fresh}
+            checksum = (file.metadata() or {}).get(_CHECKSUM)
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError) as error:
+        raise ValueError(f"{path} is damaged: {error}; delete it, and the search starts again.") from error
+    alike = all(
+        state[name].dtype == tensor.dtype and state[name].shape == tensor.shape for name, tensor in fresh.items()
+    )
+    if not alike or checksum != _checksum(state):
+        raise ValueError(f"{path} is damaged: its checksum is wrong; delete it, and the search starts again.")
+    return state
+
+
+def _checksum(state: dict[str, Tensor]) -> str:
+    """Return the CRC-32 of all numbers of a state.
+
+    It is in the file of the state itself: a record next to it could be of the state before, after a kill.
+    """
+    checksum = 0
+    for name in sorted(state):
+        checksum = zlib.crc32(state[name].numpy().reshape(-1).view(np.uint8).data, checksum)
+    return str(checksum)
 
 
 def tasks_of(sources: int, targets: int, *, k: int, method: str, shard_rows: int | None = None) -> list[Task]:

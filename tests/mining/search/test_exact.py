@@ -249,6 +249,24 @@ def test_budget_bounds_the_blocks():
         find_neighbors(np.ones((100, 7680)), np.ones((100, 7680)), memory_mib=1)
 
 
+def test_a_flipped_bit_in_a_saved_search_is_noticed(tmp_path):
+    """18 of 30 gave other neighbors without a word, and 11 a traceback."""
+    source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
+    expected = find_neighbors(source, target, k=2, state_folder=tmp_path)
+    state = tmp_path / "search.safetensors"
+    whole = state.read_bytes()
+    for place in range(0, 8 * len(whole), 101):
+        damaged = bytearray(whole)
+        damaged[place // 8] ^= 1 << place % 8
+        state.write_bytes(damaged)
+        with pytest.raises(ValueError, match="search.safetensors is damaged: .*; delete it, and the search starts"):
+            find_neighbors(source, target, k=2, state_folder=tmp_path)
+    state.unlink()
+    again = find_neighbors(source, target, k=2, state_folder=tmp_path)
+    assert all(np.array_equal(one.indices, other.indices) for one, other in zip(expected, again))
+    assert state.read_bytes() == whole
+
+
 def test_state_of_another_search_is_refused(tmp_path):
     source, target = np.random.default_rng(8).standard_normal((2, 60, 8))
     find_neighbors(source, target, k=2, state_folder=tmp_path)
