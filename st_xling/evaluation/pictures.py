@@ -116,6 +116,32 @@ def draw_cosines(
     save_figure(figure, path)
 
 
+def draw_points(
+    panels: Mapping[str, tuple[np.ndarray, np.ndarray]], path: Path, *, languages: Sequence[str], joined: bool
+) -> None:
+    """Draw points of two languages in the plane, one panel for each model.
+
+    Args:
+        panels: Title → points of source and target. *Shape of each:* ``(points, 2)``
+        path: PNG to write.
+        languages: Names of both languages, for the legend.
+        joined: Join points of equal rows by a line, as those of translations.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.0 * len(panels), 3.8), layout="constrained")
+    for axes, (title, points) in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels.items()):
+        axes.set_title(_drawable(title), fontsize=11)
+        if joined:
+            axes.plot(*np.stack(points).transpose(2, 0, 1), color="0.75", linewidth=0.7, zorder=0)
+        for name, side, color, marker in zip(languages, points, (_BLUE, _ORANGE), "o^"):
+            size = 26 if joined else 9
+            axes.scatter(*side.T, s=size, alpha=0.6, color=color, marker=marker, label=name, linewidths=0)
+        axes.set(xticks=[], yticks=[])
+    figure.axes[0].legend(frameon=False, fontsize=9)
+    save_figure(figure, path)
+
+
 def score_histogram(pairs: EvaluatedPairs, *, bins: int = _BINS) -> dict[str, Any]:
     """Count mined pairs, at least one, by score: few enough numbers to be saved with a model.
 

@@ -11,6 +11,7 @@
                 the value a path in the JSON, or several, whose mean is taken, as it is over a list of the scale that
                 only the path names; ``factor`` (100), ``decimals`` (1);
                 ``paper``: row → column → the paper's own value; ``compare``: pairs of rows; ``note``;
+                ``picture``: true where the points of ``principal_components`` are to be drawn, a panel a row;
                 ``examples``: true where lists of ``evaluate reranking --examples`` are to stand below
 ==============  ======================================================================================================
 

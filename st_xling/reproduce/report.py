@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from st_xling._version import __version__
+from st_xling.evaluation.pictures import draw_points
 from st_xling.evaluation.reranking import examples_text
 from st_xling.hub.card import code, fenced, plain
 from st_xling.reproduce.paper import Cell, Paper, Table
 from st_xling.utils.io import read_json_object, write_atomic, write_json
+from st_xling.utils.languages import language_name
 from st_xling.utils.tables import format_table
 
 #: Before labels of rows that are the paper's own values.
@@ -43,6 +48,7 @@ def report(paper: Paper, out: Path, failed: Mapping[str, str], *, whole: bool = 
         words += ["--rows", *labels]
     return {
         "paper": paper.name,
+        "file_name": paper.file_name,
         "title": paper.title,
         "scale": paper.scale,
         "model": paper.model_name,
@@ -73,11 +79,17 @@ def _table(table: Table, out: Path, failed: dict[str, str]) -> dict[str, Any]:
         for first, second in table.compare
         if first in rows and second in rows
     }
+    if table.entry.get("picture") and rows:
+        content["picture"] = {label: _first_result(table, label, out)["components"] for label in rows}
     if table.entry.get("examples") and rows:
-        firsts = {label: next(iter(table.cells[label].values())).steps[0] for label in rows}
-        results = {label: read_json_object(out / step.result) for label, step in firsts.items()}
+        results = {label: _first_result(table, label, out) for label in rows}
         content["examples"] = examples_text({label: own["reranking"]["examples"] for label, own in results.items()})
     return content
+
+
+def _first_result(table: Table, label: str, out: Path) -> dict[str, Any]:
+    """Return the result of a row's first column and seed."""
+    return read_json_object(out / next(iter(table.cells[label].values())).steps[0].result)
 
 
 def _values(cell: Cell, factor: float, out: Path, signatures: set[str], failed: dict[str, str]) -> list[float | None]:
@@ -220,6 +232,7 @@ def markdown(content: Mapping[str, Any]) -> str:
     for name, table in content["tables"].items():
         parts += [f"## {plain(_heading(name, table))}", _pipes(*_cells(table))]
         parts += [_pipes(*_differences(table))] if table["differences"] else []
+        parts += [f"![{plain(table['title'])}]({picture_path(content, name)})"] if "picture" in table else []
         parts += [fenced(table["examples"])] if "examples" in table else []
         parts += [plain(table["note"]), _details("signatures", table["signatures"])]
     parts += ["## Failed"] if content["failed"] else []
@@ -237,8 +250,25 @@ def _pipes(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
+def picture_path(content: Mapping[str, Any], table: str) -> str:
+    """Return the path of a table's picture from the page."""
+    return f"pictures/{content['file_name']}-{re.sub(r'[^A-Za-z0-9]+', '-', table).strip('-')}.png"
+
+
 def write_report(paper: Paper, out: Path, failed: Mapping[str, str]) -> None:
-    """Write page and JSON file of all tables that have been made so far."""
+    """Write page, pictures and JSON file of all tables that have been made so far."""
     content = report(paper, out, failed, whole=True)
+    for name, table in content["tables"].items():
+        if shown := table.get("picture"):
+            panels = {label: _sides(found["points"]) for label, found in shown.items()}
+            first = next(iter(shown.values()))
+            languages = [language_name(code) for code in first["languages"]]
+            draw_points(
+                panels, out / picture_path(content, name), languages=languages, joined=first["of"] == "sentences"
+            )
     write_json(out / f"{paper.file_name}.json", content)
     write_atomic(out / f"{paper.file_name}.md", markdown(content).encode("utf-8"))
+
+
+def _sides(points: Mapping[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array(points["source"]), np.array(points["target"])

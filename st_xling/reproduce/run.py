@@ -24,8 +24,6 @@ from st_xling.utils.signature import sha8
 
 logger = logging.getLogger(__name__)
 
-_ROOT = Path(__file__).parents[2]
-
 #: Before the message of an error of ours.
 _ERROR = "st-xling: error: "
 
@@ -141,9 +139,6 @@ def _run(paper: Paper, step: Step, out: Path, data: str | Path | None, jobs: int
     if step.trains or step.fine_tunes:
         words.append("--resume" if any(training.glob("checkpoint-*")) else "--overwrite")
     environment = {"OMP_NUM_THREADS": str(max(1, (os.cpu_count() or 1) // jobs)), **os.environ}
-    if step.is_python:
-        # A checkout's benchmarks are next to the package, and not installed.
-        environment["PYTHONPATH"] = f"{_ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}"
     inputs, begun = inputs_fingerprint(paper, step, data), time.monotonic()
     path = out / "logs" / f"{step.id}.log"
     with path.open("wb") as log:

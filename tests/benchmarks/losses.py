@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch.utils.flop_counter import FlopCounterMode
 
+from st_xling.reproduce.step_cost import flops
 from tests.benchmarks.measure import (
     QUICK,
     Ratio,
@@ -61,14 +61,7 @@ def memory_and_flops(row: str, shape: Shape) -> list[float]:
     for _ in range(2):
         step(loss, columns)
     most = peak() - before
-    with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.addmm_: addmm_flops}) as counter:
-        step(loss, columns)
-    return [most, float(counter.get_total_flops())]
-
-
-def addmm_flops(added: Any, left: tuple[int, int], right: tuple[int, int], **_: Any) -> int:
-    """Of addmm's in-place form, which the vocabulary softmax uses and the counter does not know; from the shapes."""
-    return 2 * left[0] * left[1] * right[1]
+    return [most, float(flops(partial(step, loss, columns)))]
 
 
 def softmax_inputs(classes: int) -> tuple[torch.Tensor, ...]:

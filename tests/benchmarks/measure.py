@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import median
@@ -21,6 +21,10 @@ from typing import Any, get_args
 import torch
 
 from st_xling._version import __version__
+from st_xling.reproduce.step_cost import QUICK as QUICK
+from st_xling.reproduce.step_cost import Shape as Shape
+from st_xling.reproduce.step_cost import recipe_loss as recipe_loss
+from st_xling.reproduce.step_cost import step as step
 from st_xling.utils.io import write_json
 
 PRELOADED = ["st_xling.training.encoder", "st_xling.mining", "transformers.models.bert.modeling_bert"]
@@ -221,69 +225,3 @@ def encoder_folder(model: str | None) -> str:
     if not folder:
         raise Skipped("set ST_XLING_E5 to a folder of multilingual-e5-small, or name an encoder (--model)")
     return folder
-
-
-@dataclass(frozen=True)
-class Shape:
-    """An encoder and a batch: by default multilingual BERT (12 layers of 768) on full rows of 32 tokens.
-
-    Attributes:
-        target_vocabulary: Ids that the text is drawn from, which is also what DAP's softmax ranges over.
-    """
-
-    layers: int = 12
-    hidden: int = 768
-    vocabulary: int = 119_547
-    target_vocabulary: int = 30_000
-    tokens: int = 32
-    batch: int = 32
-
-    def but(self, **sizes: int | None) -> Shape:
-        """With other sizes, where they are set."""
-        return replace(self, **{name: size for name, size in sizes.items() if size})
-
-    def encoder(self) -> Any:
-        """Random weights, under mean pooling, with dropout."""
-        from transformers import BertConfig, BertModel
-        from transformers.utils.logging import disable_progress_bar
-
-        from st_xling.models import tiny_encoder
-
-        disable_progress_bar()
-        text = ["a b c d e f g h"] * 4
-        model = tiny_encoder(text, vocabulary=64, hidden_size=24, layers=1, max_length=self.tokens)
-        torch.manual_seed(0)
-        heads = max(1, self.hidden // 64)
-        sizes = {"hidden_size": self.hidden, "intermediate_size": 4 * self.hidden, "num_attention_heads": heads}
-        model[0].model = BertModel(BertConfig(vocab_size=self.vocabulary, num_hidden_layers=self.layers, **sizes))
-        model[1].embedding_dimension = self.hidden
-        return model.train()
-
-    def columns(self, model: Any, rows: int | None = None, *, seed: int = 0) -> list[dict[str, torch.Tensor]]:
-        """Source and target of random ids without padding. *Shape of each:* ``(rows, tokens)``"""
-        generator = torch.Generator().manual_seed(seed)
-        ids = torch.randint(10, self.target_vocabulary, (2, rows or self.batch, self.tokens), generator=generator)
-        ids[:, :, 0], ids[:, :, -1] = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
-        return [{"input_ids": side.clone(), "attention_mask": torch.ones_like(side)} for side in ids]
-
-
-QUICK = Shape(layers=2, hidden=64, vocabulary=2_000, target_vocabulary=500, tokens=16, batch=8)
-"""To see that a benchmark runs; its figures say nothing."""
-
-
-def step(loss: torch.nn.Module, columns: Sequence[dict[str, torch.Tensor]]) -> None:
-    """Forward and backward."""
-    loss.zero_grad()
-    torch.manual_seed(0)  # equal masks and dropout each time
-    value = loss([dict(column) for column in columns], None)  # sentence-transformers' losses write into their columns
-    (torch.stack(list(value.values())).sum() if isinstance(value, dict) else value).backward()
-
-
-def recipe_loss(name: str, model: Any, shape: Shape, **settings: Any) -> torch.nn.Module:
-    """A recipe's loss on ``model``, as training builds it."""
-    from st_xling.training import load_recipe
-    from st_xling.training.encoder import build_loss
-
-    ids = set(range(shape.target_vocabulary))
-    recipe = load_recipe(name, overrides={f"losses.{key}": value for key, value in settings.items()})
-    return build_loss(recipe, model, token_ids=[ids, ids], languages=[["de"], ["en"]])

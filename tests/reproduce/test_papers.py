@@ -1,25 +1,29 @@
 """The five papers' tables: every command is one that st-xling takes, at every scale, and every name is there."""
 
+import importlib
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import st_xling.utils.precision
 from st_xling.cli import main
 from st_xling.reproduce import load_paper, paper_names
-from st_xling.reproduce.paper import SCALES, Paper
-from st_xling.reproduce.report import report
+from st_xling.reproduce.paper import SCALES, Paper, Step
+from st_xling.reproduce.principal_components import principal_components
+from st_xling.reproduce.report import report, write_report
 from tests.commands import parse
 
-#: As the papers number them, without pictures of states; AMBER's figure 2 is in its figures 3 and 4.
+#: As the papers number them; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {
     "amber": {"2", "5", "6", "7", "8", "figure 3", "figure 4"},
-    "dap": {"1", "2", "3", "4", "5", "6", "7", "8", "figure 3", "figure 4"},
+    "dap": {"1", "2", "3", "4", "5", "6", "7", "8", "figure 1", "figure 3", "figure 4"},
     "ir": {"2", "3", "4", "5", "6", "7", "8", "9", "10", "figure 3", "figure 4"},
-    "sf": {*map(str, range(5, 14)), "figure 6"},
+    "sf": {*map(str, range(5, 14)), "figure 6", "figure 7"},
     "xpr": {"3", "4", "5"},
 }
 
@@ -40,7 +44,11 @@ def test_every_command_parses(paper: Paper) -> None:
     published pages could not be made again."""
     words = set()
     for step in paper.steps():
-        if not step.is_python:
+        if step.is_python:  # in the package, so that an installed one has it
+            module = importlib.import_module(step.words[2])
+            assert step.words[1] == "-m" and module.__name__.startswith("st_xling.")
+            module.parser().parse_args(step.command()[3:])
+        else:
             parse([*step.command(), *(["--overwrite"] if step.trains or step.fine_tunes else [])])
         words.update(step.words)
     assert len({step.id for step in paper.steps()}) == len(paper.steps())
@@ -114,6 +122,85 @@ def test_rows_run_from_each_start(
     paper = load_paper(name, [table], model=start, rows=rows)
     assert start in [step.name for step in paper.steps()]
     for step in paper.steps():
+        run_quickly(step, capsys)
+    assert list(report(paper, tmp_path, {})["tables"][table]["rows"]) == rows
+
+
+def run_quickly(step: Step, capsys: pytest.CaptureFixture[str]) -> None:
+    """In this process; of training two steps."""
+    if step.is_python:
+        Path("results").mkdir(exist_ok=True)
+        importlib.import_module(step.words[2]).main(step.command()[3:])
+    else:
         quick = ["--max-steps", "2"] if step.words[0] == "train" else []
         assert main([*step.command(), *quick]) == 0, capsys.readouterr().err
-    assert list(report(paper, tmp_path, {})["tables"][table]["rows"]) == rows
+
+
+@pytest.mark.parametrize(
+    ("name", "table", "rows", "joined"),
+    [("dap", "figure 1", ["as it is", "TR"], False), ("sf", "figure 7", ["as it is", "SF"], True)],
+)
+def test_pictures_of_principal_components(
+    name: str,
+    table: str,
+    rows: list[str],
+    joined: bool,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """DAP's figure 1 and mBERT-SF's figure 7, which pages listed and no command made any more."""
+    monkeypatch.chdir(tmp_path)
+    paper = load_paper(name, [table], rows=rows)
+    for step in paper.steps():
+        run_quickly(step, capsys)
+    write_report(paper, tmp_path, {})
+    page = (tmp_path / f"{paper.file_name}.md").read_text(encoding="utf-8")
+    (picture,) = re.findall(r"!\[.*principal components\]\((.*)\)", page)
+    assert (tmp_path / picture).read_bytes().startswith(b"\x89PNG")
+    content = report(paper, tmp_path, {})["tables"][table]
+    shown = content["picture"]
+    assert list(shown) == rows and all(len(signature.split("|")) > 4 for signature in content["signatures"])
+    for own in shown.values():
+        source, target = (np.array(own["points"][side]) for side in ("source", "target"))
+        assert (len(source) == len(target) == 100) == joined and source.shape[1] == 2 and 0 < own["variance"] <= 1
+    assert content["rows"]["as it is"]["variance shown, %"] == [pytest.approx(100 * shown["as it is"]["variance"])]
+
+
+def test_principal_components_are_those_of_a_singular_value_decomposition() -> None:
+    random = np.random.default_rng(0)
+    source = random.standard_normal((40, 7)) * [5, 1, 1, 3, 1, 1, 1]
+    target = random.standard_normal((30, 7)) + 2
+    found = principal_components(source, target)
+    states = np.concatenate([source, target])
+    centered = states - states.mean(axis=0)
+    left, values, _ = np.linalg.svd(centered, full_matrices=False)
+    points = np.concatenate([found.source, found.target])
+    assert np.abs(points) == pytest.approx(np.abs(left[:, :2] * values[:2]))
+    assert found.variance == pytest.approx((values[:2] ** 2).sum() / (values**2).sum())
+    spread = np.sqrt((centered**2).sum() / len(states))
+    assert found.distance == pytest.approx(np.linalg.norm(source.mean(0) - target.mean(0)) / spread)
+    again = principal_components(source * 2.0, target * 2.0)  # the same signs
+    assert again.source == pytest.approx(2 * found.source) and again.distance == pytest.approx(found.distance)
+
+
+PAGES = sorted((Path(__file__).parents[2] / "hub_cards" / "reproduce").glob("*.md"))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_of_published_pages_are_ours(page: Path) -> None:
+    """Four pages named tables and rows that were gone, and thirteen an option of `slim` that it does not have."""
+    blocks = re.findall(r"```bash\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    makes, *steps = [line for block in blocks for line in block.splitlines()]
+    options = parse(makes)
+    names = {key: options[key] for key in ("scale", "model", "precision", "rows")}
+    paper = load_paper(options["paper"], options["table"], **names, seeds=[*map(int, options["seeds"])])
+    assert set(options["table"]) == set(paper.tables) and paper.steps()
+    for line in steps:
+        if line.startswith("st-xling "):
+            parse(line)
+        elif line.startswith("python -m st_xling."):
+            words = shlex.split(line)
+            importlib.import_module(words[2]).parser().parse_args(words[3:])
+        else:
+            assert line.startswith("python -m tests.benchmarks."), line  # of before table 6 was in the package
