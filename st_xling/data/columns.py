@@ -156,14 +156,19 @@ def choose_columns(
         name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
     )
     # Of a row with the label 0 the texts do not belong together; columns that are chosen are read as they are.
-    label = next((spelled[name] for name in LABEL_NAMES if name in spelled), None)
-    label = label if columns is None and not is_scored_header(names) else None
+    label = find_label(names) if columns is None and not is_scored_header(names) else None
     layout = Layout(found, languages, language_keys, nested, label_key=label)
     ignored = [name for name in names if name not in (*layout.column_names, *LANGUAGE_COLUMNS)]
     if ignored and columns is None and not is_scored_header(names):
         read = ", ".join(layout.keys)
         logger.warning("%s: columns read: %s; no objective sees the others: %s", where, read, ", ".join(ignored))
     return layout
+
+
+def find_label(names: Iterable[str]) -> str | None:
+    """Return the column that says whether the texts of a row belong together; ``None`` where there is none."""
+    spelled = {name.strip().lower().replace("_", " "): name for name in names}
+    return next((spelled[name] for name in LABEL_NAMES if name in spelled), None)
 
 
 def _english_pair(spelled: Mapping[str, str], named: Languages) -> tuple[tuple[str, str], Any]:

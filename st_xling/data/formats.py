@@ -368,10 +368,12 @@ def _cells(part: Iterable[Row], layout: Layout, where: str, faults: FaultLog) ->
             faults.add(where, number, *fault)
             continue
         keyed: Any = dict(enumerate(row)) if isinstance(row, list) else row
-        if layout.label_key is not None:
-            belongs = is_pair(keyed.get(layout.label_key))
+        label = None if layout.label_key is None else keyed.get(layout.label_key)
+        # A list is a teacher's vector, which some trainers call so.
+        if layout.label_key is not None and not isinstance(label, (list, Mapping)):
+            belongs = is_pair(label)
             if belongs is None:
-                faults.add(where, number, "unknown label", f"expected 0 or 1, got {keyed.get(layout.label_key)!r}")
+                faults.add(where, number, "unknown label", f"expected 0 or 1, got {label!r}")
             elif not belongs:
                 faults.skip(where, "label 0")
             if not belongs:

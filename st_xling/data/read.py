@@ -15,7 +15,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from st_xling._version import __version__
 from st_xling.data.check import FaultLog
-from st_xling.data.columns import PARALLEL_NAMES, Columns, Languages, Layout, Row, find_layout, layout_of_names
+from st_xling.data.columns import (
+    PARALLEL_NAMES,
+    Columns,
+    Languages,
+    Layout,
+    Row,
+    find_label,
+    find_layout,
+    layout_of_names,
+)
 from st_xling.data.formats import (
     FORMATS,
     find_moses,
@@ -305,7 +314,7 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
                 "lists by Dataset.from_dict"
             )
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
-        if set(COLUMNS) - set(part.column_names):
+        if set(COLUMNS) - set(part.column_names) or find_label(part.column_names):
             find = {"requested": pair_languages(name), "columns": None, "known": PARALLEL_NAMES}
             source = _from_table(part, name, None, find)
             part = source.read(False) if hasattr(part, "__len__") else source.stream(False)

@@ -82,19 +82,28 @@ def open_bytes(path: str | Path, *, any_encoding: bool = False) -> Iterator[io.B
         FileNotFoundError: If there is no such file; the message names the nearest one.
         ValueError: If it is a folder, a pipe or a device.
         ParallelTextError: For a packed file that is broken or cut off (also while it is read), a name that promises a
-            compression that is not there, a NumPy array, or UTF-16, unless of ``any_encoding``.
+            compression that is not there, a NumPy array, an archive, or UTF-16, unless of ``any_encoding``.
     """
     with _opened(Path(path)) as (_, stream):
         if stream.peek(6).startswith(b"\x93NUMPY"):
             raise ParallelTextError(
                 f"{path}: expected text, got a NumPy array; embeddings are passed as such, see --source-embeddings"
             )
+        if kind := _archive_kind(stream.peek(512)[:512]):
+            raise ParallelTextError(f"{path}: expected text, got a {kind} archive; unpack it, and name a file in it")
         if stream.peek(2).startswith((b"\xff\xfe", b"\xfe\xff")) and not any_encoding:
             raise ParallelTextError(
                 f"{path}: expected UTF-8, got invalid UTF-8: the file begins with the byte order mark of UTF-16; "
                 "convert it: iconv -f utf-16 -t utf-8"
             )
         yield stream
+
+
+def _archive_kind(head: bytes) -> str:
+    """Return the kind of archive that a file begins as; empty for other files."""
+    if head[257:262] == b"ustar":
+        return "tar"
+    return "zip" if head.startswith(b"PK\x03\x04") else ""
 
 
 @contextmanager

@@ -396,6 +396,19 @@ def test_languages_of_a_data_set_are_those_of_its_name(columns: tuple[str, ...])
     assert isinstance(streamed, IterableDataset) and list(streamed) == list(found)
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_labels_of_a_data_set(stream: bool) -> None:
+    """Rows with the label 0 are no pairs, with or without languages; a teacher's vectors are no such labels."""
+    rows = [("Der Hund", "The dog", 1), ("Der Hund", "A city", 0)]
+    part = Dataset.from_dict(dict(zip(("source", "target", "label"), map(list, zip(*rows)))))
+    languages = part.add_column("source_language", ["de"] * 2).add_column("target_language", ["en"] * 2)
+    vectors = part.remove_columns("label").add_column("label", [[0.5, 1.0], [0.0, 1.0]])
+    for data, kept in ((part, 1), (languages, 1), (vectors, 2)):
+        found = labeled_pairs({"de-en": data.to_iterable_dataset() if stream else data})["de-en"]
+        assert len(list(found)) == kept and next(iter(found))["source_language"] == "de"
+        assert "label" not in found.column_names
+
+
 def test_a_data_set_of_translations() -> None:
     features = Features({"id": Value("string"), "translation": Translation(languages=["de", "en"])})
     part = Dataset.from_dict({"id": ["0"], "translation": [{"en": "Dog.", "de": "Hund."}]}, features=features)

@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import os
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from st_xling.data import check
 from st_xling.data.check import FaultLog, iter_lines
 from st_xling.utils import text as text_files
 
@@ -79,7 +81,24 @@ def test_what_is_no_text_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     (tmp_path / "long").write_bytes(b"a\n0123456789a")
     with pytest.raises(text_files.ParallelTextError, match="long:2: .*more than 10 bytes"):
         list(text_files.raw_lines(tmp_path / "long"))
-    assert list(iter_lines(tmp_path / "long", FaultLog())) == ["a", "0123456789a"]  # data may be records
+    monkeypatch.setattr(check, "LONGEST_LINE_BYTES", 10)
+    monkeypatch.setattr(check, "_BLOCK_BYTES", 4)
+    with pytest.raises(text_files.ParallelTextError, match="long:2: .*a line of more than"):
+        list(iter_lines(tmp_path / "long", FaultLog()))
+    (tmp_path / "long").write_bytes(b"0123456789\n0123456789\n" * 3)
+    assert len(list(iter_lines(tmp_path / "long", FaultLog()))) == 6
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("kind", ["tar", "zip"])
+def test_archives_are_no_text(kind: str, packed: bool, tmp_path: Path) -> None:
+    """Headers and names of an archive were read as text, by commands that take a file of any ending."""
+    (tmp_path / "a.txt").write_text("Der Hund schläft.\tThe dog sleeps.\n", encoding="utf-8")
+    archive = Path(shutil.make_archive(str(tmp_path / "corpus"), kind, tmp_path, "a.txt"))
+    path = tmp_path / "corpus.tsv"
+    path.write_bytes(gzip.compress(archive.read_bytes()) if packed else archive.read_bytes())
+    with pytest.raises(text_files.ParallelTextError, match=f"corpus.tsv: expected text, got a {kind} archive; unpack"):
+        list(text_files.raw_lines(path))
 
 
 def test_bytes_that_are_not_utf8() -> None:
