@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import torch
+from safetensors.torch import save_file
 from sentence_transformers import SentenceTransformer
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import AutoConfig, AutoModel, PreTrainedTokenizerFast
@@ -93,7 +94,10 @@ def tiny_encoder(
         encoder = AutoModel.from_config(config)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as folder:
         path = Path(folder) / f"tiny-{architecture}"
-        encoder.save_pretrained(path)
+        # Not by save_pretrained, which writes weights in the first of several processes alone.
+        config.save_pretrained(path)
+        weights = {name: tensor.contiguous() for name, tensor in encoder.state_dict().items()}
+        save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
         tokenizer.model_max_length = max_length
         tokenizer.save_pretrained(path)
         model = mark_loaded(load_encoder(str(path), pooling=pooling, max_length=max_length))

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import torch
 from datasets import Dataset, Features, IterableDataset, Value
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
@@ -205,6 +206,43 @@ class TermByTermLoss(CombinedLoss):
             components[name] = term.weight * term.loss([dict(column) for column in term.select(columns)], labels)
         return components
 
+    def parts(self) -> list[TermByTermLoss]:
+        """Each term as a loss of its own over the same columns."""
+        parts = [TermByTermLoss(self.model, [term]) for term in self.term_list()]
+        for part in parts:
+            part.min_columns, part.max_columns = self.min_columns, self.max_columns
+        return parts
+
+
+class RetrievalTrainer(CrossLingualTrainer):
+    """:class:`CrossLingualTrainer` with a backward pass for each term of a :class:`TermByTermLoss`.
+
+    Gradients add up until the optimizer's step, which is that of one backward pass through the sum, in the memory of
+    the largest term in place of all of them.
+
+    Source:
+        Hu et al. 2023, section 3.4: the terms are differentiated one after the other.
+    """
+
+    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Tensor:
+        whole = self.loss
+        if not isinstance(whole, TermByTermLoss):
+            return super().training_step(model, inputs, *args, **kwargs)
+        values = []
+        try:
+            for part in whole.parts():
+                self.loss = part  # type: ignore[assignment]
+                values.append(super().training_step(model, dict(inputs), *args, **kwargs))
+        finally:
+            self.loss = whole
+        return torch.stack(values).sum()
+
+    def track_loss_components(self, loss: dict[str, Tensor]) -> None:
+        super().track_loss_components(loss)
+        # ST averages over its calls, and a step has one for each term: only that of the first term counts.
+        if RANKING not in loss:
+            self.accum_loss_components["train" if self.model.training else "eval"]["steps"] -= 1
+
 
 def train_retrieval(
     recipe: RetrievalRecipe,
@@ -275,5 +313,5 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     more: dict[str, Any] = {"router_mapping": routes} if _has_routes(encoder) else {}
     data = join_sources(sources, recipe)
     return run.build_trainer(
-        CrossLingualTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts or None, **more
+        RetrievalTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts or None, **more
     )

@@ -9,8 +9,10 @@ run by :func:`run_trainer`, which shows their progress.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import logging
 import math
+import re
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +27,7 @@ from datasets import Dataset
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
+from sentence_transformers.base.training_args import BatchSamplers
 from sentence_transformers.sentence_transformer.data_collator import SentenceTransformerDataCollator
 from torch import Tensor, nn
 from torch.utils.data import BatchSampler
@@ -207,6 +210,10 @@ class GuardedTrainer(FiniteTrainer, BaseTrainer):
     ``split_by_length`` of ``False``. Adapters that peft has put into the model are restored without their base.
     """
 
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
+
     def train(self, *args: Any, **kwargs: Any) -> Any:
         split = getattr(self.args, "split_by_length", True) and not self.args.torch_compile
         with grouped_by_length(self.model) if split else contextlib.nullcontext():
@@ -347,6 +354,54 @@ def _warn_of_column_order(data: Any) -> None:
             logger.warning("%s", warning, extra={"at_once": True})
 
 
+_LANGUAGES = re.compile(r"(.+_)?lang(uage)?")
+
+
+def _stray_language_columns(columns: Sequence[str]) -> list[str]:
+    """Names of the columns of languages that do not belong to a text column, as ``source_language`` does to source."""
+    named = [name for name in columns if _LANGUAGES.fullmatch(name)]
+    return [name for name in named if not (name.endswith(SUFFIX) and name.removesuffix(SUFFIX) in columns)]
+
+
+def _without_languages(data: Any) -> Any:
+    """Leave out columns of languages, such as ``lang``, which sentence-transformers would read as another text."""
+    if isinstance(data, dict):
+        parts = {name: _without_languages(part) for name, part in data.items()}
+        return type(data)(parts)
+    if names := _stray_language_columns(getattr(data, "column_names", None) or []):
+        logger.warning(
+            f"the column {', '.join(names)} is ignored: it names languages, and is no text. A loss reads languages from "
+            f"columns such as source{SUFFIX}."
+        )
+        return data.remove_columns(names)
+    return data
+
+
+def check_prompts(prompts: Any, data: Any) -> None:
+    """Raise ``ValueError`` for prompts of columns that the training data do not have.
+
+    Args:
+        prompts: As ST's training arguments have them: one text; column or data set → text; data set → column → text.
+        data: A data set, or name → data set.
+    """
+    if not isinstance(prompts, Mapping) or data is None:
+        return
+    parts = dict(data) if isinstance(data, dict) else {"": data}
+    columns = {name: part.column_names for name, part in parts.items()}
+    if None in columns.values():  # a stream that does not know them
+        return
+    every = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
+    unknown = [key for key in prompts if key not in every and key not in parts]
+    for key, texts in prompts.items():
+        if isinstance(texts, Mapping):
+            unknown += [f"{key}.{column}" for column in texts if column not in columns.get(key, every)]
+    if unknown:
+        raise ValueError(
+            f"prompts are for columns of the training data, {', '.join(every)}: got some for {', '.join(unknown)}; "
+            "rename them, or give one text for all columns."
+        )
+
+
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -478,6 +533,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         _check_texts(train_dataset)  # before ST reads them for the card
         _warn_of_column_order(train_dataset)
         self.warm_up_steps = warm_up_steps
+        train_dataset = _without_languages(train_dataset)
         super().__init__(model, args, train_dataset, *more, **options)
         for tensor in self._own_state().values():
             tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
@@ -504,6 +560,10 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         return own_state(self._all_losses(), self.model)
 
     def get_batch_sampler(self, dataset: Any, *args: Any, **kwargs: Any) -> Any:
+        # ST's sampler takes languages for texts: as all rows have the same, each batch would be one row.
+        if self.args.batch_sampler in (BatchSamplers.NO_DUPLICATES, BatchSamplers.NO_DUPLICATES_HASHED):
+            languages = [name for name in dataset.column_names or [] if _LANGUAGES.fullmatch(name)]
+            dataset = dataset.remove_columns(languages)
         sampler = super().get_batch_sampler(dataset, *args, **kwargs)
         return sampler if isinstance(self.train_dataset, dict) else self._in_rounds(sampler)
 

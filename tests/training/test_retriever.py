@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import SequentialEvaluator
 from sentence_transformers.sentence_transformer.modules import Router
 
 from st_xling.data.retrieval import load_retrieval_specs
 from st_xling.evaluation.retrieval import RetrievalEvaluator
-from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss
-from st_xling.training import retriever
+from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss, Term
+from st_xling.models import tiny_encoder
+from st_xling.training import CrossLingualTrainer, retriever
 from st_xling.training.recipe_files import recipe_names
 from tests.retrieval_files import ENGLISH, translated
 from tests.training.phrases import phrase_sources, small_encoder
@@ -186,3 +188,45 @@ def test_queries_that_evaluate_the_run_are_looked_for(tmp_path: Path) -> None:
     assert leak["dropped"] and leak["sets"]["dev en, queries en"]["text"]["leaked"] == 2
     manifest = json.loads((tmp_path / "run" / "training" / "run.json").read_text("utf-8"))
     assert manifest["data"]["queries:en"]["rows"] == 18
+
+
+def test_terms_are_differentiated_one_after_the_other(tmp_path: Path) -> None:
+    """Hu et al. 2023, section 3.4: the graph of a term is gone before the next one is computed, in its memory alone.
+
+    Gradients are those of one backward pass through the sum, but for rounding, and the log has the same components.
+    """
+    steps: list[str] = []
+    gradients: dict[type, dict[str, torch.Tensor]] = {}
+    logs: dict[type, dict[str, float]] = {}
+    for kind in (retriever.RetrievalTrainer, CrossLingualTrainer):
+        model = tiny_encoder(["Der Hund schläft.", "The dog sleeps."], vocabulary=60, hidden_size=16, dropout=0.0)
+        terms = [
+            Term(InBatchRankingLoss(model), 1.0, (0, 1), name="in_batch_ranking"),
+            Term(SemanticContrastiveLoss(model), 0.5, (2, 3), name="semantic_contrastive"),
+        ]
+        loss = retriever.TermByTermLoss(model, terms)
+        for term in loss.term_list():
+            term.loss.register_forward_hook(lambda *_, name=term.name: steps.append(name))
+        table = model[0].auto_model.get_input_embeddings().weight
+        table.register_post_accumulate_grad_hook(lambda _: steps.append("backward"))
+        texts = ["Der Hund.", "Das Buch.", "Ein Haus.", "Die Katze."]
+        rows = Dataset.from_dict({name: texts for name in ("query", "passage", "semantic_source", "semantic_target")})
+        arguments = SentenceTransformerTrainingArguments(
+            str(tmp_path), max_steps=1, logging_steps=1, save_strategy="no", report_to="none", use_cpu=True
+        )
+        trainer = kind(model=model, args=arguments, train_dataset=rows, loss=loss)
+        kept: dict[str, torch.Tensor] = {}
+        for name, part in model.named_parameters():
+            part.register_post_accumulate_grad_hook(
+                lambda part, name=name, kept=kept: kept.update({name: part.grad.clone()})
+            )
+        trainer.train()
+        gradients[kind], logs[kind] = kept, trainer.state.log_history[0]
+        expected = ["in_batch_ranking", "backward", "semantic_contrastive", "backward"]
+        assert steps == (expected if kind is retriever.RetrievalTrainer else [*expected[::2], "backward"])
+        steps.clear()
+    assert gradients[retriever.RetrievalTrainer].keys() == gradients[CrossLingualTrainer].keys()
+    for name, gradient in gradients[retriever.RetrievalTrainer].items():
+        torch.testing.assert_close(gradient, gradients[CrossLingualTrainer][name], rtol=0, atol=1e-6)
+    for name in ("loss", "in_batch_ranking", "semantic_contrastive"):
+        assert logs[retriever.RetrievalTrainer][name] == pytest.approx(logs[CrossLingualTrainer][name], abs=1e-4)
