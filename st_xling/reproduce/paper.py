@@ -227,6 +227,8 @@ def load_paper(
         settings["model"] = str(Path(model).resolve()) if Path(model).is_dir() else model
     start = settings["model"].strip("{}")
     settings |= settings.pop("with", {}).get(start, {})
+    for table in tables:  # before torch is imported, to measure
+        check_choice(f"table at scale {scale}", table, list(content["tables"]))
     float32 = (precision or _fastest()) == "fp32"
     settings |= _FLOAT32 if float32 else {}
     reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))

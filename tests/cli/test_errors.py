@@ -103,6 +103,7 @@ def test_an_error_is_one_line(
         ("encode own-model text.txt --out s", "there is no folder of that name here, and the Hub is not asked"),
         ("transfer pos tiny --train en=absent --test de=b --out x", "expected a file absent"),
         ("reproduce dpa 1 --out x", "'dpa'"),
+        ("reproduce dap 99 --out x", "table at scale tiny must be one of"),
         ("card absent", "there is no folder absent"),
     ],
 )
