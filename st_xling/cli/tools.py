@@ -38,7 +38,9 @@ def _is_model(given: Given) -> str:
     return f"{model} is the folder of a model, whose license and languages st-xling card {model} sets"
 
 
-PUSH_RULES = (Inapplicable(("source_language", "target_language", "license", "results", "overwrite"), _is_model),)
+PUSH_RULES = (
+    Inapplicable(("source_language", "target_language", "license", "results", "overwrite", "out"), _is_model),
+)
 
 
 @dataclass(frozen=True)
@@ -313,6 +315,7 @@ def push(
     license: str | None = option("--license ID", "License of the pairs.", panel=DATASET),
     results: Path | None = dataset_option("--results FILE", "JSON of mine, score or align-documents (--json)."),
     overwrite: bool = flag("--overwrite", "Replace a data set that is there.", panel=DATASET),
+    out: Path | None = dataset_option("--out DIR", "Also put card, picture and data here, to look at."),
 ) -> None:
     """Publish a model, or a data set of pairs, on the Hub.
 
@@ -341,7 +344,7 @@ def push(
         from st_xling.hub.dataset import push_dataset
 
         languages: Any = {"source_language": source_language, "target_language": target_language}
-        settings: Any = {"license": license, "results": results, "overwrite": overwrite}
+        settings: Any = {"license": license, "results": results, "overwrite": overwrite, "out": out}
         report = push_dataset(model, repo, private=private, dry_run=dry_run, **languages, **settings)
         shown, size = [report.card], f"{report.rows:,} pairs"
     else:

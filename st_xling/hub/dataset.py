@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import shutil
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from st_xling.evaluation.pictures import draw_scores
 from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
 from st_xling.mining.text import tsv_cells
-from st_xling.utils.io import read_json_object
+from st_xling.utils.io import read_json_object, temporary_path
 from st_xling.utils.languages import hub_language, language_name
 from st_xling.utils.paths import without_folders, without_places
 from st_xling.utils.text import file_ending, is_scored_header, line_text, raw_lines, unpacked_name
@@ -55,6 +56,7 @@ def push_dataset(
     private: bool | None = None,
     overwrite: bool = False,
     dry_run: bool = False,
+    out: str | Path | None = None,
 ) -> DatasetReport:
     """Publish pairs as a data set that ``datasets.load_dataset`` and ``st-xling train --data`` read.
 
@@ -74,12 +76,16 @@ def push_dataset(
         private: Whether a new repository is private; by default as the account is set up.
         overwrite: Replace a data set that is in the repository.
         dry_run: Only write the card, without asking the Hub.
+        out: Folder for a copy of what is published, or would be: card, picture and data. It must not exist, or be
+            empty.
     Raises:
-        ValueError: For a file without pairs, results of another command, or a repository that has files and may not be
-            overwritten.
+        ValueError: For a file without pairs, results of another command, an ``out`` with files, or a repository that
+            has files and may not be overwritten.
         HubError: If the Hub cannot be reached, refuses a request, or takes too long.
     """
     check_repo_id(repo_id)
+    if out is not None and Path(out).exists() and (not Path(out).is_dir() or any(Path(out).iterdir())):
+        raise ValueError(f"--out must be a new or empty folder: {out} has files; choose another, or remove it.")
     made_by = read_json_object(Path(results)) if isinstance(results, (str, Path)) else results or {}
     if results and not (made_by.get("signature") and _facts(made_by)):
         raise ValueError(
@@ -95,10 +101,14 @@ def push_dataset(
         if scores is not None:
             draw_scores(folder / _PICTURE, scores, _facts(made_by).get("threshold"))
         card = _card(dataset, repo_id, languages, license=license, made_by=made_by)
-        if dry_run:
+        if dry_run and out is None:
             return DatasetReport(repo_id, len(dataset), card)
         (folder / "README.md").write_text(card, encoding="utf-8")
         dataset.to_parquet(str(folder / "data" / "train-00000-of-00001.parquet"))
+        if out is not None:
+            _copy_folder(folder, Path(out))
+        if dry_run:
+            return DatasetReport(repo_id, len(dataset), card)
         url = upload_folder(
             folder,
             repo_id,
@@ -109,6 +119,14 @@ def push_dataset(
             replace=overwrite,
         )
     return DatasetReport(repo_id, len(dataset), card, url)
+
+
+def _copy_folder(folder: Path, out: Path) -> None:
+    """Copy a folder to its place, whole or not at all."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    temporary = temporary_path(out)
+    shutil.copytree(folder, temporary)
+    temporary.replace(out)
 
 
 def _facts(results: Mapping[str, Any]) -> Any:

@@ -104,3 +104,18 @@ def test_quotes_in_tables_of_others_are_text(hub: Hub) -> None:
     hub.put("tester/table", {"data/train.tsv": text.encode()}, "datasets")
     found = load_pairs("tester/table", source_language="de", target_language="en")
     assert list(zip(found["source"], found["target"])) == rows
+
+
+def test_a_dry_run_can_be_looked_at(scored: Path, hub: Hub, client: Run, tmp_path: Path) -> None:
+    """It printed the card and threw it away with its picture."""
+    out = tmp_path / "new" / "look"
+    done = client("push", scored, "tester/pairs", *WORDS, "--dry-run", "--out", out)
+    assert done.status == 0 and hub.requests == [], done.stderr
+    files = sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
+    assert files == ["README.md", "data/train-00000-of-00001.parquet", "pictures/scores.png"]
+    card = (out / "README.md").read_text(encoding="utf-8")
+    assert card.strip() in done.stdout and "(pictures/scores.png)" in card and "--prompt 'query: '" in card
+    assert len(load_pairs(out / "data" / "train-00000-of-00001.parquet")) == 3
+    again = client("push", scored, "tester/pairs", *WORDS, "--dry-run", "--out", out)
+    assert "must be a new or empty folder" in again.error
+    assert sorted(path.name for path in out.parent.iterdir()) == ["look"]
