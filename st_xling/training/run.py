@@ -208,7 +208,9 @@ class Run:
         if self.on_leak == "drop" and report.leaking:
             data, report = drop_leaks(data, report), dataclasses.replace(report, dropped=True)
         is_news = report.leaking and self.on_leak == "report"
-        logger.log(logging.WARNING if is_news else logging.INFO, "%s", report.table())
+        found, _, signature = report.table().rpartition("\n")
+        logger.log(logging.WARNING if is_news else logging.INFO, "%s", found)
+        logger.debug("%s", signature)  # in results.json and the card, for whoever compares two reports
         if self.on_leak == "fail":
             refuse_leaks(report)
         self.leak = report

@@ -370,7 +370,7 @@ def _without_languages(data: Any) -> Any:
         return type(data)(parts)
     if names := _stray_language_columns(getattr(data, "column_names", None) or []):
         logger.warning(
-            f"the column {', '.join(names)} is ignored: it names languages, and is no text. A loss reads languages from "
+            f"the column {', '.join(names)} is ignored: it names languages, and is no text. A loss reads them from "
             f"columns such as source{SUFFIX}."
         )
         return data.remove_columns(names)

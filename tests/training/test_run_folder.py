@@ -286,7 +286,9 @@ def test_leaks_are_told_dropped_or_stop_the_run(
         train(short(), data, tmp_path / way, **options, on_leak=way, evaluation={"later": ["x"]})
         leaks[way] = json.loads((tmp_path / way / "results.json").read_text(encoding="utf-8"))["leak"]
         manifests[way] = RunFolder(tmp_path / way).read_manifest()
-        assert "dev vie" in logged() and leaks[way]["dropped"] is (way == "drop")
+        printed = logged()
+        assert "dev vie" in printed and "leak|key:" not in printed  # the signature is in results.json
+        assert leaks[way]["dropped"] is (way == "drop")
         sets = leaks[way]["sets"]
         assert {name: part["pair"]["leaked"] for name, part in sets.items() if "pair" in part} == {"dev vie": 2}
         assert "later" in sets and sets["dev vie"]["source"]["leaked"] == 2
