@@ -63,7 +63,10 @@ _SEPARATOR_LINES = 100
 _BATCH_CHARS = 1 << 25
 _HEADER_WORDS = {source for source, _ in PARALLEL_NAMES}
 
-_LABELS = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+_LABELS = {
+    **dict.fromkeys(("1", "1.0", "true", "yes"), True),
+    **dict.fromkeys(("0", "0.0", "false", "no"), False),
+}
 _ENDED = "\n"  # no line holds it
 _FLORES = re.compile(r"(.+)\.(?:dev|devtest)")
 

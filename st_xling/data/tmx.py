@@ -95,7 +95,8 @@ class _Memory:
         units: Language → number of units that have it.
         read: Language asked for → those that were read for it.
         rows: Number of units that had both languages.
-        repeated: Units with a second text in one language.
+        repeated: Texts that are the second of their unit in one language.
+        unnamed: Texts without a language.
     """
 
     path: str | Path
@@ -106,6 +107,7 @@ class _Memory:
     read: dict[str, set[str]] = field(default_factory=dict)
     rows: int = 0
     repeated: int = 0
+    unnamed: int = 0
 
     def read_unit(self, number: int, unit: ElementTree.Element) -> Row | None:
         """Return the row of a unit; ``None`` if it lacks a language, or has a fault, which is noted."""
@@ -115,6 +117,7 @@ class _Memory:
             self.repeated += code in texts
             if code:
                 texts.setdefault(code, _segment_text(variant))
+            self.unnamed += not code
         self.units.update(texts.keys())
         if None in self.languages and len(texts) > 1:
             self.languages = _choose_languages(self.languages, texts)
@@ -153,8 +156,9 @@ class _Memory:
         """Note what was not read, after the last unit."""
         codes = ", ".join(self.units) or "no language"
         if units and not self.rows:
-            wanted = " and ".join(code or "another language" for code in self.languages)
-            self.faults.note(f"{self.path}: no unit has {wanted}; its languages are {codes}")
+            wanted = " and ".join(filter(None, self.languages)) or "two languages"
+            unnamed = f"; {self.unnamed:,} texts have no xml:lang" if self.unnamed else ""
+            self.faults.note(f"{self.path}: no unit has {wanted}; its languages are {codes}{unnamed}")
             return
         for language, read in self.read.items():
             if len(read) > 1:

@@ -484,7 +484,9 @@ def test_long_rows_are_gathered_few_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "json", "parquet"])
-@pytest.mark.parametrize(("name", "yes", "no"), [("label", 1, 0), ("is_duplicate", True, False), ("Label", "1", "0")])
+@pytest.mark.parametrize(
+    ("name", "yes", "no"), [("label", 1, 0), ("is_duplicate", True, False), ("Label", "yes", "no")]
+)
 def test_rows_that_are_no_pairs_are_left_out(
     ending: str, name: str, yes: Any, no: Any, stream: bool, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -537,3 +539,14 @@ def test_a_spec_is_a_location_in_python_too(tmp_path: Path, monkeypatch: pytest.
         load_pairs("phrasebook:de,fr?size=7")
     with pytest.raises(ValueError, match="expected a file ending in"):
         load_pairs("odd?size=1")  # a file that is there is no spec
+
+
+def test_a_translation_memory_without_the_languages(tmp_path: Path) -> None:
+    """The error said "got none", and not which languages there are instead."""
+    path = tmp_path / "c.tmx"
+    path.write_text(tmx(*UNITS), encoding="utf-8")
+    with pytest.raises(ValueError, match="no unit has nl and en; its languages are en, de"):
+        load_pairs(path, source_language="nl", target_language="en")
+    path.write_text(tmx(*UNITS).replace(' xml:lang="de"', ""), encoding="utf-8")
+    with pytest.raises(ValueError, match="no unit has two languages; its languages are en; 2 texts have no xml:lang"):
+        load_pairs(path)
