@@ -309,6 +309,9 @@ def test_too_few_texts_for_a_batch_and_none_at_all(tmp_path: Any) -> None:
         next(iter(mixed))
     free = mix_streams({"x": load_pairs(tmp_path / "x.tsv", stream=True)}, batch_rows=4, keep_duplicates_apart=False)
     assert len(list(free.take(8))) == 8
-    (tmp_path / "x.tsv").write_text("", encoding="utf-8")
+    nothing = load_pairs(tmp_path / "x.tsv", stream=True).filter(lambda row: row["source"] == "z")
     with pytest.raises(ValueError, match="data set 'de-en' is empty"):
+        next(iter(mix_streams({"de-en": nothing}, batch_rows=4)))
+    (tmp_path / "x.tsv").write_text("", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"x\.tsv: the file is empty"):
         next(iter(mix_streams({"de-en": load_pairs(tmp_path / "x.tsv", stream=True)}, batch_rows=4)))
