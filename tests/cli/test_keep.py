@@ -1,6 +1,7 @@
 """``--keep``: figures and thresholds with the model, its card made again; what cannot be kept is refused at once."""
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from st_xling.mining import PublishedThreshold, load_published_thresholds
 from st_xling.utils.paths import shown_command
 from tests.commands import parse
 from tests.conftest import PAIRS
+from tests.example_files import write_bucc
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.retrieval_files import ENGLISH, translated
 from tests.training.transfer.sets import write_encoder, write_set
@@ -133,3 +135,27 @@ def test_what_cannot_be_kept_is_refused_before_anything_is_read(
     folder = str(encoder) if model == "RESULTS" else model
     assert main(["evaluate", "bucc", folder, "--data", "absent", "--pairs", "de-en", "--keep"]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("task", ["tatoeba", "xsim", "precision", "bucc", "retrieval"])
+def test_data_keep_their_own_name(
+    task: str, encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Own news, in the layout of BUCC's files, were published as BUCC; own pairs as "precision", and so on."""
+    pairs = tmp_path / "nachrichten.tsv"
+    pairs.write_text("".join(f"{one}\t{other}\n" for one, other in PAIRS), encoding="utf-8")
+    for split, drawn_from in (("training", "dev"), ("test", "test")):
+        write_bucc(tmp_path / "zeitung", "de", split, drawn_from)
+    data = {
+        "bucc": [str(tmp_path / "zeitung")],
+        "retrieval": [f"en={translated(tmp_path / 'fragen', texts=ENGLISH)}"],
+    }.get(task, [f"de-en={pairs}"])
+    name = {"bucc": "zeitung", "retrieval": "fragen"}.get(task, "nachrichten.tsv")
+    words = ["evaluate", task, str(encoder), "--data", *data, "--keep", "--json", str(tmp_path / "figures.json")]
+    assert main(words) == 0, capsys.readouterr().err
+    signature = json.loads((tmp_path / "figures.json").read_text(encoding="utf-8"))["signature"]
+    assert f"|data:{name}@" in signature
+    card = (encoder / "README.md").read_text(encoding="utf-8")
+    assert f"type: {name}\n" in card and f"name: {name} (" in card and f"({name})" in card
+    shown = card.replace(signature, "").replace(f"evaluate {task}", "")
+    assert not re.search(r"BUCC|Tatoeba|XTREME|(type|name): (bucc|tatoeba|precision|xsim|retrieval)\b", shown)

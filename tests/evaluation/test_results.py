@@ -59,3 +59,21 @@ def test_evaluations_of_another_form_are_named_and_left(content: dict[str, Any],
         with pytest.raises(ValueError, match=rf"results\.json: .*{place}"):
             call()
     assert json.loads(path.read_text(encoding="utf-8")) == content
+
+
+@pytest.mark.parametrize(
+    ("signature", "name"),
+    [
+        (
+            "bucc|data:phrasebook-600x100-seed0|st-xling:1",
+            "phrasebook-600x100-seed0",
+        ),  # read as BUCC on the demo's card
+        ("bucc|k:4|data:user/news@0a1b2c3d|st-xling:1", "user/news"),
+        ("tatoeba|data:a@b@0a1b2c3d", "a@b"),
+        ("transfer|data:0a1b2c3d", "unnamed"),
+        ("tatoeba|k:4", "unnamed"),
+    ],
+)
+def test_name_of_the_data(signature: str, name: str) -> None:
+    """Never that of the task, which is called like a benchmark."""
+    assert kept(signature=signature).data_name == name
