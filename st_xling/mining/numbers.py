@@ -76,7 +76,7 @@ _NUMBER = re.compile(
 )
 _DIGIT, _NO_DIGIT = re.compile(r"\d"), re.compile(r"\D")
 # What makes digits a decimal fraction: the point of "p < .05", the comma of "p < ,05".
-_POINT_BEFORE = re.compile(r"(?:^|[\s<>=≤≥≈~±+(\[$€£/−–-])\.$|[<>=≤≥≈]\s?,$")
+_POINT_BEFORE = re.compile(r"(?:^|[\s<>=≤≥≈~±+(\[$€£/−–-])\.$|(?:^|\s|[<>=≤≥≈]\s?),$")
 # A power of ten, perhaps after a factor; it is rewritten as an exponent: 1.5e6.
 _POWER_OF_TEN = re.compile(
     r"(?:(?<=\d)\s?[×xX·⋅∙*]\s?|(?<![\d.,]))10(?:\s?\^\s?\{?([-−]?\d{1,2})|([⁻⁰¹²³⁴-⁹]{1,3}))(?!\d)"
@@ -106,6 +106,31 @@ _HOUR_AFTER = re.compile(
 _HOUR_BEFORE = re.compile(
     r"(?:\b(?:at|um|kl|klo|kello|klockan|saat|ore|alle|las|às|jam|pukul)|午[前後]|[上下]午|오[전후]|ساعة|ساعت)\.?\s?$",
     re.IGNORECASE,
+)
+
+# Half and three quarters of the hour before, as in halb 9 (8:30), and a quarter before it (8:45).
+_HALF_TO = re.compile(r"\b(?:halb|half|halv|puoli|pool|f[ée]l|(?:v )?půl|pol|pola|w?pół do|пів на)\s?$", re.IGNORECASE)
+_QUARTER_TO = re.compile(
+    r"\b(?:quarter (?:to|of|before)|viertel vor|drei ?viertel|kwart voor|kvart (?:i|på)|háromnegyed|za kwadrans"
+    r"|без четверти|за чверть|quarto (?:para|alle|às))\s?$",
+    re.IGNORECASE,
+)
+_LESS_A_QUARTER = re.compile(r"\s?(?:h|heures?)?\s?(?:moins le quart|menos (?:un )?(?:cuarto|quarto)|meno un quarto)\b")
+# What multiplies a number otherwise than by a power of ten, perhaps after a space.
+_DOZENS = re.compile(
+    r"\s?(?:dozens?|dutzend|douzaines?|docenas?|dozzin[ae]|d[uú]zias?|dozijn|dussin|dusin|tusinaa|tosinat?|tucet|tuzin"
+    r"|дюжин|düzine|lusin|tá\b|דוזן|תריסר|دستة|دزينة|दर्जन|ডজন|โหล|打(?!印|开|開)|ダース|다스)",
+    re.IGNORECASE,
+)
+# Tenths that are paid, 7折 for 30 % off, and tenths, 3할 for 30 %.
+_TENTHS_PAID, _TENTHS = "折", ("할", "掛け", "掛")
+# A numeral system, named by a word in other languages: 16進数, hexadecimal.
+_BASE_AFTER = re.compile(r"\s?(?:進[数法制位數]?|进[制位]|진[수법]|-?(?:er-System|adisch|ричн|ічн|kov[áéý]|tkov[áéý]))")
+_BASE_BEFORE = re.compile(r"(?:\b(?:base|basis|bas|baze|основани[еюяи]|cơ số|hệ)[\s-]?|ฐาน\s?)$", re.IGNORECASE)
+# A standard, the year of which may be left out: ISO 9001:2015, ГОСТ 7.1-2003.
+_STANDARD_BEFORE = re.compile(
+    r"\b(?:ISO|IEC|IEEE|EN|DIN|ANSI|ASTM|ASME|BS|NF|UNE|UNI|JIS|KS|GB|SS|SFS|PN|TCVN|SNI|POSIX|ГОСТ|СТБ|ДСТУ)"
+    r"[A-ZР/ .-]{0,12}[A-Z]?[\d.-]{1,12}\s?[:\-–]$"
 )
 
 _ZEROS, _ONE_TO_NINE, _UNITS = "〇零○◯", "一二三四五六七八九两兩", "十百千万萬亿億"
@@ -218,7 +243,9 @@ def _read(match: re.Match[str]) -> Numbers:
     """Return one written form as one number, or as several where its separators make no number."""
     written = match[0]
     if written.isdecimal() and _POINT_BEFORE.search(match.string, max(0, match.start() - 3), match.start()):
-        return [Number(Decimal(f"0.{written}"[:300]), written)]
+        # A comma may be misplaced: "eins ,5" for "eins, 5".
+        is_comma = match.string[match.start() - 1] == ","
+        return [Number(Decimal(f"0.{written}"[:300]), written, (Decimal(written[:300]),) if is_comma else ())]
     groups, separators = _NO_DIGIT.split(written), _NO_DIGIT.findall(written)
     if not separators:
         return [_whole(written)]
@@ -366,6 +393,8 @@ def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) ->
         number.role = "optional" if is_certain else "numeral"
     elif _NAME.search(text, max(0, start - 2), start):
         number.role = "optional"
+    also += _multiplied(value, text, end)
+    number.also = tuple(also)
     if not 1 <= value < 5000 or value % 1:
         return [number]
     if value <= 12 and (text.startswith(_MONTH_AFTER, end) or text.endswith(_MONTH_BEFORE, 0, start)):
@@ -379,7 +408,35 @@ def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) ->
     if era := _ERA_BEFORE.search(text, max(0, start - 9), start):
         also.append(value + _ERAS[era[1]])
     number.also = tuple(also)
+    if value <= 24 and (minutes := _minutes_of_the_hour_before(text, start, end)):
+        hours = (value - 1, *_other_hour(value - 1))
+        number.parts = (Number(value - 1, also=hours[1:]), Number(Decimal(minutes)))
+        number.also += tuple(hour + Decimal(minutes) / 100 for hour in hours)
+        number.also += hours if minutes == 30 else ()  # "half past 8"
+    is_base = value <= 64 and (_BASE_AFTER.match(text, end) or _BASE_BEFORE.search(text, max(0, start - 12), start))
+    if is_base or (value >= 1900 and _STANDARD_BEFORE.search(text, max(0, start - 32), start)):
+        number.role = "optional"
     return [number]
+
+
+def _multiplied(value: Decimal, text: str, end: int) -> list[Decimal]:
+    """Return the other values of a number before a word: dozens, tenths, or tenths that are paid with the discount."""
+    if _DOZENS.match(text, end):
+        return [value * 12]
+    if text.startswith(_TENTHS, end):
+        return [value * 10]
+    if text.startswith(_TENTHS_PAID, end) and 0 < value < 100:
+        percent = value * 10 if value < 10 else value
+        return [percent, 100 - percent]
+    return []
+
+
+def _minutes_of_the_hour_before(text: str, start: int, end: int) -> int:
+    """Return the minutes if words around an hour mean the one before it: 30 for "halb 9"; 0 if they do not."""
+    before = max(0, start - 20)
+    if _HALF_TO.search(text, before, start):
+        return 30
+    return 45 if _QUARTER_TO.search(text, before, start) or _LESS_A_QUARTER.match(text, end) else 0
 
 
 def _in_range(first: Number, last: Number, powers: list[list[int]], between: str) -> Number:
@@ -426,14 +483,16 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     another clock, a year by its last two digits (1998 and 98), of another calendar (Buddhist, Persian, Islamic, Hebrew)
     or of an era that is named, the end of a range by its short form (2000-02), a century by its first year (1700s),
     both sides of a separator as numbers (16.30), the terms of a sum one by one or the part that has digits ("one
-    million 200 thousand"), and the digits of a phone number in other groups. What is then left over decides:
+    million 200 thousand"), the digits of a phone number in other groups, dozens (3 Dutzend, 36), the half hour before
+    an hour (halb 9, 8:30), a price in tenths (7折, 30 % off). What is then left over decides:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
     - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or omitted a repetition. From 13
       on a number is missing if the other side has no word of a number; one of four digits always is.
 
     The month of a date, a Roman numeral and a small Chinese one (三十) are matched, but contradict nothing, since the
-    other side may have a word for them; only two months contradict each other. Conversions (10 km, 6 miles) count as
+    other side may have a word for them; the base of a numeral system (16進数, hexadecimal) and the year of a standard
+    (ISO 9001:2015) may be missing; only two months contradict each other. Conversions (10 km, 6 miles) count as
     contradictions, and so do years of other calendars (Nepali, Ethiopian) and scales of languages without words in the
     table of this file.
     """

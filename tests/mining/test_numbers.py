@@ -116,6 +116,15 @@ def test_contradictions_are_found() -> None:
         assert len(missed) <= len(CONTRADICTIONS) / 20, missed
 
 
+def test_words_around_numbers_are_read() -> None:
+    """True pairs of technical text, opening hours and price tags were rejected: 16進数 has a word in English."""
+    for rows, rejected in ((TRUE_PAIRS, False), (CONTRADICTIONS, True)):
+        rows = [row for row in rows if row[0].startswith("words around numbers")]
+        assert rows
+        for way in (1, -1):
+            assert not [row for row in rows if (contradiction(*row[2:][::way]) is not None) != rejected]
+
+
 def test_the_numbers_that_contradict_are_named() -> None:
     found = contradiction("10 oder 20 im Jahr 1990", "10 or 2.5 in 1990")
     assert found == {"source": ["20"], "target": ["2.5"]}
