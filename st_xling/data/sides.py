@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from st_xling.data.columns import negative_columns
+from st_xling.data.line_ids import check_no_ids
 from st_xling.data.pairs import COLUMNS, head, pair_rows, sample_rows
 from st_xling.data.spec import unique_name
 from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
@@ -132,12 +133,15 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
     Returns:
         The warnings, a line each; they are logged too.
     Raises:
-        ValueError: If both sides are in the language of the other: every label would be wrong.
+        ValueError: If both sides are in the language of the other, so that every label would be wrong; or if nearly all
+            texts of a side begin with ids.
     """
     lines = []
     for name, dataset in data.items():
         rows = head(dataset, HEAD_ROWS)
         rows = sample_rows(rows, min(len(rows), DRAWN_ROWS))
+        for side in ("source", "target"):
+            check_no_ids(rows[side], f"{name}, {side}")
         for pair, places in pair_rows(rows).items():
             some = rows.select(places)
             found = [_other_language(some[side], code) for side, code in zip(("source", "target"), pair)]

@@ -19,7 +19,6 @@ import io
 import json
 import logging
 import os
-import re
 import shutil
 import tempfile
 from array import array
@@ -33,6 +32,7 @@ import numpy as np
 
 from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.formats import is_id_header
+from st_xling.data.line_ids import NEARLY_ALL, LineIds
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import TextFormat, check_choice
 from st_xling.utils.text import (
@@ -51,10 +51,6 @@ from st_xling.utils.text import (
 Parsed = TypeVar("Parsed", covariant=True)
 
 logger = logging.getLogger(__name__)
-
-# An id and a tab, or an id alone: one word with a digit, such as de-000001.
-_ID = re.compile(r"(?=\S{0,63}\d)\S{1,64}(?:\t|$)")
-_FEWEST_IDS, _NEARLY_ALL, _COMPARED_IDS = 5, 0.95, 1000
 
 _CHUNK_BYTES = 1 << 20
 _ENOUGH_FAULTS = 1000
@@ -231,42 +227,6 @@ class TextWithIds(ParallelTextError):
         self.fact = fact
 
 
-class _Ids:
-    """Counts lines that begin with an id and a tab, or that are ids: one word with a digit."""
-
-    def __init__(self) -> None:
-        self.lines = self.found = 0
-        self._first: list[str] = []
-
-    def add(self, line: str) -> None:
-        """Count a line, unless it is blank."""
-        if is_blank(line):
-            return
-        self.lines += 1
-        if match := _ID.match(line):
-            self.found += 1
-            if len(self._first) < _COMPARED_IDS:
-                self._first.append(match[0].rstrip("\t"))
-
-    @property
-    def example(self) -> str | None:
-        """The first id, if nearly every line has one, and they differ as ids do; otherwise ``None``."""
-        are_many = self.lines >= _FEWEST_IDS and self.found >= _NEARLY_ALL * self.lines
-        return self._first[0] if are_many and len({*self._first}) >= _NEARLY_ALL * len(self._first) else None
-
-
-def check_no_ids(texts: Iterable[str], where: str) -> None:
-    """Raise :class:`ParallelTextError` if nearly all of some texts begin with ids, or are ids."""
-    ids = _Ids()
-    for text in texts:
-        ids.add(text)
-    if (example := ids.example) is not None:
-        raise ParallelTextError(
-            f"{where}: {ids.found:,} of {ids.lines:,} texts are ids or begin with one, such as {example!r}; choose the "
-            "columns of the sentences (?columns=1,2), or cut the ids off."
-        )
-
-
 class MiningText(IndexedLines[str]):
     """Sentences by row, read from their file; 8 bytes a line are in memory.
 
@@ -306,7 +266,7 @@ class MiningText(IndexedLines[str]):
         """
         faults = _SentenceFaults(can_skip=False, what="sentences")
         digest, blanks, ids = hashlib.sha256(), array("q"), set[str]()
-        line_ids = _Ids()
+        line_ids = LineIds()
         rows = with_tabs = 0
         lines = progress_bar(raw_lines(self.path), desc="reading", unit="lines", show=progress)
         for number, raw in enumerate(lines, 1):
@@ -339,7 +299,7 @@ class MiningText(IndexedLines[str]):
         faults.finalize()
         if not rows:
             raise ParallelTextError(f"expected at least one sentence, got none in {self.path}; check the file.")
-        if not self._may_have_ids and with_tabs >= _NEARLY_ALL * rows and (example := line_ids.example) is not None:
+        if not self._may_have_ids and with_tabs >= NEARLY_ALL * rows and (example := line_ids.example) is not None:
             raise TextWithIds(
                 f"{self.path}: {line_ids.found:,} of {line_ids.lines:,} lines begin with an id and a tab, such as "
                 f"{example!r}"

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from st_xling.data.check import Fault, FaultLog
+from st_xling.data.line_ids import check_no_ids
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.read import find_source, parse_data_spec
 from st_xling.mining.deduplication import UniqueSentences
@@ -38,7 +39,7 @@ from st_xling.mining.pipeline.work import (
     write_checked,
 )
 from st_xling.mining.search.find import check_search, find_neighbors
-from st_xling.mining.text import check_no_ids, summarize
+from st_xling.mining.text import summarize
 from st_xling.mining.text_languages import check_text_languages, named_or_found
 from st_xling.mining.vectors import vectors_from
 from st_xling.utils.console import progress_bar
