@@ -5,7 +5,7 @@ import json
 import pytest
 
 from st_xling.cli import main
-from st_xling.demo import LANGUAGES, demo_table
+from st_xling.demo import LANGUAGES, DemoSize, demo_table, run_demo
 
 
 def test_results_have_the_promised_keys_and_move_in_the_right_direction(demo):
@@ -62,3 +62,9 @@ def test_the_card_says_what_a_stranger_has_to_know(demo):
     )
     assert f'SentenceTransformer("{folder.name}")' in card
     assert "test de" in card  # in the leak check
+
+
+def test_an_earlier_demo_is_not_overwritten_unasked(demo):
+    folder, _ = demo
+    with pytest.raises(ValueError, match="holds an earlier run .*--overwrite"):
+        run_demo(folder, size=DemoSize(train=20, test=10, mining=10, gold=2, epochs=1.0))

@@ -550,3 +550,12 @@ def test_a_translation_memory_without_the_languages(tmp_path: Path) -> None:
     path.write_text(tmx(*UNITS).replace(' xml:lang="de"', ""), encoding="utf-8")
     with pytest.raises(ValueError, match="no unit has two languages; its languages are en; 2 texts have no xml:lang"):
         load_pairs(path)
+
+
+def test_skipped_lines_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Which lines, and how many more: without them nobody finds what is wrong with a file."""
+    (tmp_path / "c.tsv").write_text(TSV + "one\n" * 30, encoding="utf-8")
+    with caplog.at_level("WARNING"):
+        assert cells(load_pairs(tmp_path / "c.tsv", skip_bad_lines=True)) == HUND
+    assert "30 lines: 30 wrong column count" in caplog.text
+    assert "c.tsv:3: wrong" in caplog.text and "c.tsv:22: wrong" in caplog.text and "and 10 more" in caplog.text

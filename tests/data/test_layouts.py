@@ -255,3 +255,26 @@ def test_codes_as_people_write_them(names, spec, languages, tmp_path: Path, monk
         ((name, loaded),) = load_data_specs([spec], stream=stream).items()
         assert name == "-".join(languages)
         assert cells(loaded) == CHINESE and codes(loaded) == languages
+
+
+@pytest.mark.parametrize(
+    ("header", "label", "languages", "texts"),
+    [
+        (["deu_Latn", "eng_Latn"], "", ("deu_Latn", "eng_Latn"), (0, 1)),
+        (["eng_Latn", "deu_Latn"], "de-en=", ("de", "en"), (1, 0)),
+        (["eng_Latn", "srp_Cyrl", "srp_Latn"], "sr_Latn-en=", ("sr_Latn", "en"), (2, 0)),
+    ],
+)
+def test_columns_called_by_codes_with_scripts(header, label, languages, texts, tmp_path: Path) -> None:
+    """As in FLORES-200 and NTREX: a column of the other script is another text."""
+    path = table(tmp_path, "tsv", header, [tuple(f"text {place}" for place in range(len(header)))])
+    (loaded,) = load_data_specs([f"{label}{path}"]).values()
+    assert cells(loaded) == [tuple(f"text {place}" for place in texts)] and codes(loaded) == languages
+
+
+def test_two_scripts_of_a_language_are_two_languages(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_text("狗\t狗\n", encoding="utf-8")
+    assert list(load_data_specs([f"zh_Hans-zh_Hant={path}"])) == ["zh_Hans-zh_Hant"]
+    with pytest.raises(ValueError, match="two languages, got zh_Hant-zho_Hant"):
+        load_data_specs([f"zh_Hant-zho_Hant={path}"])

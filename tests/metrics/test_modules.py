@@ -196,3 +196,13 @@ def test_tatoeba_equals_its_definitions():
         right = sum(i == j for _, i, j in forward)
         error = load("tatoeba").compute(predictions=source, references=target, margin=margin)["xsim_error"]
         assert error == pytest.approx(1 - right / len(source))
+
+
+def test_other_keys_of_mined_pairs_are_not_read():
+    """Rows of ``mine``'s JSON lines have texts as well."""
+    case = CASES["bucc_mining"][0]
+    options = case.get("options", {})
+    plain = load("bucc_mining").compute(predictions=case["predictions"], references=case["references"], **options)
+    longer = [[{**pair, "source": "Hallo.", "reason": ""} for pair in corpus] for corpus in case["predictions"]]
+    found = load("bucc_mining").compute(predictions=longer, references=case["references"], **options)
+    assert found["f1"] == plain["f1"]

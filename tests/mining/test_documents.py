@@ -205,3 +205,18 @@ def test_blank_lines_mark_paragraphs() -> None:
 def test_what_is_refused(options: dict[str, object], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         align_documents(["a", "b"], ["c", "d"], **options)  # type: ignore[arg-type]
+
+
+def test_a_chapter_more_and_chapters_swapped(book: tuple[np.ndarray, np.ndarray, list[SentenceGroup]]) -> None:
+    """Of a long insertion no sentence is paired; of two chapters that changed places the one that fits is aligned."""
+    rng = np.random.default_rng(1)
+    source, target, _ = book
+    more = np.concatenate([target[:150], rng.normal(size=(60, 64)), target[150:]])
+    groups = align_sides(noisy(source, rng, 4), noisy(more, rng, 4), max_size=4)
+    added = {*range(150, 210)}
+    assert not [group for group in groups if group.source and added & {*group.target}]
+    assert sum(bool(group.source and group.target) for group in groups) > 200
+    swapped = np.concatenate([target[150:], target[:150]])
+    groups = align_sides(noisy(source, rng, 4), noisy(swapped, rng, 4), max_size=4)
+    paired = [group for group in groups if group.source and group.target]
+    assert 80 < len(paired) < 150 and np.mean([group.score > 0.5 for group in paired]) > 0.95

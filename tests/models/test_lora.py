@@ -175,3 +175,13 @@ def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> Non
         next(part for name, part in spoilt.named_parameters() if "lora_B" in name).fill_(float("nan"))
     with pytest.raises(ValueError, match="NaNs detected"):
         lora.merge_adapters(spoilt)
+
+
+def test_named_layers_alone_are_adapted(make_model: Make, tmp_path: Path) -> None:
+    """A name that no layer has adapted nothing, and the run trained the heads alone."""
+    with pytest.raises(ValueError, match="target_modules"):
+        lora.add_lora(make_model(), lora.LoraOptions(target_modules=["qkv"]), base=tmp_path)
+    model = make_model()
+    lora.add_lora(model, lora.LoraOptions(target_modules=["query", "value"]), base=tmp_path)
+    layers = {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name}
+    assert layers == {"query", "value"}

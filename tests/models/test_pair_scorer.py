@@ -104,3 +104,7 @@ def test_what_a_sigmoid_rounds_into_one_keeps_its_order() -> None:
         PairScorer(model)
     with pytest.raises(ValueError, match="top_k .* got 0"):
         rerank(model, "Who?", ["The dog."], top_k=0)
+
+
+def test_no_pairs_have_no_scores(model: Any) -> None:
+    assert PairScorer(model).score([]).shape == (0,)

@@ -49,3 +49,14 @@ def test_a_pooler_that_no_embedding_reads_is_left_out(make_model: Callable[..., 
     with torch.no_grad():
         next(model[0].auto_model.encoder.parameters()).add_(1.0)
     assert model_fingerprint(model) != before
+
+
+def test_overwriting_keeps_the_users_files_and_removes_thresholds(tmp_path: Path) -> None:
+    """``mining.json`` held for the weights that went: with the new ones, ``mine`` would have used its thresholds."""
+    out = tmp_path / "small"
+    write(Saved("old"), out)
+    for name in ("notes.txt", "mining.json"):
+        (out / name).write_text("mine")
+    write(Saved("new"), out)
+    assert (out / "config.json").read_text() == "new"
+    assert (out / "notes.txt").exists() and not (out / "mining.json").exists()

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from peft import LoraConfig
@@ -135,3 +136,10 @@ def test_parity_is_what_plain_loops_find() -> None:
     assert found["cosine_mean"] == pytest.approx(sum(cosines) / len(cosines), abs=1e-6)
     assert found["cosine_min"] == pytest.approx(min(cosines), abs=1e-6) and found["cosine_min"] < 0.9999
     assert found["same_share"] == sum(cosine >= 0.9999 for cosine in cosines) / len(cosines)
+
+
+def test_a_slim_model_keeps_the_type_of_its_weights() -> None:
+    before: Any = encoder("unigram").to(torch.bfloat16)
+    every, often = (slim_encoder(before, german_english(), min_count=count) for count in (1, 5))
+    assert len(often.tokenizer) < len(every.tokenizer)
+    assert {part.dtype for part in often.parameters()} == {torch.bfloat16}

@@ -1,5 +1,6 @@
 """The five papers' tables: every command is one that st-xling takes, at every scale, and every name is there."""
 
+import gzip
 import importlib
 import re
 import shlex
@@ -12,11 +13,14 @@ import torch
 
 import st_xling.utils.precision
 from st_xling.cli import main
-from st_xling.reproduce import load_paper, paper_names
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.models import tiny_encoder
+from st_xling.reproduce import load_paper, paper_names, reproduce
 from st_xling.reproduce.paper import SCALES, Paper, Step
 from st_xling.reproduce.principal_components import principal_components
 from st_xling.reproduce.report import report, write_report
 from tests.commands import parse
+from tests.data.reranking.aligned_sentences import CHINESE, ENGLISH, write_translation, write_v2
 
 #: As the papers number them; AMBER's figure 2 is in its figures 3 and 4.
 TABLES = {
@@ -204,3 +208,26 @@ def test_commands_of_published_pages_are_ours(page: Path) -> None:
             importlib.import_module(words[2]).parser().parse_args(words[3:])
         else:
             assert line.startswith("python -m tests.benchmarks."), line  # of before table 6 was in the package
+
+
+@pytest.mark.slow
+def test_the_papers_own_setting_reads_the_papers_own_files(tmp_path: Path) -> None:
+    """InsuranceQA in English and Chinese, and parallel text for XPI, in their published layouts."""
+    data = tmp_path / "data"
+    for part in ("train", "valid", "test"):
+        write_v2(data / "insuranceQA" / "V2", part=part)
+        write_translation(data / "insuranceqa-corpus-zh", part=part)
+    pairs = parallel_phrases("zh", "en", size=64).select_columns(["source", "target"])
+    (data / "un").mkdir()
+    with gzip.open(data / "un" / "zh-en.tsv.gz", "wt", encoding="utf-8") as file:
+        file.writelines(f"{row['source']}\t{row['target']}\n" for row in pairs)
+    texts = [*pairs["source"], *pairs["target"], *ENGLISH, *CHINESE]
+    tiny_encoder(texts, vocabulary=300, hidden_size=16, layers=1, max_length=256).save(str(tmp_path / "tiny"))
+    rows = ["merged", "XPI + mixed"]
+    options: dict[str, Any] = {"scale": "paper", "model": str(tmp_path / "tiny"), "precision": "fp32"}
+    content = reproduce(load_paper("xpr", ["3"], rows=rows, **options), tmp_path / "out", data=data, jobs=2)
+    assert not content["failed"] and list(content["tables"]["3"]["rows"]) == rows
+    # Three questions of the four have a right answer in their pools, of two to four answers.
+    for row in content["tables"]["3"]["rows"].values():
+        assert row["acc@10"] == [100.0] and 25.0 <= row["MRR"][0] <= 100.0
+    assert any("|n:3|" in signature for signature in content["tables"]["3"]["signatures"])

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from copy import deepcopy
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -355,3 +356,15 @@ def test_a_failure_is_named_the_rest_stands_and_a_kill_changes_nothing(toy: Path
     assert {name: again["tables"]["1"]["rows"][name] for name in ("as it is", "TR")} == {
         name: rows[name] for name in ("as it is", "TR")
     }
+
+
+def test_a_missing_value_is_named_and_the_other_cells_stay(toy: Path, tmp_path: Path) -> None:
+    """A renamed metric emptied the whole table, after hours of training."""
+    file = deepcopy(TOY)
+    file["tables"]["1"]["columns"]["wrong"] = {"evaluation": "tatoeba", "value": "tatoeba.no_such"}
+    toy.write_text(yaml.safe_dump(file, sort_keys=False), encoding="utf-8")
+    content = evaluated(load_paper(str(toy), ["1"]), tmp_path, {"tr": 0.3})
+    ((name, why),) = content["failed"].items()
+    assert name.startswith("tatoeba-of-tr-seed-0-") and "no_such" in why
+    row = content["tables"]["1"]["rows"]["TR"]
+    assert row.pop("wrong") == [None] and set(map(tuple, row.values())) == {(30.0,)}

@@ -12,7 +12,7 @@ from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import TrainingResult, load_recipe, train
 from st_xling.training.run import save_run, write_log
-from st_xling.training.run_folder import DONE, RunFolder, is_complete, remove_earlier
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, remove_earlier, save_folder
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -300,3 +300,19 @@ def test_leaks_are_told_dropped_or_stop_the_run(
     with pytest.raises(LeakError, match=r"1 of 1 evaluation sets share some \(dev vie\)"):
         train(short(), data, tmp_path / "fail", **options, on_leak="fail")
     assert not (tmp_path / "fail").exists()
+
+
+def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> None:
+    """Killed while the base of adapters is saved, the next start took half a model for the base."""
+
+    class Killed(TwoFiles):
+        def save_pretrained(self, path: str) -> None:
+            super().save_pretrained(path)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        save_folder(Killed("old", dense=True), tmp_path / "base")
+    assert not (tmp_path / "base").exists()
+    save_folder(TwoFiles("new", dense=False), tmp_path / "base")
+    assert model(tmp_path / "base") == ("new", False)
+    assert [path.name for path in tmp_path.iterdir()] == ["base"]

@@ -125,3 +125,10 @@ def test_a_warning_comes_at_once_and_again_after_a_long_run(
 def test_passwords_are_hidden_in_all_spellings(text: str, shown: str) -> None:
     """A scheme in capitals, ``@`` or ``/`` in a password and tokens in options were shown as they are."""
     assert hide_passwords(text) == shown
+
+
+def test_a_call_of_the_library_prints_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """Only commands, by :func:`console`, show what is logged below WARNING; a notebook stays clean."""
+    OURS.info("loaded")
+    assert list(progress_bar([1], unit="texts")) == [1]
+    assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers

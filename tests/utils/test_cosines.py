@@ -96,3 +96,9 @@ def test_equal_rows_have_equal_unit_vectors_in_any_place():
     for row in range(50):
         np.testing.assert_array_equal(unit_vectors(rows, row, row + 1)[0], whole[row])
         np.testing.assert_array_equal(unit_vectors(torch.from_numpy(rows)[row : row + 1])[0], whole[row])
+
+
+def test_long_and_short_vectors_keep_their_direction():
+    """The square of 1e-140 is no float64, and that of 1e140 is near its end: such rows became zero or infinite."""
+    rows = np.array([[3.0, 4.0], [3e-140, 4e-140], [3e140, 4e140]])
+    np.testing.assert_allclose(unit_vectors(rows), [[0.6, 0.8]] * 3, rtol=1e-12)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from st_xling.utils.io import finite, read_json_object, update_json_object
+from st_xling.utils.io import finite, read_json_object, update_json_object, write_json
 from tests.processes import run_together
 
 
@@ -52,3 +52,25 @@ def test_two_processes_lose_nothing_of_each_other(tmp_path: Path) -> None:
     ended = run_together([["-c", ADDS, str(path), name] for name in "ab"], tmp_path, seconds=100)
     assert [end.status for end in ended] == [0, 0], ended
     assert len(read_json_object(path)) == 50
+
+
+def test_a_change_that_fails_leaves_the_file_and_no_lock(tmp_path: Path) -> None:
+    """A lock that was left behind would make every later ``--keep`` wait half a minute."""
+    path = tmp_path / "f.json"
+    update_json_object(path, lambda _: {"a": 1})
+    with pytest.raises(TypeError):
+        update_json_object(path, lambda _: {"a": {1, 2}})
+    with pytest.raises(KeyError):
+        update_json_object(path, lambda content: content["b"])
+    update_json_object(path, lambda content: {"größe": content["a"] + 1, "b": "🙂"})
+    assert "größe" in path.read_text(encoding="utf-8") and read_json_object(path) == {"größe": 2, "b": "🙂"}
+    assert [file.name for file in tmp_path.iterdir()] == ["f.json"]
+
+
+def test_the_users_own_temporary_file_stays(tmp_path: Path) -> None:
+    """A file of the name that we would have written first was replaced, or removed after an error."""
+    (tmp_path / "f.json.tmp").write_text("precious")
+    write_json(tmp_path / "f.json", {})
+    with pytest.raises(TypeError):
+        write_json(tmp_path / "f.json", object())
+    assert (tmp_path / "f.json.tmp").read_text() == "precious" and len(list(tmp_path.iterdir())) == 2

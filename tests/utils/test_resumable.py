@@ -198,3 +198,20 @@ def test_a_pipe_is_written_into_and_stays_one(tmp_path: Path) -> None:
         deliver(folder.path / "made", pipe)
     reader.join(30)
     assert read == [b"pairs"] and pipe.is_fifo() and names(tmp_path) == ["pipe"]
+
+
+def test_what_a_kill_leaves_of_a_folder_that_was_being_removed_is_free(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for killed in (False, True):
+        with work_folder(tmp_path / "work", None, TASK) as folder, monkeypatch.context() as patch:
+            (folder.path / "part").mkdir()
+            (folder.path / "part" / "shard.npz").touch()
+            write(folder, "one")
+            if killed:
+                patch.setattr(folder, "clear", lambda: None)
+                patch.setattr("st_xling.utils.resumable.remove_file", lambda *_: None)
+            folder.remove()
+        assert (tmp_path / "work.work").exists() == killed
+    with work_folder(tmp_path / "work", None, {**TASK, "k": 5}) as folder:
+        assert names(folder.path) == [".st-xling.lock", "done.json"]

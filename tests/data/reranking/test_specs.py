@@ -265,3 +265,10 @@ def test_refusals(specs: list[str], options: dict[str, float], facts: str, tmp_p
     }
     with pytest.raises((ValueError, FileNotFoundError), match=facts):
         load_pair_specs([spec.format(**places) for spec in specs], **options)
+
+
+def test_development_text_of_xpi_is_another_split() -> None:
+    """Of the phrasebook, the same sentences would be trained on and judged by."""
+    dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
+    explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
+    assert dev is not None and explicit is not None and list(dev) == list(explicit)

@@ -42,3 +42,11 @@ def test_of_ready_embeddings_only_the_search_is_measured(tmp_path: Path, monkeyp
     assert plan.encode_seconds == 0 < plan.search_seconds and plan.measured == {"source": 45, "target": 45}
     with pytest.raises(ValueError, match=r"k=901 .* 90"):
         plan_mining(*sides, k=901, **options)
+
+
+def test_a_single_line_of_each_text(tmp_path: Path) -> None:
+    """From one line, no time of a second one can be estimated."""
+    (tmp_path / "t").write_text("a sentence\n", encoding="utf-8")
+    ready = np.ones((1, 4), dtype=np.float32)
+    plan = plan_mining(tmp_path / "t", tmp_path / "t", source_embeddings=ready, target_embeddings=ready, k=1)
+    assert plan.measured == {"source": 1, "target": 1}
