@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from datasets import Dataset
 
+from st_xling.data import load_pairs
 from st_xling.data.retrieval.retrieval_set import load_retrieval_specs
 from st_xling.data.test_sets import HUB_RETRIEVAL_SETS
 from st_xling.utils.text import ParallelTextError
@@ -44,6 +45,23 @@ def test_a_set_of_the_hub_is_evaluated(my_encoder: Path, hub: Hub, client: Run) 
         assert "MRR@100" in done.stdout
     lacking = client("evaluate", "retrieval", my_encoder, "--data", "de=mlqa")
     assert lacking.status == 2 and "eng-deu" in lacking.stderr
+
+
+def test_a_data_set_reads_no_file_of_this_machine(hub: Hub, tmp_path: Path) -> None:
+    """The card of a data set may name any path as its data. ``datasets`` refuses files outside the repository; we rely
+    on it for the Hub, and check folders ourselves."""
+    secret = tmp_path / "notes.csv"
+    secret.write_text("source,target\ngeheim,secret\n", encoding="utf-8")
+    card = "".join(
+        f"- config_name: {config}\n  data_files:\n  - split: test\n    path: {secret}\n"
+        for config in ("default", "corpus", "queries", "qrels")
+    )
+    hub.put("user/pairs", {"README.md": f"---\nconfigs:\n{card}---\n".encode()}, "datasets")
+    for stream in (False, True):
+        with pytest.raises(ValueError, match="Data files don't belong to user/pairs"):
+            load_pairs("user/pairs", stream=stream)
+    with pytest.raises(ValueError, match="Data files don't belong to user/pairs"):
+        load_retrieval_specs(["de=user/pairs"])
 
 
 def test_a_set_of_one_language(hub: Hub) -> None:
