@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import json
 import logging
 import os
@@ -38,7 +39,7 @@ from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
-from st_xling.utils.options import check_choice
+from st_xling.utils.options import check_choice, nearest_name
 
 if TYPE_CHECKING:
     from datasets import Dataset
@@ -156,11 +157,16 @@ class Run:
     callbacks: Sequence[TrainerCallback] = ()
     load_options: Mapping[str, Any] = field(default_factory=dict)
 
-    # Before the dataclass's own TypeError, which does not know where such an option belongs.
+    # Before the dataclass's own TypeError, which names neither the nearest keyword nor where such an option belongs.
     def __new__(cls, **options: Any) -> Run:
-        for key in options.keys() & {entry.name for entry in dataclasses.fields(TrainingOptions)}:
-            setting = f"load_recipe(…, overrides={{'training.{key}': {options[key]!r}}})"
-            raise TypeError(f"no argument {key!r}: training options are set in the recipe, by {setting}")
+        own = {entry.name for entry in dataclasses.fields(cls)}
+        training = {entry.name for entry in dataclasses.fields(TrainingOptions)}
+        for key in options.keys() - own:
+            [nearest] = difflib.get_close_matches(key, [*own, *training], n=1, cutoff=0.5) or [""]
+            if nearest in training:
+                setting = f"load_recipe(…, overrides={{'training.{nearest}': {options[key]!r}}})"
+                raise TypeError(f"no argument {key!r}: training options are set in the recipe, by {setting}")
+            raise TypeError(f"no argument {key!r}{nearest_name(key, sorted(own))}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:

@@ -188,3 +188,16 @@ def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant
     assert result.steps == (12 if "num_train_epochs" in changes else 4)
     saved = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "run/training").glob("checkpoint-*"))
     assert saved == {"epoch": [6, 12], "no": []}.get(changes.get("save_strategy"), [3, 4])
+
+
+@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter])
+def test_keywords_that_no_run_takes(function: Any, tmp_path: Path) -> None:
+    """``train(…, lerning_rate=1)`` named a class that the user had never seen, and not the recipe's key."""
+    for keyword, message in (
+        ("lerning_rate", r"no argument 'lerning_rate'.*'training\.learning_rate': 1"),
+        ("learning_rate", r"no argument 'learning_rate'.*'training\.learning_rate': 1"),
+        ("evaluater", "no argument 'evaluater'; did you mean 'evaluator'"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            function(load_recipe("tr"), [{}], tmp_path / "run", model="tiny", **{keyword: 1})
+    assert not (tmp_path / "run").exists()
