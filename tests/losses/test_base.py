@@ -97,6 +97,9 @@ def test_a_pass_that_no_term_reads_is_not_made(model, features, build, passes, c
     assert results[1] == pytest.approx(results[0], rel=1e-4, abs=1e-6) and sum(results[0][1:]) > 0
 
 
+POSITIONS = r"distinct positions counted from 0: got \("
+
+
 def test_faults_are_named(make_model, model, features):
     ranking, other = (losses.TranslationRankingLoss(each) for each in (model, make_model()))
     for build, message in (
@@ -105,7 +108,8 @@ def test_faults_are_named(make_model, model, features):
         (lambda: ranking(features(model)[:1]), "TranslationRankingLoss needs 2 text columns: the data set gives 1"),
         (lambda: (ranking + ranking.on(2, 3))(features(model)), "translation_ranking_2 needs 4 text columns.* gives 2"),
         (lambda: ranking.on(0), "needs 2 text columns"),
-        (lambda: Recorder(model).on(0, 0), r"distinct positions counted from 0: got \(0"),
+        *((lambda columns=columns: Recorder(model).on(*columns), POSITIONS) for columns in ((0, 0), (-1, 0))),
+        (lambda: Recorder(model).on(), "needs 1 text columns: .* gives 0"),
     ):
         with pytest.raises(ValueError, match=message):
             build()

@@ -116,3 +116,16 @@ def test_errors(make_model, features):
     wrapped.model = DeepSpeedEngine()
     with pytest.raises(ValueError, match="DeepSpeed"):
         wrapped(features(model))
+
+
+def test_languages_reach_the_terms(make_model, features):
+    """Cut into mini-batches, rows lost their languages: the head then rebuilt every one as if it were the first."""
+    model = make_model()
+    loss = losses.RepresentationTranslationLoss(model, direction="source", languages=["de", "fr", "en"])
+    torch.nn.init.normal_(loss.head.language_embeddings.weight)
+
+    def batch():
+        languages = (torch.tensor([0, 1] * 4), torch.full((8,), 2))
+        return [{**column, "language": ids} for column, ids in zip(features(model), languages)]
+
+    assert losses.CachedLoss(loss, mini_batch_size=2)(batch()).item() == pytest.approx(loss(batch()).item(), rel=1e-5)

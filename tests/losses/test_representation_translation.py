@@ -144,3 +144,11 @@ def test_options_out_of_range(make_model):
     ):
         with pytest.raises(ValueError, match=f"{name} {message}"):
             RepresentationTranslationLoss(model, **{name: value})
+
+
+def test_bfloat16_gives_finite_gradients(make_model, features):
+    """Of an encoder in half precision, through the states of the sentence that the other one is rebuilt from."""
+    loss = RepresentationTranslationLoss(make_model().to(torch.bfloat16)).to(torch.bfloat16)
+    loss(features(loss.model)).backward()
+    assert all(torch.isfinite(part.grad).all() for part in loss.parameters() if part.grad is not None)
+    assert backbone(loss.model).layers[-1].output.dense.weight.grad.abs().sum() > 0

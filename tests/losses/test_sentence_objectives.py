@@ -7,10 +7,12 @@ import pytest
 import torch
 from sentence_transformers.base.modules import Normalize
 from sentence_transformers.sentence_transformer.losses import ContrastiveLoss, MultipleNegativesRankingLoss
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from st_xling.losses import (
     EmbeddingDistanceLoss,
     InBatchRankingLoss,
+    LanguageContrastiveLoss,
     SemanticContrastiveLoss,
     SiameseContrastiveLoss,
     TranslationRankingLoss,
@@ -124,10 +126,56 @@ def test_siamese_contrastive_equals_the_formula(distance, negatives):
 
 
 def test_random_negatives_are_other_rows():
-    """Two rows leave one choice, the other row: random equals average."""
+    """Two rows leave one choice, the other row: random equals average; of more rows the seed decides."""
     source, target = (0.4 * part for part in embeddings(2, 2))
     chosen = siamese_contrastive(source, target, negatives="random", margin=3.0)
     torch.testing.assert_close(chosen, siamese_contrastive(source, target, negatives="average", margin=3.0))
+    source, target = (0.4 * part for part in embeddings(9, 9))
+    values = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        values.append(siamese_contrastive(source, target, negatives="random", margin=3.0).item())
+    assert values[0] == values[1] != values[2]
+
+
+@pytest.mark.parametrize("distance", METRICS)
+@pytest.mark.parametrize("negatives", ["worst", "hardest"])
+def test_siamese_gradients_are_those_of_the_formula(distance, negatives):
+    """Also of the negative, which is chosen without gradients; by differences of the plain loops."""
+    source, target = ((0.4 * part).requires_grad_() for part in embeddings())
+    options = {"margin": 3.0, "distance": distance, "negatives": negatives}
+    siamese_contrastive(source, target, **options).backward()
+    for row, column in ((0, 0), (3, 2)):
+        values = []
+        for step in (1e-6, -1e-6):
+            moved = source.detach().clone()
+            moved[row, column] += step
+            values.append(reference.siamese_contrastive(moved.tolist(), target.tolist(), **options))
+        assert source.grad[row, column].item() == pytest.approx((values[0] - values[1]) / 2e-6, rel=1e-5, abs=1e-8)
+
+
+class LargestTensor(TorchDispatchMode):
+    """Measures the largest tensor that any operation returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.numbers = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        result = function(*args, **(kwargs or {}))
+        if isinstance(result, torch.Tensor):
+            self.numbers = max(self.numbers, result.numel())
+        return result
+
+
+@pytest.mark.parametrize("distance", METRICS)
+@pytest.mark.parametrize("negatives", ["worst", "random", "hardest"])
+def test_large_batches_hold_no_vector_for_each_pair_of_rows(distance, negatives):
+    """Differences of 512 x 511 rows of 64 numbers would be 64 MiB; a matrix of distances is one."""
+    source, target = (torch.randn(512, 64).requires_grad_() for _ in range(2))
+    with LargestTensor() as largest:
+        siamese_contrastive(source, target, negatives=negatives, distance=distance).backward()
+    assert largest.numbers <= 512 * 512
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -249,3 +297,36 @@ def test_small_dot_products_of_normalized_embeddings(similarity, scale, warned, 
     warn_once.cache_clear()
     TranslationRankingLoss(model, similarity=similarity, scale=scale)
     assert any("cosine and scale 20" in message for message in caplog.messages) == warned
+
+
+def test_a_batch_of_one_is_told_once(make_model, features, caplog):
+    """A run with batches of one pair ended with a loss of 0 and an encoder that had learned nothing."""
+    warn_once.cache_clear()
+    model = make_model()
+    loss = TranslationRankingLoss(model)
+    assert [loss(features(model, slice(0, 1))).item() for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert sum("no negatives" in message for message in caplog.messages) == 1
+
+
+def test_duplicates_of_a_batch_are_masked_unless_told(make_model):
+    """By the texts that the model reads: two sources share the target "Yes.", which is right for both."""
+    model = make_model()
+    columns = [model.preprocess(["Ja.", "Doch.", "Nein."]), model.preprocess(["Yes.", "Yes.", "No."])]
+    with torch.no_grad():
+        source, target = (model(dict(column))["sentence_embedding"].double().tolist() for column in columns)
+    for mask, ids in ((True, [0, 0, 1]), (False, None)):
+        value = TranslationRankingLoss(model, mask_duplicates=mask)([dict(column) for column in columns])
+        assert value.item() == pytest.approx(reference.translation_ranking(source, target, target_ids=ids), rel=1e-5)
+
+
+def test_losses_compute_their_functions(make_model, features):
+    """With their options, of the embeddings of each column."""
+    model = make_model()
+    columns = [dict(model(column))["sentence_embedding"] for column in features(model, slice(0, 4), (0, 1, 0))]
+    for loss, expected in (
+        (TranslationRankingLoss(model, margin=0.3), translation_ranking(*columns[:2], margin=0.3)),
+        (SemanticContrastiveLoss(model, temperature=0.1), semantic_contrastive(*columns[:2], temperature=0.1)),
+        (LanguageContrastiveLoss(model), language_contrastive(*columns)),
+        (SiameseContrastiveLoss(model, margin=3.0), siamese_contrastive(*columns[:2], margin=3.0)),
+    ):
+        torch.testing.assert_close(loss(features(model, slice(0, 4), (0, 1, 0))), expected)

@@ -1,5 +1,6 @@
 """sentence-transformers' own losses beside ours: in sums, cached, and ``MatryoshkaLoss`` over any of them."""
 
+import random
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ import torch
 from sentence_transformers.sentence_transformer import losses as theirs
 from torch.nn import functional as F
 
-from st_xling.losses import CachedLoss, LanguageContrastiveLoss, TranslationRankingLoss, make
+from st_xling.losses import CachedLoss, InBatchRankingLoss, LanguageContrastiveLoss, TranslationRankingLoss, make
 from tests.losses.test_cached import gradients
 
 TAUGHT = torch.randn(8, 2, 16, generator=torch.Generator().manual_seed(0), dtype=torch.double)
@@ -102,6 +103,16 @@ def test_matryoshka_over_a_sum(model: Any, features: Any) -> None:
     expected = gradients(make(drawn), features(model))
     torch.manual_seed(0)
     assert_equal(gradients(CachedLoss(drawn, mini_batch_size=4), features(model)), expected)
+
+
+def test_adaptive_layers_over_ours(make_model: Any, features: Any) -> None:
+    """A loss of ours that equals one of theirs."""
+    model = make_model(layers=3).double()
+    ours, same = InBatchRankingLoss(model), theirs.MultipleNegativesRankingLoss(model)
+    random.seed(0)
+    expected = gradients(theirs.AdaptiveLayerLoss(model, same), features(model))
+    random.seed(0)
+    assert_equal(gradients(theirs.AdaptiveLayerLoss(model, ours), features(model)), expected)
 
 
 def test_faults_are_named(model: Any, features: Any) -> None:

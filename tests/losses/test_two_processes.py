@@ -199,6 +199,14 @@ def test_two_processes_are_one_with_all_rows(name: str, ranks: list[Results], mo
             torch.testing.assert_close(gradient, wanted, rtol=1e-7, atol=1e-11)
 
 
+@pytest.mark.parametrize("name", ["tr one way", "ir unequal", "siamese worst", "mlm", "cached everything"])
+def test_a_half_is_not_the_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise the equality above would show little: the mean of the halves' losses is another number."""
+    monkeypatch.setattr(token_inputs, "mask_tokens", reference.every_third)
+    values = [compute(CASES[name], small_model(), rank)["value"].item() for rank in (None, 0, 1)]
+    assert (values[1] + values[2]) / 2 != pytest.approx(values[0], rel=1e-6)
+
+
 if __name__ == "__main__":
     faulthandler.dump_traceback_later(SECONDS, exit=True)
     token_inputs.mask_tokens = reference.every_third  # type: ignore[assignment]

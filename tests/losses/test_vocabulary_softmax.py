@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from st_xling.losses.vocabulary_softmax import vocabulary_cross_entropy
 from tests import reference
@@ -50,3 +51,44 @@ def test_low_precision_is_close_to_the_exact_softmax(dtype):
     for mine, theirs in zip(low, (hidden, weight, bias)):
         assert mine.grad.dtype == dtype
         torch.testing.assert_close(mine.grad.double(), theirs.grad, rtol=0.1, atol=0.02)
+
+
+def test_no_states_are_zero_with_a_zero_gradient():
+    """Of a batch in which nothing is scored; NaN would end the run."""
+    hidden, weight, bias, labels = inputs(rows=0)
+    loss = vocabulary_cross_entropy(hidden, weight, labels, bias=bias)
+    loss.backward()
+    assert loss.item() == 0.0 and not weight.grad.any() and not bias.grad.any() and hidden.grad.shape == (0, 5)
+
+
+def test_nothing_is_learned_without_gradients():
+    """Nor by a weight that is frozen."""
+    hidden, weight, bias, labels = inputs()
+    with torch.no_grad():
+        value = vocabulary_cross_entropy(hidden, weight, labels, bias=bias, chunk_rows=4)
+    assert value.item() == pytest.approx(F.cross_entropy(F.linear(hidden, weight, bias), labels).item(), rel=1e-12)
+    frozen = weight.detach()
+    vocabulary_cross_entropy(hidden, frozen, labels, bias=bias).backward()
+    assert hidden.grad is not None and frozen.grad is None
+
+
+class Copies(TorchDispatchMode):
+    """Remembers the shapes of tensors that are copied."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if "clone" in str(function) or "copy" in str(function):
+            self.shapes.append(tuple(args[0].shape))
+        return function(*args, **(kwargs or {}))
+
+
+def test_the_gradient_buffer_is_handed_over_not_copied():
+    """A backward pass that copied the weight's gradient would hold two of the largest tensors there are."""
+    hidden, weight, bias, labels = inputs()
+    loss = vocabulary_cross_entropy(hidden, weight, labels, bias=bias, chunk_rows=4)
+    with Copies() as copies:
+        loss.backward()
+    assert tuple(weight.shape) not in copies.shapes
