@@ -68,16 +68,18 @@ def test_what_the_user_sets_wins(ready: Path, bare: Path, data: Any, tmp_path: P
 
 
 def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
-    line = f"train tr --data phrasebook:vi?size=20 --dev none --max-steps 1 --batch-size 4 --out {tmp_path / 'run'}"
-    assert main(line.split()) == 2
+    line_of_command = "train tr --data phrasebook:vi?size=20 --dev none --max-steps 1 --batch-size 4"
+    line_of_command += f" --out {tmp_path / 'run'}"
+    assert main(line_of_command.split()) == 2
     assert "missing --model" in capsys.readouterr().err
-    words = [*line.split(), "--tiny", "hidden_size=16", "--learning-rate", "1e-4"]
+    words = [*line_of_command.split(), "--tiny", "hidden_size=16", "--learning-rate", "1e-4"]
     assert main([*words, "--model", "tiny"]) == 0
     err = capsys.readouterr().err
     assert "tr: step 1 of 1, " in err and ": loss " in err and "tr: 100%" not in err
     line = next(line for line in err.splitlines() if line.startswith("model tiny: BertModel, "))
     assert line.endswith("random weights; mean pooling, at most 32 tokens")
-    words += ["--model", str(tmp_path / "nowhere"), "--data", "de-en=absent.tsv", "--out", str(tmp_path / "other")]
+    words = [*line_of_command.split(), "--model", str(tmp_path / "nowhere"), "--out", str(tmp_path / "other")]
+    words += ["--data", "de-en=absent.tsv"]
     assert main(words) == 2
     assert "no encoder could be loaded" in capsys.readouterr().err  # before the data are read
 
