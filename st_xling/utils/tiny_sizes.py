@@ -42,7 +42,9 @@ def check_sizes(
         if not least <= size <= most:
             raise ValueError(f"tiny {name} must be from {least:,} to {most:,}: got {size:,}.")
     heads = heads if heads is not None else max(2, hidden_size // 64)
-    if heads < 1 or hidden_size % heads:
+    if heads < 1:
+        raise ValueError(f"tiny heads must be at least 1: got {heads}.")
+    if hidden_size % heads:
         raise ValueError(f"tiny hidden_size must be a multiple of heads, {heads}: got {hidden_size}; choose another.")
     if not 0 <= dropout < 1:
         raise ValueError(f"tiny dropout must be at least 0 and below 1: got {dropout}.")
