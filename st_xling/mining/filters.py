@@ -27,7 +27,7 @@ from rapidfuzz.distance import Indel
 
 from st_xling.mining.mine import MinedPairs
 from st_xling.mining.numbers import REMEMBERED, contradiction
-from st_xling.utils.identifiable import identifiable_part, identifiers, without_identifiers
+from st_xling.utils.identifiable import identifiable_part, identifiers, ordinary_part, without_identifiers
 from st_xling.utils.identify import NO_LANGUAGE, LanguageUnknown, expected_labels, expected_odds, main_language
 from st_xling.utils.languages import UNKNOWN, check_language_code
 
@@ -45,6 +45,9 @@ _SLACK_CHARS = 15.0
 
 # Share of sentences in one language that makes it that of the text, and the fewest sentences that can show it.
 _MAIN_SHARE, _FEWEST_SENTENCES = 0.8, 20
+
+# Sentences that are looked at for it, and the weighted characters from which on they tell their language.
+_MOST_SAMPLED, _TELLING_CHARS = 400, 20.0
 
 _TATWEEL = "\N{ARABIC TATWEEL}"
 _HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
@@ -330,18 +333,29 @@ class FilterOptions:
 def identify_languages(options: FilterOptions, sources: Sequence[str], targets: Sequence[str]) -> FilterOptions:
     """Set the expected languages that are not given to that of each text, if four of five sentences are in one.
 
-    Nothing is set for a text of fewer than 20 sentences.
+    Code, names and short sentences do not count if there are 20 others. Nothing is set for a text of fewer than 20
+    sentences.
     """
     if "language" not in options.enabled:
         return options
     found = dict[str, Any]()
     for side, texts in (("source", sources), ("target", targets)):
         if getattr(options, f"{side}_language") is None and len(texts) >= _FEWEST_SENTENCES:
-            language = main_language(texts, share=_MAIN_SHARE)
+            language = main_language(_telling_parts(texts), share=_MAIN_SHARE)
             if language != UNKNOWN:
                 found[f"{side}_language"] = language
                 logger.info("the %s text seems to be in %s; if not, set --%s-language", side, language, side)
     return replace(options, **found) if found else options
+
+
+def _telling_parts(texts: Sequence[str]) -> list[str]:
+    """Return what is no code, name or short text of sentences spread over a text; all of these if that is too little.
+
+    Half of a technical text is commands, names of options and headings, which are in no language.
+    """
+    sample = [texts[row] for row in range(0, len(texts), 1 + len(texts) // _MOST_SAMPLED)]
+    parts = [part for text in sample if weighted_length(part := ordinary_part(text)) >= _TELLING_CHARS]
+    return parts if len(parts) >= _FEWEST_SENTENCES else sample
 
 
 class RejectedPair(NamedTuple):

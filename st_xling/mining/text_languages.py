@@ -13,6 +13,7 @@ from pathlib import Path
 from st_xling.data.formats import language_ending
 from st_xling.data.sides import LEAST_CHARS
 from st_xling.mining.filters import FilterOptions, language
+from st_xling.utils.identifiable import identifiable_part
 from st_xling.utils.identify import LanguageUnknown, expected_labels, main_language
 from st_xling.utils.languages import LANGUAGE_NAMES, UNKNOWN, base_language, is_code
 from st_xling.utils.text import unpacked_name
@@ -97,7 +98,9 @@ def _other_language(sample: Sequence[str], code: str) -> str | None:
         labels = expected_labels(code)
     except LanguageUnknown:
         return None
-    label = main_language(sample, share=_SHARE) if len(sample) >= _FEWEST else UNKNOWN
+    # Punjabi in Arabic letters would be taken for Urdu.
+    telling = [part for text in sample if (part := identifiable_part(text, code))]
+    label = main_language(telling, share=_SHARE) if len(telling) >= _FEWEST else UNKNOWN
     return None if label in (UNKNOWN, *labels) else label
 
 

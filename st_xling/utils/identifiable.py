@@ -158,11 +158,7 @@ def identifiable_part(text: str, language: str) -> str:
         >>> identifiable_part("Ludwig van Beethoven", "en"), identifiable_part("Bügın aua raiy jaqsy", "kk")
         ('', '')
     """
-    text = text[:_LOOKED_AT]
-    if _is_code(text) or _is_names(text):
-        return ""
-    text = _ADDRESS.sub(" ", text)
-    text = without_identifiers(text, identifiers(text))
+    text = ordinary_part(text)
     scripts = Counter(_script(letter) for letter in plain_letters(text) if letter.isalpha())
     if not scripts:
         return ""
@@ -179,6 +175,20 @@ def identifiable_part(text: str, language: str) -> str:
         return "" if scripts["CJK"] <= _HAN_TITLE and not _HAN_SENTENCE.search(text) else text
     is_mistaken = main == "LATIN" and len(text) >= _SHORTEST and likeliest_language(text) in _WIDESPREAD
     return text if is_mistaken else ""
+
+
+def ordinary_part(text: str) -> str:
+    """Return a text without addresses and identifiers; empty if it is program code, or names alone.
+
+    Example:
+        >>> ordinary_part("See wait(2) and the rest."), ordinary_part("int close(int fd);")
+        ('See   and the rest.', '')
+    """
+    text = text[:_LOOKED_AT]
+    if _is_code(text) or _is_names(text):
+        return ""
+    text = _ADDRESS.sub(" ", text)
+    return without_identifiers(text, identifiers(text))
 
 
 def _other_scripts(language: str) -> list[str]:

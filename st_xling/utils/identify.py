@@ -98,10 +98,11 @@ def main_language(texts: Sequence[str], *, share: float = 0.5) -> str:
     """
     labels = [likeliest_language(texts[row]) for row in range(0, len(texts), 1 + len(texts) // _ENOUGH)]
     counts = Counter(label for label in labels if label != NO_LANGUAGE)
-    if not counts:
-        return UNKNOWN
-    label = counts.most_common(1)[0][0]
-    return label if sum(counts[one] for one in expected_labels(label)) > share * len(labels) else UNKNOWN
+    # Not only the most frequent label: Chinese in traditional characters may be taken for Cantonese every other time.
+    for label, _ in counts.most_common():
+        if sum(counts[member] for member in expected_labels(label)) > share * len(labels):
+            return label
+    return UNKNOWN
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -330,6 +330,14 @@ def test_languages_that_are_not_given_are_those_of_the_text() -> None:
         assert identify_languages(options, texts, texts) == options
 
 
+def test_the_language_of_technical_text_is_found() -> None:
+    """Commands and names of options hid it: the language filter was off in seven of thirteen documents."""
+    german = ["Der Aufruf von open(2) gibt den Deskriptor zurück.", "Die Datei ist nicht lesbar für diesen Benutzer."]
+    code = ["EACCES", "ssize_t read(int fd, void *buf, size_t count);", "O_CLOEXEC", "sudo", "Linus Torvalds"]
+    found = identify_languages(FilterOptions(), [*german, *code] * 12, [*code] * 12)
+    assert (found.source_language, found.target_language) == ("de", None)
+
+
 @pytest.mark.parametrize("text", ['"quoted" \\ tab\t', "line\nend\r", "ไทย 🙂 e\u0301"])
 def test_a_rejected_pair_is_one_line_and_round_trips(text: str) -> None:
     pair = RejectedPair("numbers", {"source": ["3"]}, float("-inf"), 3, 4, text, "b")
