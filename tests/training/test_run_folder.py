@@ -12,7 +12,7 @@ from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
 from st_xling.training import TrainingResult, load_recipe, train
 from st_xling.training.run import save_run, write_log
-from st_xling.training.run_folder import DONE, RunFolder, is_complete, remove_earlier, save_folder
+from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, save_folder
 
 RUN = {
     "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
@@ -316,3 +316,12 @@ def test_a_folder_to_start_from_is_there_when_it_is_complete(tmp_path: Path) -> 
     save_folder(TwoFiles("new", dense=False), tmp_path / "base")
     assert model(tmp_path / "base") == ("new", False)
     assert [path.name for path in tmp_path.iterdir()] == ["base"]
+
+
+def test_the_newest_complete_checkpoint_is_that_of_the_most_steps(tmp_path: Path) -> None:
+    """By letters, checkpoint-9 comes after checkpoint-10: a resumed run went back."""
+    assert newest_checkpoint(tmp_path) is None
+    for step, complete in ((2, True), (10, True), (9, True), (11, False)):
+        checkpoint(tmp_path, step, complete=complete)
+    (tmp_path / "checkpoint-foo").mkdir()
+    assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
