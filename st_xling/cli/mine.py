@@ -1,4 +1,4 @@
-"""``st-xling encode``, ``mine``, ``score``, ``align-documents`` and ``align-words``."""
+"""``st-xling encode``, ``mine``, ``score``, ``pairs``, ``align-documents`` and ``align-words``."""
 
 from __future__ import annotations
 
@@ -87,6 +87,7 @@ MINE_RULES = (
     Needs(("calibrate",), "model", "known translations must be embedded like the text"),
     Excludes("keep_all", ("threshold", "calibrate"), "no threshold is used where all pairs are kept; remove one"),
 )
+PAIRS_RULES = (Needs(("size",), "around", "the score around which pairs are shown"),)
 ALIGN_DOCUMENTS_RULES = (Inapplicable(("min_score", *FILTER_OPTIONS), _has_whole_documents),)
 ALIGN_WORDS_RULES = (
     Needs(("every_layer",), "gold", "the right links, by which a layer is chosen"),
@@ -317,6 +318,40 @@ def score(
     with output(context, out, files.work) as opened:
         report = score_texts(pairs, opened, **options, **embedding_options(context, model))
     print_report(context, report, f"{report.kept:,} pairs")
+
+
+@app.command("pairs", cls=with_options(rules=PAIRS_RULES))
+def pairs(
+    context: typer.Context,
+    file: str = argument("FILE", "Scored pairs: TSV, JSON lines or TMX of mine, score or align-documents."),
+    around: float | None = option("--around X", "Show the pairs whose scores are nearest to X."),
+    size: int | None = option("--size", "How many of them (default: 10)."),
+) -> None:
+    """Look at a file of scored pairs, to choose a threshold.
+
+    Shows how the scores are distributed, and the pairs around any of them, best first.
+
+    \b
+    examples:
+      st-xling pairs mined.tsv
+      st-xling pairs mined.tsv --around 1.05
+      st-xling pairs scored.jsonl.gz --around 1.02 --size 40
+    """
+    from st_xling.data.scored import inspect_scores, read_scored
+
+    found = inspect_scores(read_scored(file), around=around, **given(size=size))
+    print(f"scores of {found.histogram.total:,} pairs, best first:")
+    print("\n".join(found.histogram.lines()))
+    shown = [*found.above, *found.below]
+    for row, pair in enumerate(shown):
+        if row == len(found.above) and row > 0:
+            print(f"---- {around:g} ----")
+        print(f"{pair.score:.4f}\t{pair.source}\n\t{pair.target}")
+    if around is None:
+        print("To look at the pairs around a score: --around X")
+    content = {"pairs": found.histogram.total, "histogram": found.histogram.as_dict()}
+    nearest = [{"score": pair.score, "source": pair.source, "target": pair.target} for pair in shown]
+    write_results(context, {"pairs": content if around is None else {**content, "nearest": nearest}})
 
 
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))

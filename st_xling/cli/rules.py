@@ -13,7 +13,9 @@ from typing import Any
 
 LEAST = {
     **dict.fromkeys(("batch_size", "k", "layer", "max_steps", "memory_mib", "shard_rows", "token_budget"), 1),
-    **dict.fromkeys(("dim", "jobs", "max_candidates", "max_size", "min_count", "samples", "top_k", "truncate_dim"), 1),
+    **dict.fromkeys(
+        ("dim", "jobs", "max_candidates", "max_size", "min_count", "samples", "size", "top_k", "truncate_dim"), 1
+    ),
     **dict.fromkeys(("eval_steps", "examples", "mine_negatives", "mini_batch_size", "seed", "warmup"), 0),
     **dict.fromkeys(("dev_share", "min_score", "test_share"), 0),
     "max_length": 3,  # CLS, SEP and a word

@@ -251,6 +251,7 @@ def train(
 
     check_settings(recipe, _overrides(context, options))  # before torch is loaded
     check_tiny(_pairs(options.tiny, "--tiny"))
+    _warn_of_uncut(kind, options)
     from st_xling.utils import distributed
 
     distributed.init_distributed()
@@ -264,6 +265,18 @@ def train(
         update_model_card(options.out)
         print(summary)
         write_results(context, read_json_object(options.out / "results.json"))
+
+
+def _warn_of_uncut(kind: str, options: TrainOptions) -> None:
+    """Warn of files of pairs that were mined without a threshold."""
+    from st_xling.data.read import parse_data_spec
+    from st_xling.data.scored import warn_of_uncut
+
+    specs = options.parallel if kind == "retriever" else options.data
+    for spec in specs if kind in ("encoder", "adapter", "retriever") else ():
+        paths = parse_data_spec(spec).paths
+        if len(paths) == 1:
+            warn_of_uncut(paths[0])
 
 
 def _show_recipes(context: typer.Context, name: str | None) -> None:

@@ -52,6 +52,20 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
             of a language of which none is asked for.
     """
     memory = _Memory(path, faults, resolve_pair(path, *languages), is_asked_for=None not in languages)
+    number = 0
+    for number, unit in translation_units(path):
+        row = memory.read_unit(number, unit)
+        if row is not None:
+            yield row
+    memory.finish(number)
+
+
+def translation_units(path: str | Path) -> Iterator[tuple[int, ElementTree.Element]]:
+    """Yield the translation units of a TMX file, numbered from 1; each is only there until the next one is read.
+
+    Raises:
+        ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB.
+    """
     with open_bytes(path, any_encoding=True) as stream:
         source = _UnitReader(stream, path)
         body = None
@@ -73,14 +87,16 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
                 if tag != "tu":
                     continue
                 source.end_unit()
-                row = memory.read_unit(source.unit, element)
+                yield source.unit, element
                 if body is not None:
                     body.clear()  # units that were read would fill the memory
-                if row is not None:
-                    yield row
         except ElementTree.ParseError as error:
             raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
-    memory.finish(source.unit)
+
+
+def unit_texts(unit: ElementTree.Element) -> list[str | None]:
+    """Return the texts of a translation unit in their order; ``None`` where a segment is missing."""
+    return [_segment_text(variant) for variant in unit.iterfind("{*}tuv")]
 
 
 @dataclass

@@ -165,16 +165,16 @@ def mine(
     both = find_neighbors(*sides, k=k, method=method, device=device, memory_mib=memory_mib, progress=progress)
     least = None if isinstance(threshold, str) else threshold
     pairs = best_pairs(*both, margin=margin, retrieval=retrieval, threshold=least)
+    if isinstance(threshold, str):
+        estimate = estimate_threshold(*both, pairs.scores, pairs.source_indices, pairs.target_indices, margin=margin)
+        if estimate.threshold is None:
+            logger.warning("%s", estimate.note)
+        else:
+            logger.info("%s", estimate.note)
+            pairs = pairs.select(pairs.scores >= estimate.threshold)
     if model is not None:
         pairs = MinedPairs(pairs.scores, rows[0][pairs.source_indices], rows[1][pairs.target_indices])
-    if not isinstance(threshold, str):
-        return pairs
-    estimate = estimate_threshold(*both, pairs.scores, margin=margin)
-    if estimate.threshold is None:
-        logger.warning("%s", estimate.note)
-        return pairs
-    logger.info("%s", estimate.note)
-    return pairs.select(pairs.scores >= estimate.threshold)
+    return pairs
 
 
 def sentence_rows(texts: Sequence[str], name: str) -> np.ndarray:

@@ -1,30 +1,33 @@
 r"""Estimate a threshold from the scores alone, without known pairs.
 
-Most mined pairs are wrong wherever few sentences have a translation, and their scores are maxima: the best of many
-sentences that are no translation. The upper tail of maxima is exponential for most distributions, so that above a score
-:math:`u` the mined pairs are a mixture of wrong pairs and translations:
+A translation is far better than the second choices of its two sentences; a wrong pair is not, since it is merely the
+best of many. For a mined pair with score :math:`s_{ij}`, let :math:`s_i` and :math:`s_j` be the best scores of its
+sentences with any other partner, and
 
-.. math:: f(s) = n_0\, \frac{1}{\beta} e^{-(s - u) / \beta} + n_1\, \mathcal{N}(s; \mu, \sigma)
+.. math:: d = (s_{ij} - s_i) + (s_{ij} - s_j)
 
-It is fitted by expectation maximization. Second choices say where to begin, since the second-best match of a sentence
-is wrong whether or not the best one is right: with quartiles :math:`q_1, q_2, q_3` of the scores of second choices
+The distance of the largest of many values from the second largest is exponential for most distributions. So the
+distances above some :math:`u` are a mixture of those of wrong pairs and of translations, which is fitted by expectation
+maximization:
 
-- the tail begins at :math:`u = q_2 + 1.2\,(q_3 - q_1)`, about their 95th percentile
-- :math:`\beta` starts at the smaller of two estimates, and is held near it with the weight of ten pairs: the median
-  distance of best and second choice over :math:`\ln 2` (the distance of the two largest of many values is exponential,
-  with the :math:`\beta` of the tail), which is too large where most sentences have a translation; and
-  :math:`(q_3 - q_1) / 1.03` (the quartiles of the second largest), which does not depend on how many have one
+.. math:: f(d) = n_0\, \frac{1}{\beta} e^{-(d - u) / \beta} + n_1\, \mathcal{N}(d; \mu, \sigma)
 
-The threshold is the one with the highest F1 of the fitted mixture:
+Second choices say where to begin, since they are wrong whether or not the best one is right. The scale :math:`b` of one
+distance is the smaller of two estimates: the median of :math:`s_{ij} - s_i` over :math:`\ln 2`, too large where
+most sentences have a translation, and :math:`(q_3 - q_2) / 0.558` with the median and the upper quartile of the scores
+of second choices, which does not depend on how many have one; and of both languages, since sentences that are unlike
+all others widen it. Then :math:`u = 2 b`, and :math:`\beta` starts at :math:`1.3\, b` (the sum of two exponential
+distances), and is held near it with the weight of ten pairs.
 
-.. math:: F_1(t) = \frac{2\, T(t)}{T(t) + W(t) + n_1}, \quad T(t) = n_1 \Pr[\mathcal{N}(\mu, \sigma) \ge t - u],
-    \quad W(t) = n_0\, e^{-(t - u) / \beta}
+The mixture gives each pair a probability :math:`r` to be a translation. The threshold is the score :math:`t` with the
+highest F1,
 
-among those at which at least half of the kept pairs are translations, by the same estimate.
+.. math:: F_1(t) = \frac{2 \sum_{s \ge t} r}{|\{s \ge t\}| + \sum r}
 
-No translations stand out if the mixture is not significantly better than wrong pairs alone (likelihood ratio, chi
-square of 3 degrees of freedom, p = 0.01), if :math:`\mu < \beta \ln 10`, where more than a tenth of the tail is left,
-as when the second part only bends the tail of the first, or if no threshold keeps half.
+among those at which at least half of the kept pairs are translations, by the same estimate. No translations stand out
+if there is no such threshold; if the mixture is not significantly better than wrong pairs alone (likelihood ratio, chi
+square of 3 degrees of freedom, p = 0.01); or if :math:`\mu < \beta \ln 10`, where more than a tenth of the wrong pairs
+is left, as when the second part only bends the tail of the first.
 """
 
 from __future__ import annotations
@@ -58,8 +61,8 @@ _PRIOR_PAIRS = 10
 
 _ITERATIONS = 300
 
-# Sentences of a language whose second choices are looked at, scores that are fitted one by one, and thresholds tried.
-_MOST_SENTENCES, _MOST_SCORES, _THRESHOLDS = 200_000, 20_000, 4001
+# Sentences of a language whose second choices are looked at, and distances that are fitted one by one.
+_MOST_SENTENCES, _MOST_DISTANCES = 200_000, 20_000
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -83,7 +86,7 @@ class ThresholdEstimate:
 
 @dataclass(frozen=True)
 class _Mixture:
-    """A fitted mixture of scores, counted from ``start``."""
+    """A fitted mixture of distances, counted from ``start``."""
 
     start: float
     wrong: float
@@ -99,20 +102,39 @@ class _Mixture:
         is_far = self.mean >= -self.beta * math.log(_MOST_BEYOND)
         return is_far and self.likelihood_ratio >= _SIGNIFICANT
 
+    def probabilities(self, distances: np.ndarray) -> np.ndarray:
+        """Return the probability of pairs with these distances to be translations."""
+        excess = np.where(np.isfinite(distances), distances, self.start) - self.start
+        above = np.maximum(excess, 0.0)  # below the start all are wrong
+        wrong = self.wrong * _exponential(above, self.beta)
+        right = self.translations * _normal(above, self.mean, self.deviation)
+        total = np.maximum(wrong + right, np.finfo(float).tiny)
+        return np.where(excess > 0, right / total, 0.0)
+
 
 def estimate_threshold(
-    forward: Neighbors, backward: Neighbors, scores: np.ndarray, *, margin: Margin = "ratio"
+    forward: Neighbors,
+    backward: Neighbors,
+    scores: np.ndarray,
+    source_indices: np.ndarray,
+    target_indices: np.ndarray,
+    *,
+    margin: Margin = "ratio",
 ) -> ThresholdEstimate:
     """Estimate the threshold with the best F1 of mined pairs from their scores, without known translations.
 
-    Assumptions: scores of wrong pairs have an exponential upper tail, those of translations are about normal; copies
-    and other pairs that are neither were rejected by filters. With absolute cosines as scores, whose level differs from
-    sentence to sentence, and with ``k=2`` the estimate is worse than with a margin and ``k`` from 3 on.
+    Assumptions: copies and other pairs that are neither wrong nor translations were rejected by filters, and few
+    sentences have near duplicates in their own language, which are second choices as good as the first. The estimated
+    precision is that of a model of the scores; where the scores of wrong pairs and translations overlap, as with a weak
+    encoder, it can be off by 0.15.
 
     Args:
         forward: Source → target neighbors, at least two for each sentence.
         backward: Target → source neighbors.
-        scores: Scores of all pairs mined from them, without a threshold, by any retrieval. *Shape:* ``(pairs,)``
+        scores: Scores of all pairs mined from them, without a threshold, by any retrieval; descending, as in
+            :class:`~st_xling.mining.MinedPairs`. *Shape:* ``(pairs,)``
+        source_indices: Their source rows. *Shape:* ``(pairs,)``
+        target_indices: Their target rows. *Shape:* ``(pairs,)``
         margin: Margin of their scores.
     Returns:
         The estimate, which depends on nothing but the arguments.
@@ -123,14 +145,16 @@ def estimate_threshold(
     elif min(forward.indices.shape[1], backward.indices.shape[1]) < 2:
         problem = "a threshold is estimated from the second choices of sentences, which k=1 does not have"
     else:
-        choices = [_two_best(forward, backward, margin), _two_best(backward, forward, margin)]
-        mixture = _fit(scores, choices)
+        scales = [_scale(_two_best(forward, backward, margin)), _scale(_two_best(backward, forward, margin))]
+        distances = _distances(forward, backward, source_indices, target_indices, scores, margin)
+        distances += _distances(backward, forward, target_indices, source_indices, scores, margin)
+        mixture = _fit(distances, min(scales))
         if mixture is None:
             problem = "the scores do not vary enough to estimate a threshold"
     if problem:
         return ThresholdEstimate(None, None, None, f"{problem}: all pairs are kept")
     assert mixture is not None
-    found = _best_threshold(mixture, float(scores.max())) if mixture.stands_out else None
+    found = _best_threshold(scores, mixture.probabilities(distances)) if mixture.stands_out else None
     if found is None:
         note = (
             "no group of translations stands out in the scores, as in texts that have none in common: all pairs are "
@@ -155,22 +179,41 @@ def _two_best(own: Neighbors, other: Neighbors, margin: Margin) -> np.ndarray:
     return best[np.isfinite(best[:, 1])]
 
 
-def _fit(scores: np.ndarray, choices: list[np.ndarray]) -> _Mixture | None:
-    """Fit the mixture to the scores above its start; ``None`` if they have no spread.
+def _scale(choices: np.ndarray) -> float:
+    """Estimate the scale of the distances of best and second choices; 0 if they do not vary.
 
     Args:
-        scores: Scores of all mined pairs.
-        choices: Scores of the best and second choices, of source and target sentences.
+        choices: Scores of the best and second choices. *Shape:* ``(sentences, 2)``
     """
-    starts, betas = [], []
-    for choice in choices:
-        if not len(choice):
-            return None
-        low, middle, high = np.quantile(choice[:, 1], [0.25, 0.5, 0.75])
-        starts.append(middle + 1.2 * (high - low))
-        betas.append(min(np.median(choice[:, 0] - choice[:, 1]) / math.log(2), (high - low) / 1.03))
-    start, first_beta = float(np.mean(starts)), float(np.mean(betas))
-    excess, counts = _tail(scores, start)
+    if not len(choices):
+        return 0.0
+    middle, high = np.quantile(choices[:, 1], [0.5, 0.75])
+    return float(min(np.median(choices[:, 0] - choices[:, 1]) / math.log(2), (high - middle) / 0.558))
+
+
+def _distances(
+    own: Neighbors, other: Neighbors, rows: np.ndarray, partners: np.ndarray, scores: np.ndarray, margin: Margin
+) -> np.ndarray:
+    """Compute by how much pairs score more than their sentences of one language with any other partner.
+
+    Infinity where a sentence has no other partner with a score. *Shape of the result:* ``(pairs,)``
+    """
+    own_means, other_means = own.means, other.means
+    distances = np.empty(len(rows))
+    for start in range(0, len(rows), _ROWS_AT_ONCE):
+        block = slice(start, start + _ROWS_AT_ONCE)
+        indices = own.indices[rows[block]]
+        cosines, means = own.similarities[rows[block]], own_means[rows[block], None]
+        others = margin_scores(cosines, means, other_means[indices], margin=margin)
+        others[indices == partners[block, None]] = -np.inf
+        distances[block] = scores[block] - others.max(axis=1)
+    return distances
+
+
+def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
+    """Fit the mixture to the distances above its start; ``None`` if they have no spread."""
+    start, first_beta = 2 * scale, 1.3 * scale
+    excess, counts = _tail(distances[np.isfinite(distances)], start)
     if first_beta <= 0 or not len(excess):
         return None
     n = float(counts.sum())
@@ -193,9 +236,8 @@ def _fit(scores: np.ndarray, choices: list[np.ndarray]) -> _Mixture | None:
 
     likelihood = -math.inf
     for _ in range(_ITERATIONS):
-        wrong_density = (1 - share) * np.exp(-excess / beta) / beta
-        deviations = (excess - mean) / deviation
-        right_density = share * np.exp(-0.5 * deviations**2) / (deviation * math.sqrt(2 * math.pi))
+        wrong_density = (1 - share) * _exponential(excess, beta)
+        right_density = share * _normal(excess, mean, deviation)
         # The smallest positive number: far from both, the two densities can underflow.
         density = np.maximum(wrong_density + right_density, np.finfo(float).tiny)
         likelihood = float((counts * np.log(density)).sum()) + log_prior(beta)
@@ -220,12 +262,12 @@ def _fit(scores: np.ndarray, choices: list[np.ndarray]) -> _Mixture | None:
     )
 
 
-def _tail(scores: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much scores exceed ``start``, ascending, and how often; many scores are counted in narrow bins."""
-    excess = np.sort(scores[scores >= start] - start)
-    if len(excess) <= _MOST_SCORES:
+def _tail(distances: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return by how much distances exceed ``start``, ascending, and how often; many are counted in narrow bins."""
+    excess = np.sort(distances[distances >= start] - start)
+    if len(excess) <= _MOST_DISTANCES:
         return excess, np.ones(len(excess))
-    counts, edges = np.histogram(excess, bins=_MOST_SCORES)
+    counts, edges = np.histogram(excess, bins=_MOST_DISTANCES)
     middles = (edges[:-1] + edges[1:]) / 2
     return middles[counts > 0], counts[counts > 0].astype(float)
 
@@ -241,17 +283,32 @@ def _deviation(values: np.ndarray, counts: np.ndarray) -> float:
     return float(np.sqrt(np.average((values - mean) ** 2, weights=counts)))
 
 
-def _best_threshold(mixture: _Mixture, highest: float) -> tuple[float, float] | None:
-    """Return the threshold with the best F1 of the mixture and its precision; ``None`` if none is precise enough."""
-    from scipy.special import ndtr  # slow to import
+def _exponential(excess: np.ndarray, beta: float) -> np.ndarray:
+    return np.exp(-excess / beta) / beta
 
-    excess = np.linspace(0.0, highest - mixture.start, _THRESHOLDS)
-    right = mixture.translations * ndtr((mixture.mean - excess) / mixture.deviation)
-    kept = right + mixture.wrong * np.exp(-excess / mixture.beta)
-    precision = np.divide(right, kept, out=np.zeros_like(kept), where=kept > 0)
-    f1 = np.where(precision >= LEAST_PRECISION, 2 * right / (kept + mixture.translations), -1.0)
+
+def _normal(excess: np.ndarray, mean: float, deviation: float) -> np.ndarray:
+    return np.exp(-0.5 * ((excess - mean) / deviation) ** 2) / (deviation * math.sqrt(2 * math.pi))
+
+
+def _best_threshold(scores: np.ndarray, probabilities: np.ndarray) -> tuple[float, float] | None:
+    """Return the threshold with the best expected F1 and its precision; ``None`` if none is precise enough.
+
+    Args:
+        scores: Scores of the pairs, descending.
+        probabilities: Of each pair to be a translation.
+    """
+    right = np.cumsum(probabilities)
+    precision = right / np.arange(1, len(scores) + 1)
+    f1 = 2 * right / (np.arange(1, len(scores) + 1) + right[-1])
+    is_end = np.append(scores[1:] != scores[:-1], True)  # equal scores are kept or dropped together
+    f1[~is_end | (precision < LEAST_PRECISION)] = -1.0
     best = int(f1.argmax())
     if f1[best] <= 0:
         return None
-    # As many digits as signatures have, so that the number that is shown keeps the same pairs.
-    return float(f"{mixture.start + excess[best]:.6g}"), float(precision[best])
+    threshold = float(scores[best])
+    if best + 1 < len(scores):
+        # Midway to the next score, in as many digits as signatures have, so that the number shown keeps the same pairs.
+        middle = float(f"{(scores[best] + scores[best + 1]) / 2:.6g}")
+        threshold = middle if scores[best + 1] < middle <= scores[best] else threshold
+    return threshold, float(precision[best])

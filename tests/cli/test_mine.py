@@ -234,3 +234,31 @@ def test_score_shows_how_scores_are_distributed(
     assert main([*words, "--threshold", "1", "--overwrite"]) == 0
     kept = len(read_cells(tmp_path / "scored.tsv"))
     assert f"{kept} of 400 pairs ({kept / 400:.1%}) reach the threshold 1." in capsys.readouterr().out.splitlines()[-3]
+
+
+def test_pairs_of_a_file_are_shown(
+    few_translations: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing showed a mined file: no histogram, no pairs around a threshold."""
+    out, figures = tmp_path / "pairs.tsv", tmp_path / "figures.json"
+    assert main(["mine", *few_translations, "--out", str(out), "--keep-all"]) == 0
+    scores = [float(row[0]) for row in read_cells(out)]
+    capsys.readouterr()
+    assert main(["pairs", str(out), "--around", "1.2", "--size", "4", "--json", str(figures)]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert shown[0] == f"scores of {len(scores)} pairs, best first:" and len(shown) == 1 + 10 + 2 * 4 + 1
+    assert shown[15] == "---- 1.2 ----" and max(map(len, shown[:11])) <= 80
+    nearest = json.loads(figures.read_text(encoding="utf-8"))["pairs"]["nearest"]
+    above, below = [score for score in scores if score >= 1.2][-2:], [score for score in scores if score < 1.2][:2]
+    assert [pair["score"] for pair in nearest] == [*above, *below]
+    assert main(["pairs", str(out)]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == "To look at the pairs around a score: --around X"
+    assert main(["pairs", few_translations[0]]) != 0
+    assert "expected scored pairs, with the columns score" in capsys.readouterr().err
+
+
+def test_pairs_are_shown_without_torch(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"score": 1.1, "source": "Hund", "target": "dog"}\n', encoding="utf-8")
+    code = f"import sys\nfrom st_xling.cli import main\nmain(['pairs', {str(tmp_path / 'a.jsonl')!r}])\n"
+    ran = subprocess.run([sys.executable, "-c", f"{code}print('torch' in sys.modules)"], capture_output=True, text=True)
+    assert ran.stdout.splitlines()[-1] == "False" and "1.1000 to" in ran.stdout

@@ -317,3 +317,21 @@ def test_of_a_stream_the_first_rows_are_searched(
     assert "pairs (first rows): 2 of 12 training rows in question" in capsys.readouterr().err
     leak = json.loads((out / "results.json").read_text(encoding="utf-8"))["leak"]
     assert "|train:pairs (first rows)@" in leak["signature"]
+
+
+def test_pairs_that_were_mined_without_a_threshold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """README's ``mine`` kept 254 pairs of which 170 were wrong, and its ``train`` took them without a word.
+
+    The warning comes before anything slow, here before a folder that has no model.
+    """
+    (tmp_path / "nothing").mkdir()
+    mined = tmp_path / "mined.tsv"
+    rows = [f"{1.08 - row / 600}\t{row}\t{row}\tQuelle {row}\tsource {row}" for row in range(60)]
+    header = "score\tsource_id\ttarget_id\tsource\ttarget"
+    mined.write_text("\n".join([header, *rows, ""]), encoding="utf-8")
+    words = ["train", "tr", "--model", str(tmp_path / "nothing"), "--out", str(tmp_path / "run")]
+    assert main([*words, "--data", f"de-en={mined}"]) != 0
+    assert f"{mined} seems to have been mined without a threshold: 11 of 60 pairs" in capsys.readouterr().err
+    mined.write_text("\n".join([header, *rows[:40], ""]), encoding="utf-8")
+    assert main([*words, "--data", f"de-en={mined}"]) != 0
+    assert "without a threshold" not in capsys.readouterr().err

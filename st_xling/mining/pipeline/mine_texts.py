@@ -314,9 +314,12 @@ def mine_texts(
         passes = partial(pair_filters.allowed, sources=texts[0], targets=texts[1])
         choose = partial(best_pairs, forward, backward, margin=margin, retrieval=retrieval)
         if isinstance(threshold, str) and number is None:
-            scores = choose(allow=partial(passes, freeing=True), keep=passes).scores
+            candidates = choose(allow=partial(passes, freeing=True), keep=passes)
+            scores = candidates.scores
             pair_filters.rejected.clear()  # only pairs that reach the threshold are counted and logged, below
-            estimate = estimate_threshold(forward, backward, scores, margin=margin)
+            indices = candidates.source_indices, candidates.target_indices
+            estimate = estimate_threshold(forward, backward, scores, *indices, margin=margin)
+            del candidates, indices
             number, note = estimate.threshold, estimate.note
             origin = "none" if number is None else ESTIMATED
             if number is None:

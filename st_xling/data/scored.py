@@ -1,0 +1,238 @@
+"""Files of scored pairs, as ``st-xling mine``, ``score`` and ``align-documents`` write them: read, shown, checked.
+
+A mined file tells by its scores whether it was mined with a threshold, in every format, after any move, cut or sort: a
+note in it would be one more column or line, which other readers do not expect. A ratio margin below 1, or a distance
+below 0, means that two sentences are less similar than they are, on average, to their neighbors. Without a threshold
+such pairs are a fifth to a third of a file of few translations; any sensible threshold is above.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import logging
+import math
+from array import array
+from collections.abc import Iterable, Iterator
+from itertools import count
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from st_xling.data.check import FaultLog, iter_lines, numbered_lines
+from st_xling.data.formats import json_objects
+from st_xling.data.tmx import translation_units, unit_texts
+from st_xling.utils.score_histogram import ScoreHistogram
+from st_xling.utils.text import (
+    SCORED_COLUMNS,
+    ParallelTextError,
+    file_ending,
+    home_path,
+    is_scored_header,
+    unescape_cell,
+    unpacked_name,
+)
+
+logger = logging.getLogger(__name__)
+
+#: Share of pairs below the mean of their neighbors from which on a file is taken for one without a threshold.
+UNCUT_SHARE = 0.1
+
+
+class ScoredPair(NamedTuple):
+    """A pair with its score.
+
+    Attributes:
+        score: NaN where the pair has none.
+        source: Source text.
+        target: Target text.
+        margin: Margin score, where ``score`` is a cross-encoder's; otherwise ``None``.
+    """
+
+    score: float
+    source: str
+    target: str
+    margin: float | None = None
+
+
+def read_scored(path: str | Path) -> Iterator[ScoredPair]:
+    """Read scored pairs: TSV with the columns of ``mine``, JSON lines with a key ``score``, or TMX with that property.
+
+    Args:
+        path: The file, plain or packed; TSV unless its name ends in ``.jsonl``, ``.ndjson`` or ``.tmx``.
+    Raises:
+        ParallelTextError: If the pairs have no scores, or for all faulty lines together.
+        FileNotFoundError: If there is no such file; the message names the nearest one.
+    """
+    faults = FaultLog(can_skip=False, what="scored pairs")
+    yield from _rows(path, faults)
+    faults.check()
+
+
+def _rows(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
+    ending = file_ending(unpacked_name(path))
+    if ending == ".tmx":
+        return _tmx_pairs(path, faults)
+    return _json_pairs(path, faults) if ending in (".jsonl", ".ndjson", ".json") else _tsv_pairs(path, faults)
+
+
+def _tsv_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
+    lines = numbered_lines(path, faults)
+    _, first = next(lines, (1, ""))
+    names = first.split("\t")
+    if not is_scored_header(names):
+        raise _without_scores(path, f"the columns {', '.join(SCORED_COLUMNS)}", first[:80] or "an empty file")
+    margin_at = names.index("margin") if "margin" in names else None
+    for number, line in lines:
+        cells = line.split("\t")
+        if len(cells) != len(names):
+            faults.add(path, number, "wrong column count", f"expected {len(names)}, got {len(cells)}")
+            continue
+        score = _number(cells[0])
+        if score is None:
+            faults.add(path, number, "no number", f"expected a score, got {cells[0]!r}")
+            continue
+        margin = None if margin_at is None else _number(cells[margin_at])
+        yield ScoredPair(score, unescape_cell(cells[3]), unescape_cell(cells[4]), margin)
+
+
+def _json_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
+    for number, row in json_objects(path, faults):
+        texts = [row.get("source"), row.get("target")]
+        if number == 1 and "score" not in row:
+            raise _without_scores(path, "a key 'score'", f"the keys {', '.join(row)}"[:80])
+        score, margin = row.get("score"), row.get("margin")
+        is_scored = "score" in row and (score is None or _is_number(score))
+        if not is_scored or not all(isinstance(text, str) for text in texts):
+            faults.add(path, number, "wrong values", "expected a score, a source and a target")
+            continue
+        value = math.nan if score is None else float(score)
+        margin_score = None if margin is None or not _is_number(margin) else float(margin)
+        yield ScoredPair(value, str(texts[0]), str(texts[1]), margin_score)
+
+
+def _tmx_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
+    for number, unit in translation_units(path):
+        scores = [entry.text for entry in unit.iterfind("{*}prop") if entry.get("type") == "score"]
+        if number == 1 and not scores:
+            raise _without_scores(path, "units with a property 'score'", "a unit without")
+        score = _number(scores[0] or "") if scores else None
+        texts = unit_texts(unit)
+        if score is None or len(texts) != 2 or None in texts:
+            faults.add(path, number, "wrong unit", "expected a score and two texts")
+            continue
+        yield ScoredPair(score, str(texts[0]), str(texts[1]))
+
+
+def _without_scores(path: str | Path, expected: str, got: str) -> ParallelTextError:
+    return ParallelTextError(
+        f"{path}: expected scored pairs, with {expected}, as st-xling mine and score write them, got {got!r}; to score "
+        f"pairs: st-xling score {path}"
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+class Inspection(NamedTuple):
+    """How the scores of a file are distributed, and some of its pairs.
+
+    Attributes:
+        histogram: Of all scores.
+        above: Pairs that score just as much as a score, or more, best first.
+        below: Pairs that score just less, best first.
+    """
+
+    histogram: ScoreHistogram
+    above: list[ScoredPair]
+    below: list[ScoredPair]
+
+
+def inspect_scores(pairs: Iterable[ScoredPair], *, around: float | None = None, size: int = 10) -> Inspection:
+    """Count the scores of pairs, and find those nearest to a score; memory grows by 8 bytes a pair.
+
+    Args:
+        pairs: Pairs, in any order.
+        around: A score; no pairs are returned without it.
+        size: Number of pairs, half of them on either side, more where the other side has fewer.
+    """
+    scores = array("d")
+    # Heaps whose root is the pair farthest from the score; numbers keep ties in the order of the file.
+    above: list[tuple[float, int, ScoredPair]] = []
+    below: list[tuple[float, int, ScoredPair]] = []
+    for number, pair in zip(count(), pairs):
+        scores.append(pair.score)
+        if around is None or not math.isfinite(pair.score):
+            continue
+        heap, key = (above, -pair.score) if pair.score >= around else (below, pair.score)
+        entry = (key, -number if heap is below else number, pair)
+        if len(heap) < size:
+            heapq.heappush(heap, entry)
+        elif entry > heap[0]:
+            heapq.heapreplace(heap, entry)
+    best_above = [pair for *_, pair in sorted(above, key=lambda entry: entry[:2])]
+    best_below = [pair for *_, pair in sorted(below, key=lambda entry: entry[:2], reverse=True)]
+    half = size // 2
+    shown_above = max(size - half, size - len(best_below))
+    shown_below = max(half, size - len(best_above))
+    return Inspection(
+        ScoreHistogram.of(scores), best_above[-shown_above:] if shown_above else [], best_below[:shown_below]
+    )
+
+
+def warn_of_uncut(path: str | Path) -> None:
+    """Warn if a file of mined pairs seems to have been mined without a threshold; other files are not read.
+
+    Args:
+        path: A file, or anything that is none.
+    """
+    found = home_path(path)
+    if not found.is_file() or not _looks_scored(found):
+        return
+    try:
+        margins = [pair.score if pair.margin is None else pair.margin for pair in read_scored(found)]
+    except ParallelTextError:
+        return  # the reader of the training text names the faults
+    finite = [margin for margin in margins if math.isfinite(margin)]
+    if not finite:
+        return
+    # Ratios are around 1, distances around 0. Cosines, and the scores of alignments, are never above 1.
+    lowest, highest = min(finite), max(finite)
+    neutral = 1.0 if highest > 1 else 0.0
+    if not lowest < neutral < highest:
+        return
+    low = sum(margin < neutral for margin in finite)
+    if low >= UNCUT_SHARE * len(finite):
+        logger.warning(
+            "%s seems to have been mined without a threshold: %s of %s pairs score below %g, which is less similar "
+            "than their neighbors, so that they and many others are probably wrong. Mine again without --keep-all, or "
+            "with --threshold X; to look at them: st-xling pairs %s --around X",
+            path,
+            f"{low:,}",
+            f"{len(finite):,}",
+            neutral,
+            path,
+        )
+
+
+def _looks_scored(path: Path) -> bool:
+    """Return whether the beginning of a file is that of scored pairs."""
+    ending = file_ending(unpacked_name(path))
+    try:
+        if ending == ".tmx":
+            unit = next((unit for _, unit in translation_units(path)), None)
+            return unit is not None and any(entry.get("type") == "score" for entry in unit.iterfind("{*}prop"))
+        first = next(iter_lines(path, FaultLog()), None) or ""
+        if ending in (".jsonl", ".ndjson"):
+            row = json.loads(first)
+            return isinstance(row, dict) and {"score", "source_ids", "target_ids"} <= row.keys()
+        return is_scored_header(first.split("\t"))
+    except (ValueError, OSError, RecursionError):
+        return False

@@ -1,0 +1,133 @@
+"""Files of scored pairs: read in every format, looked at, and told whether they were mined with a threshold."""
+
+import gzip
+import io
+import json
+import logging
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from st_xling.data.scored import ScoredPair, inspect_scores, read_scored, warn_of_uncut
+from st_xling.mining.pipeline.work import pair_writer
+from st_xling.utils.text import ParallelTextError
+
+TEXTS = [("Zeile\tmit\nallem \\", "a line"), ("غدًا", "tomorrow"), ("แมวดำ", "a black cat <&>")]
+
+
+def write(path: Path, scores: list[float], margins: list[float] | None = None) -> Path:
+    """A file as ``mine`` writes it, packed if its name says so."""
+    packed = path.suffix == ".gz"
+    format = path.name.removesuffix(".gz").rpartition(".")[2]
+    stream = io.BytesIO()
+    with pair_writer(stream, format, languages=("de", "en"), margins=margins is not None) as add:  # type: ignore[arg-type]
+        for row, score in enumerate(scores):
+            margin = None if margins is None else margins[row]
+            add(score, ([str(row)], [str(row)]), TEXTS[row % len(TEXTS)], margin)
+    path.write_bytes(gzip.compress(stream.getvalue()) if packed else stream.getvalue())
+    return path
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "a.jsonl.gz", "a.tmx", "a.tmx.gz"])
+def test_every_format_is_read(name: str, tmp_path: Path) -> None:
+    read = list(read_scored(write(tmp_path / name, [1.25, 0.5, 1.0 / 3])))
+    assert [pair.score for pair in read] == [1.25, 0.5, 1.0 / 3]
+    # A segment of TMX has no line ends.
+    expected = [tuple(" ".join(text.split()) if ".tmx" in name else text for text in pair) for pair in TEXTS]
+    assert [pair[1:3] for pair in read] == expected
+    if ".tmx" not in name:
+        rescored = list(read_scored(write(tmp_path / name, [7.5], [1.1])))
+        assert rescored == [ScoredPair(7.5, *TEXTS[0], 1.1)]
+
+
+def test_a_pair_without_a_score(tmp_path: Path) -> None:
+    for name in ("a.tsv", "a.jsonl"):
+        (pair,) = read_scored(write(tmp_path / name, [-math.inf]))
+        assert not math.isfinite(pair.score)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "Hund\tdog\n", "expected scored pairs, with the columns score, .*to score pairs: st-xling score"),
+        ("a.tsv", "", "an empty file"),
+        ("a.jsonl", '{"source": "Hund", "target": "dog"}\n', "a key 'score'.*the keys source, target"),
+        ("a.tmx", "<tmx><body><tu><tuv/><tuv/></tu></body></tmx>", "units with a property 'score'"),
+        ("a.tsv", "score\tsource_id\ttarget_id\tsource\ttarget\nx\t1\t1\ta\tb\n1\t2\n", "a.tsv:2.*'x'.*a.tsv:3"),
+        ("a.jsonl", '{"score": 1, "source": "a", "target": "b"}\n{"score": true}\n', "a.jsonl:2"),
+    ],
+)
+def test_what_is_no_file_of_scored_pairs(name: str, content: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(content, encoding="utf-8")
+    with pytest.raises(ParallelTextError, match=f"(?s){message}"):
+        list(read_scored(tmp_path / name))
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("around", "size"), [(1.0, 10), (0.5, 3), (9.0, 5), (-9.0, 4), (1.05, 1), (1.0, 400)])
+def test_pairs_nearest_to_a_score(seed: int, around: float, size: int) -> None:
+    random = np.random.default_rng(seed)
+    scores = random.choice(np.linspace(0.9, 1.1, 15), 200).tolist()
+    pairs = [ScoredPair(score, f"s{row}", "t") for row, score in enumerate(scores)]
+    found = inspect_scores(pairs, around=around, size=size)
+    above = sorted((pair for pair in pairs if pair.score >= around), key=lambda pair: -pair.score)
+    below = sorted((pair for pair in pairs if pair.score < around), key=lambda pair: -pair.score)
+    assert len(found.above) + len(found.below) == min(size, 200)
+    assert [pair.score for pair in found.above] == [pair.score for pair in above[len(above) - len(found.above) :]]
+    assert found.below == below[: len(found.below)]
+    assert abs(len(found.above) - len(found.below)) <= 1 or len(found.above) == len(above) or found.below == below
+    assert found.histogram.total == 200 and inspect_scores(pairs).above == []
+
+
+UNCUT = [*np.linspace(0.97, 1.08, 60).tolist()]
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "a.tmx"])
+def test_a_file_that_was_mined_without_a_threshold(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """``train`` took 254 mined pairs, 170 of them wrong, without a word."""
+    path = write(tmp_path / name, UNCUT)
+    warn_of_uncut(path)
+    assert f"{path} seems to have been mined without a threshold: 17 of 60 pairs score below 1" in caplog.text
+    assert [record.levelno for record in caplog.records] == [logging.WARNING]
+    caplog.clear()
+    write(tmp_path / name, [score - 1 for score in UNCUT])
+    warn_of_uncut(path)
+    assert "17 of 60 pairs score below 0" in caplog.text
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.jsonl", "a.tmx"])
+@pytest.mark.parametrize(
+    "scores",
+    [
+        [score for score in UNCUT if score > 1.02],
+        [1.08] * 90 + [0.99],  # of a text in which nearly all sentences have a translation
+        np.linspace(0.2, 0.9, 50).tolist(),  # an alignment of documents
+        [1.0],
+        [],
+    ],
+)
+def test_files_without_a_warning(
+    name: str, scores: list[float], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    warn_of_uncut(write(tmp_path / name, scores))
+    assert caplog.text == ""
+
+
+def test_margins_tell_where_a_cross_encoder_has_scored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    warn_of_uncut(write(tmp_path / "cut.tsv", [-3.0, 0.2, 5.0], [1.1, 1.05, 1.2]))
+    assert caplog.text == ""
+    warn_of_uncut(write(tmp_path / "uncut.tsv", [0.2, 0.3, 0.4], [0.99, 1.05, 1.2]))
+    assert "1 of 3 pairs score below 1" in caplog.text
+
+
+def test_other_files_are_not_read(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "a.tsv").write_bytes(b"\xff\xfe\n")
+    (tmp_path / "b.jsonl").write_text(json.dumps(["score"]), encoding="utf-8")
+    (tmp_path / "c.tmx").write_text("<tmx", encoding="utf-8")
+    (tmp_path / "d.tsv").write_text("Hund\tdog\n", encoding="utf-8")
+    (tmp_path / "e.tsv.gz").write_bytes(b"no gzip")
+    for path in [*tmp_path.iterdir(), tmp_path, tmp_path / "nothing", "user/data"]:
+        warn_of_uncut(path)
+    assert caplog.text == ""
