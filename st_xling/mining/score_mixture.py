@@ -28,6 +28,17 @@ among those at which at least half of the kept pairs are translations, by the sa
 if there is no such threshold; if the mixture is not significantly better than wrong pairs alone (likelihood ratio, chi
 square of 3 degrees of freedom, p = 0.01); or if :math:`\mu < \beta \ln 10`, where more than a tenth of the wrong pairs
 is left, as when the second part only bends the tail of the first.
+
+F1 in % of the test splits of four news sets, with multilingual-e5-small, by ``python -m tests.benchmarks.thresholds``:
+
+====== ========= ====================== ====
+pair   estimated of the training split  best
+====== ========= ====================== ====
+de-en  73.1      75.1                   78.0
+fr-en  85.0      84.7                   86.6
+ru-en  81.7      84.2                   85.3
+zh-en  60.0      59.3                   60.7
+====== ========= ====================== ====
 """
 
 from __future__ import annotations
