@@ -301,11 +301,13 @@ def _arguments(load_recipe: Any, recipe: str, options: TrainOptions, context: ty
     from st_xling.data import load_evaluation_specs
     from st_xling.training.run import check_tiny
     from st_xling.training.run_folder import RunFolder
+    from st_xling.training.sentence_vectors import check_cache
 
     assert options.model is not None and options.out is not None
     inputs = [options.data, options.dev, options.check_leak, options.parallel, options.mono]
     again = {"resume": options.resume, "overwrite": options.overwrite}
     RunFolder(options.out, start=options.model, inputs=inputs, **again).check()
+    check_cache(options.cache)
     return {
         **again,
         "tiny": check_tiny(_pairs(options.tiny, "--tiny")),

@@ -24,14 +24,12 @@ from st_xling.data.samplers import mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.models.token_rows import check_ids, embedding_rows
 from st_xling.training.arguments import sampler_options, total_steps
-from st_xling.training.options import TrainingOptions
+from st_xling.training.options import LAST_RANK, TrainingOptions
 from st_xling.utils.console import progress_bar
 
 logger = logging.getLogger(__name__)
 
 BATCH_TEXTS = 10_000
-LAST_RANK = 32
-"""Last rank that hard negatives are taken from."""
 HEAD_ROWS = 50_000
 """Rows of each stream that are read before training, at most …"""
 HEAD_ROWS_OF_ALL = 400_000

@@ -197,12 +197,16 @@ class TeacherOptions:
     reads: Literal["target", "source", "both"] = "target"
 
 
+LAST_RANK = 32
+"""Last rank that hard negatives are taken from; the first one, often another translation, is not."""
+
+
 @dataclass(frozen=True)
 class NegativeOptions:
     """Hard negatives that are mined before training: targets of other pairs that the model finds near a source.
 
     Attributes:
-        count: Negatives of each pair; 0: none are mined.
+        count: Negatives of each pair, at most 31; 0: none are mined.
     """
 
     count: int = setting(

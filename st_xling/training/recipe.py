@@ -23,7 +23,14 @@ from torch import nn
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
 from st_xling.training.arguments import read_training
-from st_xling.training.options import ModelOptions, NegativeOptions, TeacherOptions, TrainingOptions, unused_options
+from st_xling.training.options import (
+    LAST_RANK,
+    ModelOptions,
+    NegativeOptions,
+    TeacherOptions,
+    TrainingOptions,
+    unused_options,
+)
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_sections, read_value
 
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", "TranslationLanguageModelingLoss")
@@ -211,6 +218,11 @@ class Recipe(BaseRecipe):
             raise ValueError(
                 f"nothing in {self.name} learns from a teacher: got teacher.model {self.teacher.model!r}; add a loss, "
                 f"such as losses.{_LEARN_VECTORS[0]}.weight=1, or take the recipe distill."
+            )
+        if not 0 <= self.negatives.count < LAST_RANK:
+            raise ValueError(
+                f"negatives.count must be from 0 to {LAST_RANK - 1}: got {self.negatives.count}; they are drawn from "
+                f"the ranks 2 to {LAST_RANK}."
             )
         if self.negatives.count and "translation_ranking" not in self.losses:
             raise ValueError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -112,6 +113,12 @@ class CachedVectors:
         return torch.from_numpy(np.stack(found))
 
 
+def check_cache(folder: str | Path | None) -> None:
+    """Raise ``ValueError`` for a cache that is a file or a broken link."""
+    if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():
+        raise ValueError(f"--cache must be a folder: {folder} is a file or a broken link; choose another name.")
+
+
 def cached_vectors(
     texts: Sequence[str],
     columns: Sequence[str],
@@ -133,6 +140,7 @@ def cached_vectors(
         Column → vectors; and the number of texts that were encoded.
     """
     folder, encoded = Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors"), 0
+    check_cache(folder)
     folder.mkdir(parents=True, exist_ok=True)
 
     def encode_table(table: pa.Table) -> pa.Table:

@@ -16,7 +16,8 @@ import itertools
 import logging
 import random
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -48,6 +49,7 @@ from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import FiniteTrainer, run_trainer
 from st_xling.utils.io import write_json
+from st_xling.utils.options import check_choice
 from st_xling.utils.signature import name_of, sha8, sign
 from st_xling.utils.tables import Column, Row
 
@@ -60,6 +62,10 @@ PAPERS_LENGTH = 128
 
 NO_LABEL = -100
 """A label that transformers' loss ignores."""
+
+UNSEEN_SHARE = 0.01
+"""Words of a language whose tag may be missing from the training text: rare tags often are, those of a file of another
+tag set are not."""
 
 CHECKPOINT_SHARE = 0.1
 """Share of the steps between two checkpoints."""
@@ -148,10 +154,14 @@ def load_rows(
 
 def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows]:
     parts: dict[str, Rows] = {}
+    named: set[tuple[str, str]] = set()
     for spec in specs:
         parsed = parse_spec(spec, {}, languages=1, forms=f"{flag} xx=FILE, a language and its file")
         language = parsed.languages[0]
         where = parsed.location
+        if (language, where) in named:
+            raise ValueError(f"{flag} takes each file of a language once: got {where} twice for {language}.")
+        named.add((language, where))
         rows = read_tagged(where) if task.tags_words else read_pairs(where, task.title, language=language)  # type: ignore[arg-type]
         used = [place for place, row in enumerate(rows) if row is not None]
         drawn = {used[place] for place in parsed.sample.places(len(used), spec)}
@@ -159,6 +169,43 @@ def _read(task: TransferTask, specs: Sequence[str], flag: str) -> dict[str, Rows
     if not parts:
         raise ValueError(f"{flag} needs a file: got none; give en=FILE.")
     return parts
+
+
+def check_labels(
+    task: TransferTask, train: Mapping[str, Sequence[Example]], test: Mapping[str, Sequence[Example]]
+) -> None:
+    """Compare the labels of each language's test rows with those of the training rows, before anything is trained.
+
+    A label that is never trained is never predicted. Classes of pairs must all be trained; rare tags may be missing,
+    up to :data:`UNSEEN_SHARE` of a language's words.
+
+    Args:
+        task: The task.
+        train: Language → rows to train on.
+        test: Language → rows to evaluate on.
+
+    Raises:
+        ValueError: Labels that are not trained; all languages are named at once.
+    """
+    trained = {label for rows in train.values() for row in rows for label in row.labels}
+    faults: list[str] = []
+    for language, rows in test.items():
+        counts = Counter(label for row in rows for label in row.labels)
+        unseen = {label: count for label, count in sorted(counts.items()) if label not in trained}
+        shown = ", ".join(f"{label} ({count:,})" for label, count in unseen.items())
+        allowed = UNSEEN_SHARE * counts.total() if task.tags_words else 0
+        if sum(unseen.values()) > allowed:
+            faults.append(f"{language} has {shown}")
+        elif unseen:
+            logger.warning("%s: tags that are never trained count as wrong: %s", language, shown)
+        absent = sorted(trained - counts.keys())
+        if absent and not task.tags_words:
+            logger.warning("%s: no test row has the label %s", language, ", ".join(absent))
+    if faults:
+        raise ValueError(
+            f"every label of the test rows must be in the training rows, which have {', '.join(sorted(trained))}: "
+            f"{'; '.join(faults)}. Check that the files are whole, and of the task {task.title}."
+        )
 
 
 def _held_out(task: TransferTask, train: dict[str, Rows], test: dict[str, Rows], share: float) -> set[int]:
@@ -258,15 +305,17 @@ def transfer(
         ``average`` over all languages, as in the papers, and ``zero_shot_average`` over those that were not trained on
         (``None`` without any); rows, steps and seconds of the ``training``; the signature.
     Raises:
-        ValueError: Bad specs or files, files that are not parallel, a language without rows; an occupied folder,
-            another run to resume, no such encoder, a length that it does not reach.
+        ValueError: Bad specs or files, files that are not parallel, a language without rows, labels that are never
+            trained; an occupied folder, another run to resume, no such encoder, a length that it does not reach.
         FileNotFoundError: A missing file.
         NotFiniteError: A loss that is no longer a number.
         TrainingInterrupted: Ctrl-C.
     """
+    check_choice("task", task, TASKS)
     kind = TASKS[task]
     options = options or kind.options
     trained, tested = load_rows(kind, train, test, hold_out)
+    check_labels(kind, trained, tested)
     sizes: dict[str, Any] = {}
     for split, parts in (("train", trained), ("test", tested)):
         sizes[split] = {language: {"rows": len(rows), "sha8": _sha8(kind, rows)} for language, rows in parts.items()}
@@ -460,6 +509,14 @@ def _evaluate(
     ends = np.cumsum([len(labels) for labels in gold])
     assert len(numbers) == ends[-1], f"{ends[-1]} labels, {len(numbers)} predicted"
     predicted = [[task.labels[number] for number in row] for row in np.split(numbers, ends[:-1])]
+    only, *others = {label for row in predicted for label in row}
+    if not others and {label for row in gold for label in row} != {only}:
+        logger.warning(
+            "%s: only the label %s is predicted. See in training/log.jsonl whether the loss falls; try a lower "
+            "learning rate, more steps, or longer inputs.",
+            language,
+            only,
+        )
     right = sum(true == guess for row, guesses in zip(gold, predicted) for true, guess in zip(row, guesses))
     scores = {"accuracy": right / len(numbers), "f1": run_f1(gold, predicted)}
     return {**{measure: scores[measure] for measure in task.measures}, "rows": len(rows), "labels": len(numbers)}

@@ -1,9 +1,11 @@
 """Our options as sentence-transformers' arguments: how many steps, and where checkpoints and log lines fall."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
 from st_xling.training import TrainingOptions
@@ -73,3 +75,26 @@ def test_any_argument_of_sentence_transformers_passes_through(tmp_path: Path) ->
     for key in ("output_dir", "hub_token", "save_only_model", "metric_for_best_model", "push_to_hub", "save_steps"):
         with pytest.raises(ValueError, match=f"has no key '{key}'"):
             read_training({key: True})
+
+
+def test_a_cpu_has_bfloat16_too(tmp_path: Path) -> None:
+    """Sentence-transformers refuses it on a machine without a GPU unless it is told that the CPU is meant."""
+    made = args(tmp_path, bf16=True)
+    assert made.bf16 and made.device.type == (torch.accelerator.current_accelerator() or torch.device("cpu")).type
+    assert not args(tmp_path).use_cpu
+
+
+RANGES: dict[str, tuple[float, ...]] = {
+    **dict.fromkeys(("learning_rate", "num_train_epochs"), (0, -1e-4, math.inf, math.nan)),
+    **dict.fromkeys(("warmup_steps", "weight_decay", "language_alpha", "max_grad_norm"), (-0.1, math.nan)),
+    **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps", "shuffle_buffer"), (0,)),
+    **dict.fromkeys(("eval_steps", "logging_steps", "seed", "early_stopping_patience", "warm_up_heads"), (-1,)),
+    **{"mini_batch_size": (-2, 3), "max_steps": (0, -2), "save_total_limit": (0,)},
+}
+
+
+@pytest.mark.parametrize(("key", "value"), [(key, value) for key, values in RANGES.items() for value in values])
+def test_numbers_out_of_range_are_named(key: str, value: float) -> None:
+    """A learning rate of 0 trains for as long as any other, and changes nothing."""
+    with pytest.raises(ValueError, match=f"training.{key} .*got {value}"):
+        read_training({key: value})

@@ -60,6 +60,14 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     assert whole.history[0]["loss"] > np.log(8)  # eight targets and sixteen negatives
 
 
+@pytest.mark.parametrize("count", [-1, 32])
+def test_a_count_that_the_ranks_do_not_hold(count: int) -> None:
+    """-1 ended in an error of sentence-transformers, and 32 in advice to add text, both after the data were read."""
+    with pytest.raises(ValueError, match=f"negatives.count must be from 0 to 31: got {count}"):
+        load_recipe("tr", overrides={"negatives.count": count})
+    assert load_recipe("tr", overrides={"negatives.count": 31}).negatives.count == 31
+
+
 def test_data_that_do_not_fit(data: Any, make_model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mined for transl.* koleo"):
         losses = {"losses.translation_ranking.weight": 0, "losses.koleo.weight": 1}

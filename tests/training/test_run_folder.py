@@ -1,5 +1,6 @@
 """Runs: nothing of others is touched, no run is lost by accident, nothing half-made stays; leaks are found."""
 
+import errno
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -7,11 +8,13 @@ from typing import Any
 
 import pytest
 import torch
+from sentence_transformers.base.evaluation import SequentialEvaluator
 
+from st_xling.cli import main
 from st_xling.data import LeakError
 from st_xling.evaluation import SavedResults, TatoebaEvaluator, read_saved_results, save_results
-from st_xling.training import TrainingResult, load_recipe, train
-from st_xling.training.run import save_run, write_log
+from st_xling.training import NotFiniteError, TrainingResult, load_recipe, train
+from st_xling.training.run import evaluation_texts, save_run, write_log
 from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, save_folder
 
 RUN = {
@@ -325,3 +328,93 @@ def test_the_newest_complete_checkpoint_is_that_of_the_most_steps(tmp_path: Path
         checkpoint(tmp_path, step, complete=complete)
     (tmp_path / "checkpoint-foo").mkdir()
     assert newest_checkpoint(tmp_path) == tmp_path / "checkpoint-10"
+
+
+@pytest.mark.parametrize("what", ["fail", "drop"])
+def test_leaks_can_only_be_refused_with_evaluation_data(what: Any, data: Any, tmp_path: Path) -> None:
+    """Asked to fail on leaks, a run that had nothing to compare with went on as if there were none."""
+    options: dict[str, Any] = {"model": "tiny", "tiny": TINY}
+    with pytest.raises(ValueError, match=f"on_leak='{what}' needs evaluation data"):
+        train(short(), data, tmp_path / "run", **options, on_leak=what)
+    with pytest.raises(ValueError, match="on_leak must be one of .*: got 'stop'"):
+        train(short(), data, tmp_path / "run", **options, on_leak="stop")
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_texts_of_evaluators(evaluator: TatoebaEvaluator) -> None:
+    other = TatoebaEvaluator({"fra": (["Bonjour."], ["Hello."])}, name="test")
+    assert list(evaluation_texts(SequentialEvaluator([evaluator, other]))) == ["dev vie", "test fra"]
+    assert evaluation_texts(evaluator)["dev vie"] == evaluator.pairs["vie"]
+    assert evaluation_texts(None) == {} == evaluation_texts(object())
+
+
+def test_links_and_files(tmp_path: Path) -> None:
+    """A link to a folder is a folder; one that leads nowhere, or to itself, is named before data are read."""
+    for name, goal in (("dangling", "nowhere"), ("itself", "itself")):
+        (tmp_path / name).symlink_to(tmp_path / goal)
+    (tmp_path / "file").write_text("mine")
+    for name in ("dangling", "itself", "file"):
+        folder = RunFolder(tmp_path / name, overwrite=True)
+        for enter in (folder.check, folder.__enter__):
+            with pytest.raises(ValueError, match=f"--out must be a folder: .*{name} is a file or a broken link"):
+                enter()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
+    run(tmp_path / "link", "old")
+    run(tmp_path / "link", "new", overwrite=True)
+    assert model(tmp_path / "elsewhere") == ("new", False) and (tmp_path / "link").is_symlink()
+    assert (tmp_path / "file").read_text() == "mine"
+
+
+class NoRoom(TwoFiles):
+    """A model for which the disk has no room."""
+
+    def save_pretrained(self, path: str) -> None:
+        super().save_pretrained(path)
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_no_room_for_the_model(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="Make room"), RunFolder(tmp_path / "run") as folder:
+        folder.begin({"recipe": "new"})
+        folder.save_model(NoRoom("new", dense=False))
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_run_without_an_option_of_loading_is_another(tmp_path: Path) -> None:
+    begin(tmp_path / "run")
+    with pytest.raises(ValueError, match=r"load_options\.revision"):
+        begin(tmp_path / "run", {**RUN, "load_options": {}}, resume=True)
+
+
+def test_a_run_that_fails_before_its_first_checkpoint_leaves_no_model(data: Any, tmp_path: Path) -> None:
+    """An overwritten run is gone by then, but for the user's own files; a new folder is free again."""
+    out, broken = tmp_path / "run", short(training__learning_rate=1e38, training__max_steps=5)
+    train(short(), data, out, model="tiny", tiny=TINY)
+    (out / "pairs.tsv").write_text("mine")
+    with pytest.raises(NotFiniteError, match="there is no checkpoint yet"):
+        train(broken, data, out, model="tiny", tiny=TINY, overwrite=True)
+    assert sorted(snapshot(out)) == ["pairs.tsv", "training/run.json"]
+    with pytest.raises(NotFiniteError):
+        train(broken, data, tmp_path / "other", model="tiny", tiny=TINY)
+    assert not (tmp_path / "other").exists()
+
+
+SLOW = pytest.mark.slow
+EVALUATED = {
+    "tr": "--data phrasebook:de?size=120 --eval-steps 1",
+    "sf": "--data de-en=phrasebook?size=120 --layer 1",
+    "ir": "--data queries=phrasebook?size=40 --dev en=phrasebook?size=20 --eval-steps 1",
+    "xpr-merged": "--data en=phrasebook?size=60 --data de=phrasebook?size=60 --eval-steps 1",
+}
+
+
+@pytest.mark.parametrize("recipe", ["tr", *(pytest.param(name, marks=SLOW) for name in [*EVALUATED][1:])])
+def test_a_run_that_was_evaluated_is_replaced(recipe: str, tmp_path: Path) -> None:
+    """Sentence-transformers' evaluators write files of their own, which are no reason to refuse the folder."""
+    words = f"train {recipe} --model tiny --tiny hidden_size=16 --tiny layers=1 --tiny vocabulary=200"
+    words += f" {EVALUATED[recipe]} --batch-size 8 --max-steps 2 --out {tmp_path / 'run'}"
+    words += f" --cache {tmp_path / 'cache'}" if recipe == "sf" else ""
+    for more in ("", " --overwrite --learning-rate 2e-3"):
+        assert main((words + more).split()) == 0
+    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["training"]["learning_rate"] == 2e-3

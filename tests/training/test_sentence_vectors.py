@@ -9,7 +9,7 @@ import pytest
 
 from st_xling.models.view import cut_to_layer
 from st_xling.training import sentence_vectors
-from st_xling.training.sentence_vectors import Column, cached_vectors, layer_vectors
+from st_xling.training.sentence_vectors import Column, cached_vectors, check_cache, layer_vectors
 
 MIXED = ["我买了三本旧书。", "Tôi đã gặp cô ấy hôm qua.", "cafe\u0301 🙂", "", "a " * 40, "แมวดำตัวหนึ่งนั่งอยู่บนหลังคา"]
 
@@ -57,3 +57,15 @@ def test_a_second_run_encodes_the_files_that_are_missing(
         path.write_bytes(content)
     assert cached(texts)[1] == 7 and "is damaged" in caplog.text
     assert cached(texts)[1] == 0
+
+
+def test_a_file_is_no_cache(tmp_path: Path) -> None:
+    """``--cache`` that names a file ended in "File exists", after the model had been loaded."""
+    (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name in ("notes.txt", "link"):
+        with pytest.raises(ValueError, match=f"--cache must be a folder: .*{name} is a file or a broken link"):
+            check_cache(tmp_path / name)
+    check_cache(tmp_path / "new")
+    check_cache(None)
+    assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"

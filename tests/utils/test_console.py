@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from st_xling.utils import console as module
-from st_xling.utils.console import console, duration, hide_passwords, pace, progress_bar
+from st_xling.utils.console import console, duration, explain, hide_passwords, pace, progress_bar
 
 OURS, OTHERS = logging.getLogger("st_xling.somewhere"), logging.getLogger("another.library")
 
@@ -132,3 +132,11 @@ def test_a_call_of_the_library_prints_nothing(capsys: pytest.CaptureFixture[str]
     OURS.info("loaded")
     assert list(progress_bar([1], unit="texts")) == [1]
     assert capsys.readouterr() == ("", "") and not logging.getLogger("st_xling").handlers
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried")]
+)
+def test_too_little_memory_says_what_to_lower(error: Exception) -> None:
+    """As Python and as torch say it; it was a traceback."""
+    assert "lower the batch size" in str(explain(error))

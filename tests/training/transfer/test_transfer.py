@@ -13,8 +13,18 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForTokenClassification, Trainer
 
 from st_xling.data.transfer_sets import UPOS, Example
-from st_xling.training import TrainingInterrupted
-from st_xling.training.transfer import NO_LABEL, TASKS, Classifier, load_rows, result_rows, run_f1, transfer
+from st_xling.training import NotFiniteError, TrainingInterrupted
+from st_xling.training.transfer import (
+    NO_LABEL,
+    TASKS,
+    Classifier,
+    FineTuning,
+    check_labels,
+    load_rows,
+    result_rows,
+    run_f1,
+    transfer,
+)
 from tests.conftest import PAIRS
 from tests.training.children import stop_at
 from tests.training.transfer.sets import write_encoder, write_set
@@ -62,6 +72,8 @@ def test_the_same_rows_are_held_out_of_every_language(task: str, tmp_path: Path)
     ("train", "test", "hold_out", "message"),
     [
         (["FILE"], ["en=FILE"], None, "--train xx=FILE"),
+        (["en=FILE"], ["=FILE"], None, "--test xx=FILE"),
+        (["en=FILE"], ["ar=FILE", "ar=FILE"], None, "--test takes each file .* once: got .* twice for ar"),
         (["en=FILE"], [], None, "--test needs a file"),
         (["en=FILE"], ["en=FILE"], 1.0, "above 0 and below 1: got 1.0"),
         (["en=FILE"], ["en=FILE", "th=LONGER"], 0.5, "'th': 77"),
@@ -175,3 +187,167 @@ def test_f1_is_seqevals() -> None:
     guess = [[tag if draw.random() < 0.8 else draw.choice(UPOS) for tag in row] for row in gold]
     assert run_f1(gold, guess) == pytest.approx(0.6686656671664168, rel=1e-9)
     assert run_f1(gold, gold) == 1.0 and run_f1([["DET"]], [["X"]]) == 0.0
+
+
+def test_runs_by_hand() -> None:
+    """A tag that begins with S is a run of its own; a run ends with its sentence."""
+    gold = [["DET", "SCONJ", "SCONJ", "NOUN", "NOUN", "SYM"], ["X"]]
+    guess = [["DET", "SCONJ", "SCONJ", "NOUN", "VERB", "SYM"], ["X"]]
+    # Gold: DET, SCONJ, SCONJ, NOUN NOUN, SYM, X. Of the guess, the run of nouns is cut into two wrong ones.
+    assert run_f1(gold, guess) == pytest.approx(2 * 5 / (6 + 7), rel=1e-9)
+    assert run_f1([["NOUN"], ["NOUN"]], [["NOUN"], ["VERB"]]) == 0.5
+
+
+def test_fine_tuning_is_the_papers() -> None:
+    """DAP, table 9; AMBER, appendix A.1."""
+    xnli, pawsx, pos = (TASKS[name].options for name in ("xnli", "pawsx", "pos"))
+    assert (xnli.epochs, xnli.batch_size, xnli.learning_rate, xnli.schedule) == (2, 256, 5e-5, "linear")
+    assert (pawsx.epochs, pawsx.batch_size, pawsx.learning_rate, pawsx.schedule) == (5, 32, 2e-5, "constant")
+    assert pos == dataclasses.replace(pawsx, epochs=10)
+
+
+@pytest.mark.parametrize("task", ["pawsx", "pos"])
+def test_files_of_a_language_are_joined(task: str, tmp_path: Path) -> None:
+    """Each with its own sample, whose rows keep their order."""
+    first, second = (write_set(tmp_path / name, task)["en"] for name in "ab")
+    [alone] = load_rows(TASKS[task], [f"en={first}"], [f"en={first}"])[0].values()
+    [joined] = load_rows(TASKS[task], [f"en={first}", f"en={second}?size=5&seed=1"], [f"en={first}"])[0].values()
+    assert joined[: len(alone)] == alone
+    places = [alone.index(row) for row in joined[len(alone) :]]
+    assert len(places) == 5 and places == sorted(set(places))
+
+
+def test_of_fused_forms_the_words_count(tmp_path: Path) -> None:
+    """French treebanks have "aux", and below it "à" and "les", which have the tags."""
+    lines = ["1\tva\t_\tVERB\t_\t_\t0\t_\t_\t_", "2-3\taux\t_\t_\t_\t_\t_\t_\t_\t_"]
+    lines += ["2\tà\t_\tADP\t_\t_\t1\t_\t_\t_", "3\tles\t_\tDET\t_\t_\t1\t_\t_\t_", ""]
+    path = tmp_path / "fr.conllu"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    _, test = load_rows(TASKS["pos"], [f"fr={path}"], [f"fr={path}"])
+    assert test["fr"] == [Example(["va", "à", "les"], ["VERB", "ADP", "DET"])]
+
+
+def tagged(tags: str) -> list[Example]:
+    """A sentence with these tags."""
+    return [Example(["mot"] * len(tags.split()), tags.split())]
+
+
+def classes(labels: str) -> list[Example]:
+    """Pairs of these classes."""
+    return [Example(["a", "b"], [label]) for label in labels.split()]
+
+
+@pytest.mark.parametrize(
+    ("task", "train", "test", "error"),
+    [
+        ("pos", tagged("NOUN"), {"fr": tagged("NOUN " * 199 + "INTJ")}, None),
+        ("pos", tagged("NOUN"), {"fr": tagged("NOUN " * 19 + "X")}, r"which have NOUN: fr has X \(1\)"),
+        ("xnli", classes("entailment neutral"), {"de": classes("neutral entailment")}, None),
+        (
+            "xnli",
+            classes("entailment neutral"),
+            {"de": classes("neutral contradiction contradiction"), "zh": classes("contradiction")},
+            r"which have entailment, neutral: de has contradiction \(2\); zh has contradiction \(1\)\. Check",
+        ),
+    ],
+)
+def test_labels_that_are_never_trained(
+    task: str, train: list[Example], test: dict[str, list[Example]], error: str | None, caplog: Any
+) -> None:
+    """A file of two classes was fine-tuned on for hours, and all rows of the third counted as wrong, without a word."""
+    if error is not None:
+        with pytest.raises(ValueError, match=error):
+            check_labels(TASKS[task], {"en": train}, test)
+        return
+    check_labels(TASKS[task], {"en": train}, test)
+    assert ("INTJ (1)" in caplog.text) == (task == "pos")
+
+
+def test_labels_are_looked_at_before_the_model(encoder: str, sets: dict[str, list[str]], tmp_path: Path) -> None:
+    _, _, path = sets["xnli"][0].partition("=")
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    two = tmp_path / "two.tsv"
+    two.write_text("".join(f"{line}\n" for line in lines if not line.endswith("contradiction")), encoding="utf-8")
+    with pytest.raises(ValueError, match="ar has contradiction"):
+        transfer("xnli", "no/such-model", [f"en={two}"], sets["xnli"][1:], tmp_path / "run")
+    with pytest.raises(ValueError, match="task must be one of xnli, pawsx, pos: got 'ner'"):
+        transfer("ner", encoder, sets["pos"][:1], sets["pos"], tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_predicts_one_label_alone_is_named(
+    encoder: str, sets: dict[str, list[str]], tmp_path: Path, caplog: Any
+) -> None:
+    """Its accuracy is the share of that class; here all pairs but one that it is trained on are of it."""
+    _, _, path = sets["pawsx"][0].partition("=")
+    lines = Path(path).read_text(encoding="utf-8").splitlines()
+    ones, [zero, *_] = ([line for line in lines if line.endswith(f"\t{label}")] for label in "10")
+    uneven = tmp_path / "uneven.tsv"
+    uneven.write_text("".join(f"{line}\n" for line in [*ones, zero]), encoding="utf-8")
+    options = dataclasses.replace(TASKS["pawsx"].options, max_steps=10, batch_size=16, learning_rate=3e-3)
+    transfer("pawsx", encoder, [f"en={uneven}"], sets["pawsx"][1:2], tmp_path / "run", options=options)
+    assert "ar: only the label 1 is predicted" in caplog.text
+
+
+def test_the_encoder_is_the_start(encoder: str) -> None:
+    """With a head of the seed."""
+    start = SentenceTransformer(encoder, device="cpu")[0].auto_model.state_dict()
+    for task in ("pawsx", "pos"):
+        inner = Classifier.build(encoder, TASKS[task]).model.base_model.state_dict()
+        common = [name for name in start if name in inner]
+        assert len(common) > 10 and all(torch.equal(start[name], inner[name]) for name in common)
+    heads = [Classifier.build(encoder, TASKS["pos"], seed=seed).model.classifier.weight for seed in (1, 1, 2)]
+    assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
+
+
+def test_a_loss_that_is_no_number_stops(encoder: str, sets: dict[str, list[str]], tmp_path: Path) -> None:
+    options = dataclasses.replace(TASKS["pos"].options, max_steps=4, batch_size=16, learning_rate=1e30)
+    with pytest.raises(NotFiniteError, match="expected finite numbers by training step"):
+        transfer("pos", encoder, sets["pos"][:1], sets["pos"], tmp_path / "run", options=options)
+    assert not (tmp_path / "run" / "model.safetensors").exists()
+
+
+@pytest.mark.slow
+def test_another_run_is_not_resumed_nor_replaced(
+    encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
+) -> None:
+    first = dataclasses.replace(TASKS["pawsx"].options, max_steps=1, batch_size=16, learning_rate=3e-3)
+    second = dataclasses.replace(first, seed=1)
+
+    def fine_tune(name: str, options: FineTuning, **more: Any) -> dict[str, Any]:
+        files = sets["pawsx"]
+        return transfer("pawsx", encoder, files[:1], files, tmp_path / name, hold_out=0.4, options=options, **more)
+
+    fine_tune("run", first)
+    with pytest.raises(ValueError, match=r"options\.seed differ"):
+        fine_tune("run", second, resume=True)
+    with pytest.raises(ValueError, match="it is complete"):
+        fine_tune("run", first)
+    replaced, fresh = fine_tune("run", second, overwrite=True), fine_tune("fresh", second)
+    assert "|seed:1|" in replaced["signature"] and replaced["languages"] == fresh["languages"]
+    with monkeypatch.context() as patch:
+        stop_at(patch, Trainer, 1)  # a finished run makes no step
+        assert fine_tune("run", second, resume=True)["languages"] == fresh["languages"]
+
+
+@pytest.mark.slow
+def test_stopped_among_the_languages(
+    encoder: str, sets: dict[str, list[str]], monkeypatch: Any, tmp_path: Path
+) -> None:
+    """The trained model is kept: no step is made again."""
+    predict, calls = Trainer.predict, 0
+
+    def stop_at_the_third(*arguments: Any, **options: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            raise KeyboardInterrupt
+        return predict(*arguments, **options)
+
+    with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
+        patch.setattr(Trainer, "predict", stop_at_the_third)
+        run("pawsx", encoder, sets["pawsx"], tmp_path / "run", steps=2)
+    with monkeypatch.context() as patch:
+        stop_at(patch, Trainer, 1)
+        report = run("pawsx", encoder, sets["pawsx"], tmp_path / "run", steps=2, resume=True)
+    assert report["languages"] == run("pawsx", encoder, sets["pawsx"], tmp_path / "whole", steps=2)["languages"]
