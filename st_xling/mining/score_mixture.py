@@ -67,13 +67,16 @@ _SIGNIFICANT = 11.34
 # Part of the wrong pairs' tail beyond the mean of the translations.
 _MOST_BEYOND = 0.1
 
-# Weight of the first estimate of beta, in pairs.
+# Weight of the first value of beta in the fit, in pairs.
 _PRIOR_PAIRS = 10
 
 _ITERATIONS = 300
 
-# Sentences of a language whose second choices are looked at, and distances that are fitted one by one.
-_MOST_SENTENCES, _MOST_DISTANCES = 200_000, 20_000
+# Sentences of a language whose second choices are looked at.
+_MOST_SENTENCES = 200_000
+
+# Distances that are fitted one by one; more are counted in bins.
+_MOST_DISTANCES = 20_000
 
 _ROWS_AT_ONCE = 1 << 14
 
@@ -149,43 +152,62 @@ def estimate_threshold(
         margin: Margin of their scores.
     Returns:
         The estimate, which depends on nothing but the arguments.
+    Raises:
+        ValueError: For scores that are not descending, or not numbers.
     """
-    problem = ""
+    # The best F1 is looked for among the highest scores, from the first one on.
+    if not (np.diff(scores) <= 0).all():
+        raise ValueError(
+            "scores must descend, without NaN, with source_indices and target_indices in the same order: sort the "
+            "three by the scores."
+        )
     if len(scores) < LEAST_PAIRS:
-        problem = f"{len(scores):,} pairs are too few to estimate a threshold"
-    elif min(forward.indices.shape[1], backward.indices.shape[1]) < 2:
-        problem = "a threshold is estimated from the second choices of sentences, which k=1 does not have"
-    else:
-        scales = [_scale(_two_best(forward, backward, margin)), _scale(_two_best(backward, forward, margin))]
-        distances = _distances(forward, backward, source_indices, target_indices, scores, margin)
-        distances += _distances(backward, forward, target_indices, source_indices, scores, margin)
-        mixture = _fit(distances, min(scales))
-        if mixture is None:
-            problem = "the scores do not vary enough to estimate a threshold"
-    if problem:
-        return ThresholdEstimate(None, None, None, f"{problem}: all pairs are kept")
-    assert mixture is not None
-    found = _best_threshold(scores, mixture.probabilities(distances)) if mixture.stands_out else None
-    if found is None:
-        note = (
+        return _without_threshold(f"{len(scores):,} pairs are too few to estimate a threshold: all pairs are kept")
+    if min(forward.indices.shape[1], backward.indices.shape[1]) < 2:
+        return _without_threshold(
+            "a threshold is estimated from the second choices of sentences, which k=1 does not have: all pairs are kept"
+        )
+    source_scale = _scale(_two_best(forward, backward, margin))
+    target_scale = _scale(_two_best(backward, forward, margin))
+    distances = _distances(forward, backward, source_indices, target_indices, scores, margin)
+    distances += _distances(backward, forward, target_indices, source_indices, scores, margin)
+    mixture = _fit(distances, min(source_scale, target_scale))
+    if mixture is None:
+        return _without_threshold("the scores do not vary enough to estimate a threshold: all pairs are kept")
+    best = _best_threshold(scores, mixture.probabilities(distances)) if mixture.stands_out else None
+    if best is None:
+        return _without_threshold(
             "no group of translations stands out in the scores, as in texts that have none in common: all pairs are "
             "kept, and most of them are probably wrong"
         )
-        return ThresholdEstimate(None, None, None, note)
-    threshold, precision = found
+    threshold, precision = best
     note = f"threshold {threshold:.4f} estimated from the scores: precision about {precision:.2f}"
     return ThresholdEstimate(threshold, precision, mixture.translations, note)
 
 
-def _two_best(own: Neighbors, other: Neighbors, margin: Margin) -> np.ndarray:
-    """Compute the scores of the best and the second choice of sentences that have two. *Shape:* ``(sentences, 2)``"""
-    rows = np.arange(0, len(own.indices), 1 + len(own.indices) // _MOST_SENTENCES)
-    own_means, other_means = own.means, other.means
+def _without_threshold(note: str) -> ThresholdEstimate:
+    return ThresholdEstimate(threshold=None, precision=None, translations=None, note=note)
+
+
+def _two_best(neighbors: Neighbors, reverse: Neighbors, margin: Margin) -> np.ndarray:
+    """Compute the scores of the best and the second choice of sentences that have two.
+
+    Args:
+        neighbors: Neighbors of the sentences.
+        reverse: Neighbors of the sentences of the other language.
+        margin: Margin of the scores.
+    Returns:
+        Scores, best first. *Shape:* ``(sentences, 2)``
+    """
+    step = 1 + len(neighbors.indices) // _MOST_SENTENCES
+    rows = np.arange(0, len(neighbors.indices), step)
+    means = neighbors.means
+    reverse_means = reverse.means
     best = np.empty((len(rows), 2))
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = rows[start : start + _ROWS_AT_ONCE]
-        nearest = other_means[own.indices[block]]
-        scores = margin_scores(own.similarities[block], own_means[block, None], nearest, margin=margin)
+        partner_means = reverse_means[neighbors.indices[block]]
+        scores = margin_scores(neighbors.similarities[block], means[block, None], partner_means, margin=margin)
         best[start : start + len(block)] = -np.sort(-scores, axis=1)[:, :2]
     return best[np.isfinite(best[:, 1])]
 
@@ -203,43 +225,72 @@ def _scale(choices: np.ndarray) -> float:
 
 
 def _distances(
-    own: Neighbors, other: Neighbors, rows: np.ndarray, partners: np.ndarray, scores: np.ndarray, margin: Margin
+    neighbors: Neighbors,
+    reverse: Neighbors,
+    rows: np.ndarray,
+    partners: np.ndarray,
+    scores: np.ndarray,
+    margin: Margin,
 ) -> np.ndarray:
     """Compute by how much pairs score more than their sentences of one language with any other partner.
 
-    Infinity where a sentence has no other partner with a score. *Shape of the result:* ``(pairs,)``
+    Args:
+        neighbors: Neighbors of the sentences of this language.
+        reverse: Neighbors of the sentences of the other language.
+        rows: Sentence of this language in each pair. *Shape:* ``(pairs,)``
+        partners: Sentence of the other language. *Shape:* ``(pairs,)``
+        scores: Scores of the pairs. *Shape:* ``(pairs,)``
+        margin: Margin of the scores.
+    Returns:
+        Distances; infinity where a sentence has no other partner with a score. *Shape:* ``(pairs,)``
     """
-    own_means, other_means = own.means, other.means
+    means = neighbors.means
+    reverse_means = reverse.means
     distances = np.empty(len(rows))
     for start in range(0, len(rows), _ROWS_AT_ONCE):
         block = slice(start, start + _ROWS_AT_ONCE)
-        indices = own.indices[rows[block]]
-        cosines, means = own.similarities[rows[block]], own_means[rows[block], None]
-        others = margin_scores(cosines, means, other_means[indices], margin=margin)
-        others[indices == partners[block, None]] = -np.inf
-        distances[block] = scores[block] - others.max(axis=1)
+        sentences = rows[block]
+        candidates = neighbors.indices[sentences]
+        candidate_scores = margin_scores(
+            neighbors.similarities[sentences], means[sentences, None], reverse_means[candidates], margin=margin
+        )
+        candidate_scores[candidates == partners[block, None]] = -np.inf
+        distances[block] = scores[block] - candidate_scores.max(axis=1)
     return distances
 
 
 def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
-    """Fit the mixture to the distances above its start; ``None`` if they have no spread."""
-    start, first_beta = 2 * scale, 1.3 * scale
+    """Fit the mixture to the distances above its start by expectation maximization.
+
+    Args:
+        distances: Of all pairs; infinite ones are left out. *Shape:* ``(pairs,)``
+        scale: Scale of the distance of a best choice from the second one.
+    Returns:
+        The mixture; ``None`` if the distances have no spread.
+    """
+    start = 2 * scale
+    first_beta = 1.3 * scale
     excess, counts = _tail(distances[np.isfinite(distances)], start)
     if first_beta <= 0 or not len(excess):
         return None
     n = float(counts.sum())
 
-    # Wrong pairs alone, and from where on they are so few that the others must be translations.
+    # Beta is held near its first value as by _PRIOR_PAIRS pairs with that mean.
     def log_prior(beta: float) -> float:
         return -_PRIOR_PAIRS * (math.log(beta) + first_beta / beta)
 
+    # The alternative, to which the likelihood is compared: wrong pairs alone.
     alone = float(((counts * excess).sum() + _PRIOR_PAIRS * first_beta) / (n + _PRIOR_PAIRS))
     alone_likelihood = float((counts * (-math.log(alone) - excess / alone)).sum()) + log_prior(alone)
+
+    # To begin with, translations are the pairs so far out that less than one wrong pair would be there. Within 2 beta
+    # are 1 - exp(-2) of the wrong ones.
     beta = first_beta
     near = float(counts[excess < 2 * beta].sum())
     wrong = min(n, near / (1 - math.exp(-2)))
     far = excess > beta * math.log(max(wrong, 1.0) + 1)
-    mean, deviation = max(_quantile(excess, counts, 0.98), 4 * beta), 1.5 * beta
+    mean = max(_quantile(excess, counts, 0.98), 4 * beta)
+    deviation = 1.5 * beta
     if counts[far].sum() > 3:
         mean = _quantile(excess[far], counts[far], 0.5)
         deviation = max(_deviation(excess[far], counts[far]), beta)
@@ -274,7 +325,7 @@ def _fit(distances: np.ndarray, scale: float) -> _Mixture | None:
 
 
 def _tail(distances: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
-    """Return by how much distances exceed ``start``, ascending, and how often; many are counted in narrow bins."""
+    """Return by how much distances exceed ``start``, ascending, and the number of each; many are counted in bins."""
     excess = np.sort(distances[distances >= start] - start)
     if len(excess) <= _MOST_DISTANCES:
         return excess, np.ones(len(excess))
@@ -284,9 +335,10 @@ def _tail(distances: np.ndarray, start: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _quantile(values: np.ndarray, counts: np.ndarray, share: float) -> float:
-    """Return a quantile of ascending values that occur so often."""
+    """Return a quantile of ascending values, of which each occurs ``counts`` times."""
     reached = np.cumsum(counts)
-    return float(values[min(np.searchsorted(reached, share * reached[-1]), len(values) - 1)])
+    row = np.searchsorted(reached, share * reached[-1])
+    return float(values[min(row, len(values) - 1)])
 
 
 def _deviation(values: np.ndarray, counts: np.ndarray) -> float:
@@ -306,12 +358,13 @@ def _best_threshold(scores: np.ndarray, probabilities: np.ndarray) -> tuple[floa
     """Return the threshold with the best expected F1 and its precision; ``None`` if none is precise enough.
 
     Args:
-        scores: Scores of the pairs, descending.
-        probabilities: Of each pair to be a translation.
+        scores: Scores of the pairs, descending. *Shape:* ``(pairs,)``
+        probabilities: Probability of each pair to be a translation. *Shape:* ``(pairs,)``
     """
     right = np.cumsum(probabilities)
-    precision = right / np.arange(1, len(scores) + 1)
-    f1 = 2 * right / (np.arange(1, len(scores) + 1) + right[-1])
+    kept = np.arange(1, len(scores) + 1)
+    precision = right / kept
+    f1 = 2 * right / (kept + right[-1])
     is_end = np.append(scores[1:] != scores[:-1], True)  # equal scores are kept or dropped together
     f1[~is_end | (precision < LEAST_PRECISION)] = -1.0
     best = int(f1.argmax())
@@ -321,5 +374,6 @@ def _best_threshold(scores: np.ndarray, probabilities: np.ndarray) -> tuple[floa
     if best + 1 < len(scores):
         # Midway to the next score, in as many digits as signatures have, so that the number shown keeps the same pairs.
         middle = float(f"{(scores[best] + scores[best + 1]) / 2:.6g}")
-        threshold = middle if scores[best + 1] < middle <= scores[best] else threshold
+        if scores[best + 1] < middle <= scores[best]:
+            threshold = middle
     return threshold, float(precision[best])

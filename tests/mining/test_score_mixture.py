@@ -101,6 +101,19 @@ def test_what_cannot_be_estimated_is_kept_with_the_reason() -> None:
         mine(source, target, threshold="estimate")  # type: ignore[arg-type]
 
 
+def test_scores_in_another_order_are_refused() -> None:
+    """Shuffled scores, or a NaN among them, gave a threshold of 1.78 instead of 1.25 without a word."""
+    source, target, _ = corpora(100, 50)
+    both = find_neighbors(source, target, k=4)
+    pairs = best_pairs(*both)
+    with pytest.raises(ValueError, match="scores must descend"):
+        estimate_threshold(*both, pairs.scores[::-1], pairs.source_indices[::-1], pairs.target_indices[::-1])
+    scores = pairs.scores.copy()
+    scores[3] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        estimate_threshold(*both, scores, pairs.source_indices, pairs.target_indices)
+
+
 def test_many_distances_are_counted_in_bins(monkeypatch: pytest.MonkeyPatch) -> None:
     """A fit to each of many million distances would take longer than the search."""
     source, target, _ = corpora(1500, 80)
