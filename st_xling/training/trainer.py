@@ -463,6 +463,11 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
     """
     state = own_state(loss, model)
     path = Path(folder) / LOSS_STATE_NAME
+    if state and not path.exists():
+        raise ValueError(
+            f"expected the loss's own parameters in {path}: it is missing, as in checkpoints of other trainers. Resume "
+            "from a checkpoint of this one, or start again from the model."
+        )
     saved = load_file(path) if path.exists() else {}
     shapes = [{(name, tensor.shape) for name, tensor in tensors.items()} for tensors in (state, saved)]
     if unlike := sorted({name for name, _ in shapes[0] ^ shapes[1]}):

@@ -70,6 +70,7 @@ JOBS = {
     "slim": Job(SLIM, "enc pairs.tsv", "small/model.safetensors small/tokenizer.json"),
     "evaluate --keep": Job(KEEP, "run pairs.tsv", "run/results.json run/README.md", again=""),
     "train dap": Job(f"{DAP} --out o", "pairs.tsv", again="--resume"),
+    "train --overwrite": Job(f"{DAP} --seed 1 --out run --overwrite", "run pairs.tsv", again=""),
     "train xpr-cascade": Job(
         f"{CASCADE} --batch-size 8 --max-length 32 --out o {TINY}", "l.de.tsv l.en.tsv", again="--resume"
     ),

@@ -14,6 +14,7 @@ from safetensors.torch import load_file
 from st_xling.training import load_recipe, train
 from st_xling.utils.io import is_disk_full
 from tests.conftest import PAIRS
+from tests.training.ranking_run import run as run_stages
 
 ROWS = Dataset.from_dict({"source": [row[0] for row in PAIRS] * 4, "target": [row[1] for row in PAIRS] * 4})
 FILES = ("model.safetensors", "optimizer.pt", "loss.safetensors", "trainer_state.json", "tokenizer.json")
@@ -101,3 +102,12 @@ def test_what_torch_says_of_a_damaged_file_is_no_full_disk(tmp_path: Path) -> No
     assert is_disk_full(
         RuntimeError("[enforce fail at inline_container.cc:858] . PytorchStreamWriter failed writing file")
     )
+
+
+def test_a_damaged_model_between_stages_is_named(tmp_path: Path) -> None:
+    """The second stage of a cross-encoder would start from it."""
+    options: dict[str, Any] = {"training__max_steps": 2, "training__eval_steps": 1, "judged": False}
+    run_stages(tmp_path / "run", "xpr-cascade", **options)
+    flip(tmp_path / "run" / "training" / "stage-1" / "model" / "model.safetensors")
+    with pytest.raises(ValueError, match=r"stage-1/model/model.safetensors is damaged"):
+        run_stages(tmp_path / "run", "xpr-cascade", resume=True, **options)

@@ -1,5 +1,6 @@
 """Training data as one: pairs, streams, text beside them, pivots; what the tokenizer makes of it."""
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -138,3 +139,51 @@ def test_counts_are_those_of_the_tokenizer(model: Any, max_length: int, monkeypa
     assert report.truncated == sum(left != right for left, right in zip(whole, cut)) > 0
     assert report.longest == max(len(ids) for ids in whole)
     assert report.token_ids == {token for ids in cut for token in ids}
+
+
+def test_a_fingerprint_is_that_of_all_text_in_order(data: dict[str, Dataset]) -> None:
+    part = data["vi-en"]
+    lines = "".join(f"{text}\n" for side in ("source", "target") for text in part[side])
+    assert fingerprint(part) == hashlib.sha256(lines.encode()).hexdigest()[:8]
+    assert fingerprint(part.select(range(49, -1, -1))) != fingerprint(part)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_hard_negatives_that_every_data_set_has_are_kept(stream: bool, data: dict[str, Dataset], logged: Any) -> None:
+    """Where an objective reads them; others are named, and were the reason for a column of None."""
+    texts = data["de-en"]["target"][:]
+    one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
+    two = one.add_column("negative_2", texts[2:] + texts[:2])
+    options = TrainingOptions(max_steps=3, per_device_train_batch_size=8)
+
+    def columns(*parts: Dataset, negatives: bool) -> list[str]:
+        given = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
+        made = prepare(given, options, negatives=negatives)
+        assert set(next(iter(made.pairs))) == set(made.looked_at.column_names)
+        return made.looked_at.column_names[4:]
+
+    assert columns(two, two, negatives=True) == ["negative_1", "negative_2"] and "hard negatives" not in logged()
+    assert columns(two, one, negatives=True) == ["negative_1"]
+    assert "p0: hard negatives ignored (negative_2): not every data set" in logged()
+    assert columns(two, data["vi-en"], negatives=True) == []
+    assert columns(one, negatives=False) == []
+    assert "p0: hard negatives ignored (negative_1): no objective" in logged()
+
+
+def test_text_that_cannot_stand_beside_pairs(data: dict[str, Dataset]) -> None:
+    mono = {"de": Dataset.from_dict({"source": ["Satz 1.", "Satz 2."]})}
+    stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1))
+    with pytest.raises(ValueError, match="use --mono without --stream"):
+        add_mono(stream, mono)
+    with pytest.raises(ValueError, match="'de' must have at least 2 sentences: got 1"):
+        add_mono(prepare(data, TrainingOptions()), {"de": mono["de"].select([0])})
+
+
+def test_shares_and_streams_are_logged(data: dict[str, Dataset], logged: Any) -> None:
+    options = TrainingOptions(max_steps=1, batches="one_pair", language_alpha=0.5)
+    prepare(data, options).log(options)
+    assert logged() == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
+    prepare({"vi-en": data["vi-en"]}, options).log(options)
+    assert logged() == ""
+    prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, options).log(options)
+    assert "first 50 rows" in logged()

@@ -11,7 +11,7 @@ from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss,
 from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.options import KINDS as KINDS_OF_RECIPES
 from st_xling.training.options import CommandOption, command_options
-from st_xling.training.recipe_files import read_yaml
+from st_xling.training.recipe_files import read_yaml, recipe_kind
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
 from st_xling.training.run import check_tiny
@@ -262,3 +262,20 @@ def test_tiny_options() -> None:
     assert check_tiny({"layers": 1, "dropout": "1e-1"}) == {"layers": 1, "dropout": 0.1} and check_tiny(None) == {}
     with pytest.raises(ValueError, match="tiny has no key 'layer'; did you mean 'layers'"):
         check_tiny({"layer": 1})
+
+
+def test_faults_of_the_tiny_section(write: Any) -> None:
+    """Its sections are looked at in every run; their keys when it is used."""
+    with pytest.raises(ValueError, match="tiny has no key 'modl'; did you mean 'model'"):
+        load_recipe(write({**DAP, "tiny": {"modl": {}}}))
+    path = write({**DAP, "tiny": {"training": {"num_train_epoch": 1}}})
+    with pytest.raises(ValueError, match="training has no key 'num_train_epoch'; did you mean 'num_train_epochs'"):
+        load_recipe(path, tiny=True)
+
+
+def test_kinds() -> None:
+    kinds = {"dap": "encoder", "sf": "adapter", "ir-semacl": "retriever", "xpi": "cross-encoder"}
+    assert {name: recipe_kind(name) for name in kinds} == kinds
+    assert all(name in recipe_names(kind) for name, kind in kinds.items()) and set(kinds) < set(recipe_names(None))
+    with pytest.raises(ValueError, match="no recipe is called 'xpr-mixd'; did you mean 'xpr-mixed'"):
+        recipe_kind("xpr-mixd")

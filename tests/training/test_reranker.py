@@ -9,6 +9,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
+from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers.cross_encoder.losses import BinaryCrossEntropyLoss
 
 from st_xling.data.reranking.pairs import labeled_dataset
 from st_xling.data.reranking.pools import CandidatePool
@@ -18,6 +20,7 @@ from st_xling.models.lora import has_adapters
 from st_xling.training import NotFiniteError, TrainingInterrupted, recipe_names
 from st_xling.training.reranker import LOSSES, RankingLoss, RankingTrainer, load_cross_encoder_recipe, loss_rows
 from st_xling.training.run_folder import RunFolder
+from tests.models.tiny_cross_encoder import tiny_cross_encoder
 from tests.training.children import stop_at
 from tests.training.ranking_run import aligned, run, sentences, xpi_rows
 
@@ -128,10 +131,13 @@ def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) 
 
 
 def test_what_is_refused(tmp_path: Path) -> None:
+    graded = xpi_rows().map(lambda row: {"label": 2 * row["label"]})
     faults: list[tuple[str, dict[str, Any]]] = [
         ("the model 'tiny' has no head to keep", {"head": "keep"}),
         ("a query is never cut, and none leaves room for a passage in 4 tokens", {"model__max_length": 4}),
         ("at least 2 labeled pairs: got 1", {"stages": [xpi_rows().select([0])]}),
+        (r"a label is 1 \(relevant\) or 0 \(not\): got 2", {"stages": [graded]}),
+        ("passage_language", {"stages": [xpi_rows().remove_columns("passage_language")]}),
         ("shared by 2 stages: got 1", {"name": "xpr-cascade", "training__max_steps": 1}),
     ]
     for message, options in faults:
@@ -189,3 +195,31 @@ def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
     losses = [[entry["loss"] for entry in result.history if "loss" in entry] for result in (found, undisturbed)]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+
+
+@pytest.mark.slow
+def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"training__lora__rank": 2, "training__lora__dropout": 0.1, "head": "pooler"}
+    options |= {"training__eval_steps": 1, "judged": False}
+    whole = run(tmp_path / "whole", **options)
+    with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
+        stop_at(patch, RankingTrainer, 3)
+        run(tmp_path / "torn", **options)
+    torn = run(tmp_path / "torn", resume=True, **options)
+    left, right = (load_file(result.folder / "model.safetensors") for result in (torn, whole))
+    torch.testing.assert_close(left, right, rtol=0, atol=1e-6)
+
+
+def test_sentence_transformers_trainer_takes_our_models(tmp_path: Path) -> None:
+    """Of passages that are longer than the model, too, which it cuts otherwise than a model of the library."""
+    model = tiny_cross_encoder([text for pair in PAIRS for text in pair], max_length=64)
+    rows = xpi_rows().select_columns(["query", "passage", "label"])
+    rows = rows.map(lambda row: {"passage": row["passage"] * 9})
+    arguments = CrossEncoderTrainingArguments(
+        output_dir=str(tmp_path), max_steps=2, report_to="none", disable_tqdm=True, save_strategy="no", use_cpu=True
+    )
+    before = model.predict(PAIRS)
+    loss = BinaryCrossEntropyLoss(model)
+    trainer: Any = CrossEncoderTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
+    assert np.isfinite(trainer.train().training_loss)
+    assert not np.array_equal(model.predict(PAIRS), before)

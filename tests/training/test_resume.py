@@ -119,3 +119,16 @@ def test_ctrl_c_then_the_printed_command(tmp_path: Path) -> None:
     assert finished.status == 0, finished.stderr
     assert finished.stdout.startswith("8 steps in ")
     assert [entry["step"] for entry in history(out) if "loss" in entry] == list(range(1, 9))
+
+
+@pytest.mark.slow
+def test_ctrl_c_before_the_first_checkpoint(tmp_path: Path) -> None:
+    """There is nothing to resume: the command that is printed starts again, however often it is stopped."""
+    out = tmp_path / "run"
+    stopped = st_xling([*short_command(out), "--resume"], tmp_path / "first", Death(step=2, number=signal.SIGINT))
+    assert stopped.status == 130, stopped.stderr
+    assert "Interrupted before the first checkpoint" in stopped.stderr
+    words = pasted(stopped.stderr)[1:]
+    assert words == [*short_command(out), "--overwrite"]
+    stopped = st_xling(words, tmp_path / "second", Death(step=2, number=signal.SIGINT))
+    assert stopped.status == 130 and pasted(stopped.stderr)[1:] == words  # no second --overwrite

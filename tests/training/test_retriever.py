@@ -18,8 +18,8 @@ from st_xling.evaluation.retrieval import RetrievalEvaluator
 from st_xling.losses import InBatchRankingLoss, LanguageContrastiveLoss, SemanticContrastiveLoss, Term
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainer, retriever
-from st_xling.training.recipe_files import recipe_names
-from tests.retrieval_files import ENGLISH, translated
+from st_xling.training.recipe_files import recipe_kind, recipe_names
+from tests.retrieval_files import ENGLISH, beir, translated
 from tests.training.phrases import phrase_sources, small_encoder
 
 NAMES = ["ir", "ir-langcl", "ir-semacl", "ir-semacl-langcl"]
@@ -41,6 +41,9 @@ def test_recipes_that_are_refused() -> None:
     for key, value, message in (
         ("retrieval.encoders", "two", "retrieval.encoders .*'two'"),
         ("losses.translation_ranking.weight", 1, "losses of a retriever"),
+        ("losses.MSELoss.weight", 1, "losses of a retriever has no key 'MSELoss'"),
+        ("negatives.count", 1, "negatives"),
+        ("teacher.model", "some/encoder", "teacher"),
         ("training.lora.rank", 4, "no key 'lora' for retrievers"),
     ):
         with pytest.raises(ValueError, match=message):
@@ -230,3 +233,41 @@ def test_terms_are_differentiated_one_after_the_other(tmp_path: Path) -> None:
         torch.testing.assert_close(gradient, gradients[CrossLingualTrainer][name], rtol=0, atol=1e-6)
     for name in ("loss", "in_batch_ranking", "semantic_contrastive"):
         assert logs[retriever.RetrievalTrainer][name] == pytest.approx(logs[CrossLingualTrainer][name], abs=1e-4)
+
+
+def test_options_and_files(tmp_path: Path) -> None:
+    changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
+    recipe = retriever.load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
+    assert list(recipe.losses) == ["in_batch_ranking"] and recipe.as_dict()["retrieval"] == {"encoders": "shared"}
+    own = tmp_path / "own.yaml"
+    own.write_text("losses: {in_batch_ranking: {scale: 5}}\nretrieval: {encoders: shared}\n", encoding="utf-8")
+    assert recipe_kind(str(own)) == "retriever" and retriever.load_retrieval_recipe(str(own)).name == "own"
+
+
+def test_a_negative_is_no_other_rows_passage() -> None:
+    """In a batch it would count as wrong what is right for the other query."""
+    asked = phrase_sources(queries=48).queries["en"]
+    texts = asked["target"][:]
+    sources = retriever.RetrievalSources({"en": asked.add_column("negative_1", [*texts[1:], texts[0]])})
+    recipe = retriever.load_retrieval_recipe("ir", overrides={"training.per_device_train_batch_size": 8})
+    rows = list(itertools.islice(retriever.join_sources(sources, recipe), 8 * 12))
+    for start in range(0, len(rows), 8):
+        batch = rows[start : start + 8]
+        assert len({text for row in batch for text in (row["passage"], row["negative_1"])}) == 16
+
+
+@pytest.mark.slow
+def test_the_best_checkpoint_is_that_of_retrieval(tmp_path: Path) -> None:
+    held = phrase_sources(queries=40, parallel=0, others=0).queries["en"]
+    passages = {f"p{row}": text for row, text in enumerate(held["target"][:])}
+    asked = {f"q{row}": text for row, text in enumerate(held["source"][:])}
+    folder = beir(tmp_path / "dev", passages, {"en": asked}, [(f"q{row}", f"p{row}", 1) for row in range(40)])
+    evaluator = RetrievalEvaluator(load_retrieval_specs([f"en={folder}"]), name="dev")
+    sources = phrase_sources(parallel=0, others=0)
+    before = evaluator(small_encoder(sources))[evaluator.primary_metric]
+    steps = {**STEPS, "training.eval_steps": 15, "training.per_device_train_batch_size": 24}
+    recipe = retriever.load_retrieval_recipe("ir", tiny=True, overrides=steps)
+    model, out = small_encoder(sources), tmp_path / "run"
+    result = retriever.train_retrieval(recipe, sources, out, model=model, evaluator=evaluator)
+    assert result.best is not None and result.best > before
+    assert evaluator(result.model)[evaluator.primary_metric] == pytest.approx(result.best)

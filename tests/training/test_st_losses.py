@@ -1,5 +1,6 @@
 """Losses of sentence-transformers in recipes, by name, and the hard negatives that some objectives read."""
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,7 @@ import yaml
 from datasets import Dataset
 
 from st_xling.hub.card import _losses
-from st_xling.training import build_loss, load_recipe, train
+from st_xling.training import CrossLingualTrainer, build_loss, load_recipe, train
 from st_xling.training.run_folder import RunFolder
 from tests.conftest import PAIRS
 
@@ -85,3 +86,34 @@ def test_hard_negatives(recipe: Any, make_model: Any, tmp_path: Path, logged: An
     assert RunFolder(tmp_path / "none").read_manifest()["data"] != manifest["data"]  # the fingerprint has them
     train(recipe(pair), {"a": rows(1)}, tmp_path / "pair", model=make_model())
     assert "a: hard negatives ignored (negative_1): no objective" in logged()
+
+
+def test_hard_negatives_have_the_prompt_of_the_target(
+    recipe: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without it, a negative was known by its beginning."""
+    seen: list[Any] = []
+    whole = CrossLingualTrainer.__init__
+
+    def begin(self: Any, **options: Any) -> None:
+        seen.append(options["args"])
+        whole(self, **options)
+
+    monkeypatch.setattr(CrossLingualTrainer, "__init__", begin)
+    made = recipe({MNRL: {}}, prompts={"source": "one: ", "target": "two: "})
+    train(made, {"a": rows(1)}, tmp_path / "run", model=make_model())
+    assert seen[0].prompts == {"source": "one: ", "target": "two: ", "negative_1": "two: "}
+
+
+@pytest.mark.parametrize(
+    "losses",
+    [{"in_batch_ranking": {}}, {"translation_ranking": {"hard_negatives": True, "bidirectional": False}}],
+    ids=lambda losses: next(iter(losses)),
+)
+def test_hard_negatives_are_candidates(losses: Any, recipe: Any, make_model: Any, tmp_path: Path) -> None:
+    """Negatives that are the targets once more double the candidates: the first loss grows by ln 2."""
+    found = []
+    for name, data in {"without": rows(), "with": rows().add_column("negative_1", rows()["target"][:])}.items():
+        made = recipe(losses, max_steps=1, logging_steps=1)
+        found.append(train(made, {"xx-en": data}, tmp_path / name, model=make_model()).history[0]["loss"])
+    assert found[1] - found[0] == pytest.approx(math.log(2), abs=0.2)

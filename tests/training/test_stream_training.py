@@ -13,7 +13,7 @@ from st_xling.data import load_pairs
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import mix_streams
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
-from st_xling.training import CrossLingualTrainer
+from st_xling.training import CrossLingualTrainer, load_recipe, mixture, train
 from tests.processes import Ended
 from tests.training.children import Death, st_xling
 
@@ -71,3 +71,14 @@ def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, m
     trainer.train()
     assert trainer.state.global_step == 7  # more than the five batches of one pass
     assert len([entry for entry in trainer.state.log_history if "loss" in entry]) == 7
+
+
+def test_words_that_come_later_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_model: Any) -> None:
+    """Vocabulary and softmax come from the first rows of a stream; the model is one that knows more."""
+    monkeypatch.setattr(mixture, "HEAD_ROWS", 8)
+    changes = {"training.max_steps": 4, "training.per_device_train_batch_size": 8}
+    recipe = load_recipe("dap", tiny=True, overrides={**changes, "losses.representation_translation.layers": 1})
+    data = {"de-en": parallel_phrases("de", "en", size=150).to_iterable_dataset()}
+    result = train(recipe, data, tmp_path / "run", model=make_model(max_length=32))
+    losses = [entry["representation_translation"] for entry in result.history if "representation_translation" in entry]
+    assert result.steps == 4 and losses and all(0 < loss < 100 for loss in losses)

@@ -1,12 +1,13 @@
 """The trainer with ST's arguments alone: loss state, language columns, what it needs, and model.fit."""
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from datasets import Dataset
+from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file
 from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.evaluation import BaseEvaluator
@@ -223,3 +224,33 @@ def test_columns_before_source_and_target_are_named(
         trainer(make_model(), with_ids.select_columns(names), tmp_path / "behind")
     trainer(make_model(), {"a": rows.select_columns(["source", "target"])}, tmp_path / "several")
     assert "losses read columns in their order" not in caplog.text
+
+
+def test_a_checkpoint_without_the_loss_is_named(
+    finished: CrossLingualTrainer, make_model: Make, rows: Dataset, tmp_path: Path
+) -> None:
+    """As another trainer saves one: its head would begin anew, half-way through the training."""
+    source = Path(finished.args.output_dir) / "checkpoint-3"
+    checkpoint = Path(shutil.copytree(source, tmp_path / "checkpoint-3"))
+    for name in ("done.json", "loss.safetensors"):
+        (checkpoint / name).unlink()
+    with pytest.raises(ValueError, match=r"checkpoint-3/loss\.safetensors: it is missing"):
+        trainer(make_model(), rows, tmp_path).train(resume_from_checkpoint=str(checkpoint))
+
+
+def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: Dataset, tmp_path: Path) -> None:
+    """Each data set's sampler must hear of the epoch, through sentence-transformers' sampler over data sets."""
+    run = trainer(make_model(), DatasetDict({"one": rows, "two": rows}), tmp_path, save_strategy="no")
+    seen: list[list[str]] = []
+    whole = run.data_collator.preprocess_fn
+
+    def spy(texts: list[str], **options: Any) -> Any:
+        seen.append(list(texts))
+        return whole(texts, **options)
+
+    run.data_collator.preprocess_fn = spy
+    run.train()
+    half = len(seen) // 2
+    epochs = seen[:half], seen[half:]
+    texts = [sorted(text for batch in epoch for text in batch) for epoch in epochs]
+    assert texts[0] == texts[1] and sorted(epochs[0]) != sorted(epochs[1])
