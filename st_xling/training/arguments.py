@@ -75,14 +75,9 @@ def read_training(
     more = {key: values.pop(key) for key in [*values] if key not in own}
     check_trackers(more.get("report_to"))
     options = TrainingOptions(**values, arguments=more)
+    # Ranges of numbers are looked at by the options themselves.
     wrong = {
-        "per_device_train_batch_size": options.per_device_train_batch_size < 1,
-        "learning_rate": not 0 < options.learning_rate < math.inf,
-        "max_steps": options.max_steps < 1 and options.max_steps != -1,
-        "num_train_epochs": not 0 < options.num_train_epochs < math.inf,
-        "gradient_accumulation_steps": options.gradient_accumulation_steps < 1,
-        "mini_batch_size": options.mini_batch_size < 0 or options.mini_batch_size % 2 == 1,
-        "warm_up_heads": (options.warm_up_heads or 0) < 0,
+        "mini_batch_size": options.mini_batch_size % 2 == 1,
         "pivot": options.pivot is not None and not is_code(options.pivot),
     }
     if bad := [key for key, is_wrong in wrong.items() if is_wrong]:

@@ -106,6 +106,10 @@ class CheckpointCallback(TrainerCallback):
                     f"{best / name}, of the best checkpoint, is damaged: the best is chosen among those from here on"
                 )
                 state.best_model_checkpoint = state.best_metric = None
+        elif args.load_best_model_at_end and state.best_metric is not None and not best.is_dir():
+            # Its score would be reported for the model of another checkpoint.
+            logger.warning(f"{best}, the best checkpoint, is missing: the best is chosen among those from here on")
+            state.best_model_checkpoint = state.best_metric = None
 
     def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.

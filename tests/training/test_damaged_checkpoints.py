@@ -10,22 +10,24 @@ import pytest
 import torch
 from datasets import Dataset
 from safetensors.torch import load_file
+from sentence_transformers.base.evaluation import BaseEvaluator
 
-from st_xling.training import load_recipe, train
+from st_xling.training import CrossLingualTrainer, TrainingInterrupted, load_recipe, train
 from st_xling.utils.io import is_disk_full
 from tests.conftest import PAIRS
+from tests.training.children import stop_at
 from tests.training.ranking_run import run as run_stages
 
 ROWS = Dataset.from_dict({"source": [row[0] for row in PAIRS] * 4, "target": [row[1] for row in PAIRS] * 4})
 FILES = ("model.safetensors", "optimizer.pt", "loss.safetensors", "trainer_state.json", "tokenizer.json")
 
 
-def run(out: Path, *, resume: bool = False, **options: Any) -> Any:
+def run(out: Path, *, resume: bool = False, evaluator: Any = None, **options: Any) -> Any:
     settings = {"max_steps": 6, "per_device_train_batch_size": 4, "eval_steps": 2, "save_total_limit": 5, **options}
     overrides = {f"training.{key}": value for key, value in settings.items()}
     recipe = load_recipe("dap", tiny=True, overrides=overrides)
     tiny = {"vocabulary": 200, "hidden_size": 16, "layers": 2}
-    return train(recipe, ROWS, out, model="tiny", tiny=tiny, resume=resume)
+    return train(recipe, ROWS, out, model="tiny", tiny=tiny, resume=resume, evaluator=evaluator)
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +113,27 @@ def test_a_damaged_model_between_stages_is_named(tmp_path: Path) -> None:
     flip(tmp_path / "run" / "training" / "stage-1" / "model" / "model.safetensors")
     with pytest.raises(ValueError, match=r"stage-1/model/model.safetensors is damaged"):
         run_stages(tmp_path / "run", "xpr-cascade", resume=True, **options)
+
+
+class Falling(BaseEvaluator):
+    """Scores that fall from one evaluation to the next, so that the first checkpoint is the best."""
+
+    def __init__(self, calls: int = 0) -> None:
+        super().__init__()
+        self.primary_metric, self.calls = "accuracy", calls
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[str, float]:
+        self.calls += 1
+        return {"accuracy": 1 / self.calls}
+
+
+def test_a_best_checkpoint_that_is_gone_lends_no_score(tmp_path: Path, monkeypatch: Any, caplog: Any) -> None:
+    """A resumed run saved its last model, and reported the score of the checkpoint that somebody had removed."""
+    out = tmp_path / "run"
+    with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
+        stop_at(patch, CrossLingualTrainer, 4)
+        run(out, evaluator=Falling(), max_steps=4, eval_steps=1)
+    shutil.rmtree(out / "training" / "checkpoint-1")
+    result = run(out, evaluator=Falling(3), max_steps=4, eval_steps=1, resume=True)
+    assert result.best == 1 / 4
+    assert "checkpoint-1, the best checkpoint, is missing" in caplog.text

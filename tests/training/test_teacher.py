@@ -154,6 +154,7 @@ def test_teachers_students_and_data_that_do_not_fit(teacher: Path, data: Any, ma
         ({"teacher__model": None}, {}, "learn from a teacher, an encoder: got none; .*--teacher"),
         ({f"losses__{MSE}__projection_dim": 7}, {}, "projection_dim must be the teacher's 24 dimensions.* got 7"),
         ({"teacher__model": "nowhere/at-all"}, {}, "nowhere/at-all"),
+        ({"teacher__prompt_name": "passage"}, {}, "passage"),
         (
             {},
             {"model": make_model(hidden_size=32)},
