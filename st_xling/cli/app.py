@@ -248,9 +248,14 @@ class Command(TyperCommand):
 
         for parameter in self.params:
             value = values[str(parameter.name)]
-            is_code = parameter.metavar == "CODE" and value != NO_PIVOT
-            is_list = parameter.name in LANGUAGE_LISTS.get(str(self.name), ())
-            for code in (value or ()) if is_list else [value] if is_code and value is not None else []:
+            codes: Sequence[str] = ()
+            if value is None or value == NO_PIVOT:
+                continue
+            if parameter.name in LANGUAGE_LISTS.get(str(self.name), ()):
+                codes = value
+            elif parameter.metavar == "CODE":
+                codes = [value]
+            for code in codes:
                 check_language_code(code, parameter.opts[0])
         for metavar, value in inputs:
             if metavar in SPECS or "=" in metavar:

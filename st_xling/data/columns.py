@@ -273,6 +273,7 @@ def find_layout(
         keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
         language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)
         escaped = is_scored_header(first)
+        label_key = None if layout.label_key is None else first.index(layout.label_key)
         return Layout(
             keys,
             layout.languages,
@@ -280,7 +281,7 @@ def find_layout(
             header=first,
             width=len(first),
             escaped=escaped,
-            label_key=None if layout.label_key is None else first.index(layout.label_key),
+            label_key=label_key,
         )
     if by_name:
         raise ValueError(f"{where}: expected the columns {columns!r} in the header, got {first}; pass names it has")
@@ -315,13 +316,12 @@ def layout_of_names(
         fault = f"expected {wanted}, got {', '.join(names) or 'none'}"
         if columns is None and len(found) > 1:
             codes = [_language(name) or name for name in found]
-            asked = "-".join(code or "?" for code in options["requested"])
-            got = (
-                f"{asked} was asked for"
-                if any(options["requested"])
-                else f"name two, as in {codes[0]}-{codes[1]}={where}"
-            )
-            fault = f"expected two languages out of {', '.join(found)}; {got}"
+            fault = f"expected two languages out of {', '.join(found)}"
+            if any(options["requested"]):
+                asked = "-".join(code or "?" for code in options["requested"])
+                fault += f"; {asked} was asked for"
+            else:
+                fault += f"; name two, as in {codes[0]}-{codes[1]}={where}"
         faults.add_beyond_repair(where, "missing key", fault)
         faults.finalize()
     assert layout is not None

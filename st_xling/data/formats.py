@@ -123,15 +123,17 @@ def find_separator(lines: Sequence[str]) -> str:
         >>> find_separator(["Ja, klar.;Yes, sure.", "Sie weiß, dass er kommt.;She knows he comes."])
         ';'
     """
-    found, most = ",", (0, 0)
+    best = ","
+    most = (0, 0)
     for separator in ",;\t|":
         divided = (split_csv(line, separator) for line in lines)
         widths = Counter(len(fields) for fields in divided if fields is not None and len(fields) > 1)
         fitting = max(widths.values(), default=0)
         spaces = sum(line.count(f"{separator} ") for line in lines)
         if fitting and (fitting, -spaces) > most:
-            found, most = separator, (fitting, -spaces)
-    return found
+            best = separator
+            most = (fitting, -spaces)
+    return best
 
 
 def split_csv(line: str, separator: str = ",") -> list[str] | None:
@@ -167,6 +169,7 @@ def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]
             faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
 
 
+# First column of files of queries or passages, and the columns that follow it.
 _ID_NAMES = {"id", "_id", "qid", "pid", "docid", "query_id", "query-id", "doc_id", "passage_id", "corpus-id"}
 _TEXT_NAMES = {"text", "query", "question", "passage", "contents", "title", "sentence", "document", "language"}
 
@@ -207,13 +210,14 @@ def named_cells(
             before: where it does not matter which is which.
     """
     if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
+        first_names = [spellings[0] for spellings in names]
         for number, row in json_objects(path, faults):
-            cells = [next((row[name] for name in own if name in row), None) for own in names]
-            missing = [own[0] for own, cell in zip(names[:needed], cells) if cell is None]
+            cells = [next((row[name] for name in spellings if name in row), None) for spellings in names]
+            missing = [name for name, cell in zip(first_names[:needed], cells) if cell is None]
             if missing:
                 got = ", ".join(row) or "none"
                 faults.add(path, number, "no such key", f"expected {', '.join(missing)}, got {got}")
-            elif broken := broken_text(dict(zip((own[0] for own in names), cells))):
+            elif broken := broken_text(dict(zip(first_names, cells))):
                 faults.add(path, number, "bad JSON", f"{broken} holds half a surrogate pair")
             else:
                 yield number, cells
@@ -487,14 +491,14 @@ def zipped_moses(path: str | Path, languages: Languages = (None, None)) -> tuple
 def _choose(found: dict[str, Path], prefix: Path, languages: Languages) -> tuple[Path, Path]:
     """Choose source and target among the files of several languages."""
     wanted = [code and (match_language(code, found) or code) for code in languages]
-    named, endings = pair_in_name(prefix), sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
+    named = pair_in_name(prefix)
+    endings = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
     pair: list[Any] = wanted if None not in wanted else list(named) if set(named) <= found.keys() else endings
     if len(pair) != 2 or not {*pair, *filter(None, wanted)} <= found.keys():
-        codes = sorted(found, key=lambda code: (canonical_language(code) == "eng", code))
         asked = f"{languages[0] or '?'}-{languages[1] or '?'}" if any(languages) else "none named"
         raise ValueError(
             f"{prefix}: expected two languages out of {', '.join(found)}, got {asked}; name two, as in "
-            f"{codes[0]}-{codes[-1]}={prefix} (source_language, target_language)"
+            f"{endings[0]}-{endings[-1]}={prefix} (source_language, target_language)"
         )
     source, target = pair if wanted[0] != pair[1] and wanted[1] != pair[0] else pair[::-1]
     return found[source], found[target]

@@ -62,20 +62,19 @@ def _array_rows(path: str | Path) -> Iterator[Any]:
                 yield buffer.read_value()
                 mark = buffer.peek()
                 buffer.skip()
-            if mark != "]" or (number and buffer.peek()):
-                expected = "one array" if mark == "]" else "a comma or the end of the array"
-                raise ValueError(f"expected {expected} after it, got {mark or 'the end of the file'!r}")
+            if mark != "]":
+                raise ValueError(f"expected a comma or the end of the array after it, got {mark or 'the end'!r}")
+            if number and (rest := buffer.peek()):
+                raise ValueError(f"expected nothing after the array, got {rest!r}")
         except UnicodeDecodeError as error:
             raise ParallelTextError(
-                f"{path}: expected UTF-8, got in row {number}: {error}; convert the file: iconv -f <its encoding> -t "
+                f"{path}: expected UTF-8, got {error} in row {number}; convert the file: iconv -f <its encoding> -t "
                 "utf-8"
             ) from error
         except ParallelTextError:
             raise
         except (ValueError, RecursionError) as error:
-            raise ParallelTextError(
-                f"{path}: expected an array of rows in JSON, got in row {number}: {error}"
-            ) from None
+            raise ParallelTextError(f"{path}: expected an array of rows in JSON; row {number}: {error}") from None
 
 
 class _Buffer:
@@ -132,7 +131,8 @@ class _Buffer:
 
 def _rows_of(content: dict[str, Any], path: str | Path) -> list[Any]:
     """Return the rows of an object; see :func:`document_rows`."""
-    rows: Any = next((content[name] for name in ("data", "rows") if isinstance(content.get(name), list)), None)
+    named = [content[name] for name in ("data", "rows") if isinstance(content.get(name), list)]
+    rows: Any = named[0] if named else None
     columns = content.get("columns")
     if rows is not None and isinstance(columns, list) and all(isinstance(row, list) for row in rows):
         return [dict(zip(columns, row)) for row in rows]  # pandas' orient="split"

@@ -203,10 +203,12 @@ def load_aligned_lines(spec: str, *, identify: bool = False) -> AlignedLines:
         empty = {fault.line for fault in faults.faults if fault.kind in ("empty side", "empty line")}
         faults.faults = [fault for fault in faults.faults if fault.line not in empty]
         # Numbers begin behind a header, and units of other languages have none.
-        place = {number: count + row for row, number in enumerate(sorted({*numbers, *filter(None, empty)}))}
-        places += [place[number] for number in numbers]
-        rows += [row for table in tables for row in zip(*(table[name].to_pylist() for name in COLUMNS))]
-        count += len(place)
+        lines = sorted({*numbers, *filter(None, empty)})
+        places_of_part = {number: place for place, number in enumerate(lines, count)}
+        places += [places_of_part[number] for number in numbers]
+        for table in tables:
+            rows += zip(*(table[name].to_pylist() for name in COLUMNS))
+        count += len(lines)
     faults.finalize()
     if not rows:
         raise no_rows(source.where)

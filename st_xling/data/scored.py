@@ -14,13 +14,13 @@ import logging
 import math
 from array import array
 from collections.abc import Iterable, Iterator
-from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog, iter_lines, numbered_lines
 from st_xling.data.formats import json_objects
 from st_xling.data.tmx import translation_units, unit_texts
+from st_xling.utils.options import check_number
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.text import (
     SCORED_COLUMNS,
@@ -100,14 +100,13 @@ def _json_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
         texts = [row.get("source"), row.get("target")]
         if number == 1 and "score" not in row:
             raise _without_scores(path, "a key 'score'", f"the keys {', '.join(row)}"[:80])
-        score, margin = row.get("score"), row.get("margin")
-        is_scored = "score" in row and (score is None or _is_number(score))
-        if not is_scored or not all(isinstance(text, str) for text in texts):
+        # mine writes null for a score that is not finite.
+        has_null = "score" in row and row["score"] is None
+        score = math.nan if has_null else _json_number(row.get("score"))
+        if score is None or not all(isinstance(text, str) for text in texts):
             faults.add(path, number, "wrong values", "expected a score, a source and a target")
             continue
-        value = math.nan if score is None else float(score)
-        margin_score = None if margin is None or not _is_number(margin) else float(margin)
-        yield ScoredPair(value, str(texts[0]), str(texts[1]), margin_score)
+        yield ScoredPair(score, str(texts[0]), str(texts[1]), _json_number(row.get("margin")))
 
 
 def _tmx_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
@@ -137,8 +136,14 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+def _json_number(value: Any) -> float | None:
+    """Return a number of JSON; ``None`` for anything else, or a whole number beyond the range of floats."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 class Inspection(NamedTuple):
@@ -162,17 +167,25 @@ def inspect_scores(pairs: Iterable[ScoredPair], *, around: float | None = None, 
         pairs: Pairs, in any order.
         around: A score; no pairs are returned without it.
         size: Number of pairs, half of them on either side, more where the other side has fewer.
+    Raises:
+        ValueError: For a size below 1, or a score that is not a number.
     """
+    check_number("around", around)
+    check_number("size", size, least=1)
     scores = array("d")
     # Heaps whose root is the pair farthest from the score; numbers keep ties in the order of the file.
     above: list[tuple[float, int, ScoredPair]] = []
     below: list[tuple[float, int, ScoredPair]] = []
-    for number, pair in zip(count(), pairs):
+    for number, pair in enumerate(pairs):
         scores.append(pair.score)
         if around is None or not math.isfinite(pair.score):
             continue
-        heap, key = (above, -pair.score) if pair.score >= around else (below, pair.score)
-        entry = (key, -number if heap is below else number, pair)
+        if pair.score >= around:
+            heap = above
+            entry = (-pair.score, number, pair)
+        else:
+            heap = below
+            entry = (pair.score, -number, pair)
         if len(heap) < size:
             heapq.heappush(heap, entry)
         elif entry > heap[0]:
@@ -182,9 +195,9 @@ def inspect_scores(pairs: Iterable[ScoredPair], *, around: float | None = None, 
     half = size // 2
     shown_above = max(size - half, size - len(best_below))
     shown_below = max(half, size - len(best_above))
-    return Inspection(
-        ScoreHistogram.of(scores), best_above[-shown_above:] if shown_above else [], best_below[:shown_below]
-    )
+    # Those above the score are nearest to it at the end of their list.
+    nearest_above = best_above[len(best_above) - min(shown_above, len(best_above)) :]
+    return Inspection(ScoreHistogram.of(scores), nearest_above, best_below[:shown_below])
 
 
 def warn_of_uncut(path: str | Path) -> None:
@@ -193,11 +206,11 @@ def warn_of_uncut(path: str | Path) -> None:
     Args:
         path: A file, or anything that is none.
     """
-    found = home_path(path)
-    if not found.is_file() or not _looks_scored(found):
+    file = home_path(path)
+    if not file.is_file() or not _looks_scored(file):
         return
     try:
-        margins = [pair.score if pair.margin is None else pair.margin for pair in read_scored(found)]
+        margins = [pair.score if pair.margin is None else pair.margin for pair in read_scored(file)]
     except ParallelTextError:
         return  # the reader of the training text names the faults
     finite = [margin for margin in margins if math.isfinite(margin)]

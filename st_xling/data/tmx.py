@@ -49,7 +49,7 @@ def tmx_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, N
             the target.
     Raises:
         ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for a unit with two variants
-            of a language of which none is asked for.
+            of a language of which none is asked for; for tags more than 100 deep.
     """
     memory = _Memory(path, faults, resolve_pair(path, *languages), is_asked_for=None not in languages)
     number = 0
@@ -64,7 +64,7 @@ def translation_units(path: str | Path) -> Iterator[tuple[int, ElementTree.Eleme
     """Yield the translation units of a TMX file, numbered from 1; each is only there until the next one is read.
 
     Raises:
-        ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB.
+        ParallelTextError: For malformed XML, with its line; for a unit of more than 4 MiB; for tags more than 100 deep.
     """
     with open_bytes(path, any_encoding=True) as stream:
         source = _UnitReader(stream, path)
@@ -137,8 +137,7 @@ class _Memory:
         self.units.update(texts.keys())
         if None in self.languages and len(texts) > 1:
             self.languages = _choose_languages(self.languages, texts)
-        found = [self._find(number, code, texts) for code in self.languages]
-        source, target = found
+        source, target = (self._find(number, language, texts) for language in self.languages)
         if source is None or target is None or source == target:
             return None
         self.rows += 1
@@ -170,11 +169,14 @@ class _Memory:
 
     def finish(self, units: int) -> None:
         """Note what was not read, after the last unit."""
-        codes = ", ".join(self.units) or "no language"
         if units and not self.rows:
             wanted = " and ".join(filter(None, self.languages)) or "two languages"
-            unnamed = f"; {self.unnamed:,} texts have no xml:lang" if self.unnamed else ""
-            self.faults.note(f"{self.path}: no unit has {wanted}; its languages are {codes}{unnamed}")
+            facts = [f"no unit has {wanted}"]
+            if self.units:
+                facts.append(f"its languages are {', '.join(self.units)}")
+            if self.unnamed:
+                facts.append(f"{self.unnamed:,} texts have no xml:lang")
+            self.faults.note(f"{self.path}: {'; '.join(facts)}")
             return
         for language, read in self.read.items():
             if len(read) > 1:

@@ -43,11 +43,15 @@ HAN, KANA, HANGUL = 3.5, 1.7, 2.5
 # Added to either length, in weighted characters.
 _SLACK_CHARS = 15.0
 
-# Share of sentences in one language that makes it that of the text, and the fewest sentences that can show it.
-_MAIN_SHARE, _FEWEST_SENTENCES = 0.8, 20
+# Share of sentences in one language that makes it that of the text.
+_MAIN_SHARE = 0.8
 
-# Sentences that are looked at for it, and the weighted characters from which on they tell their language.
-_MOST_SAMPLED, _TELLING_CHARS = 400, 20.0
+# Fewest sentences by which the language of a text is identified, and most that are looked at.
+_FEWEST_SENTENCES = 20
+_MOST_SAMPLED = 400
+
+# Weighted characters from which on a sentence tells its language.
+_TELLING_CHARS = 20.0
 
 _TATWEEL = "\N{ARABIC TATWEEL}"
 _HAN = re.compile("[\u2e80-\u2fdf\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+")
@@ -55,7 +59,8 @@ _KANA = re.compile("[\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f]+")
 _HANGUL = re.compile("[\u1100-\u11ff\u3130-\u318f\uac00-\ud7ff]+")
 _FIRST_DENSE = re.compile("[\u1100-\u11ff\u2e80-\U0003ffff]")
 
-_LETTER, _WORD = re.compile(r"[^\W\d_]"), re.compile(r"\w+")
+_LETTER = re.compile(r"[^\W\d_]")
+_WORD = re.compile(r"\w+")
 _NOT_LATIN = re.compile(r"[^\W\d_a-zA-Z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 # Thai, Lao, Burmese, Khmer, Chinese and Japanese.
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u9fff]")
@@ -127,7 +132,7 @@ def _is_translated(source: str, target: str, limit: float) -> bool:
 def _without_shared_identifiers(source: str, target: str) -> tuple[str, str]:
     """Return both texts without the identifiers that both have; unchanged if a side then has no letter.
 
-    See :func:`~st_xling.utils.identify.identifiers`.
+    See :func:`~st_xling.utils.identifiable.identifiers`.
     """
     shared = identifiers(source) & identifiers(target)
     rests = without_identifiers(source, shared), without_identifiers(target, shared)

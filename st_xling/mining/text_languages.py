@@ -22,8 +22,12 @@ logger = logging.getLogger(__name__)
 
 _SIDES = ("source", "target")
 
-# Fewest sentences by which a language is identified, how many are looked at, and the share that must be in it.
-_FEWEST, _MOST, _SHARE = 10, 200, 0.8
+# Fewest sentences by which a language is identified, and most that are looked at.
+_FEWEST = 10
+_MOST = 200
+
+# Share of them that must be in it.
+_SHARE = 0.8
 
 # Fewest longer texts by which a language is identified that a format needs, and that a line names.
 _FEWEST_TELLING = 3
@@ -121,7 +125,7 @@ def language_in_name(path: str | Path) -> str | None:
 
 
 def named_or_found(
-    named: Sequence[str | None], files: Sequence[str | Path], texts: Sequence[Sequence[str]]
+    named: Sequence[str | None], files: Sequence[str | Path | None], texts: Sequence[Sequence[str]]
 ) -> tuple[str, str]:
     """Return the languages of both texts for a format that names them: as given, of the file name, or identified.
 
@@ -129,7 +133,7 @@ def named_or_found(
 
     Args:
         named: Languages of source and target, ``None`` where none was given.
-        files: Files of both texts.
+        files: Files of both texts; ``None`` for a text without a file of its own.
         texts: Both texts.
     Raises:
         ValueError: If a language is neither given, nor in the name, nor identified.
@@ -140,16 +144,19 @@ def named_or_found(
         if given is not None:
             languages.append(given)
             continue
-        code, origin = language_in_name(file), f"of the name {Path(file).name}"
+        code = None if file is None else language_in_name(file)
+        origin = "" if file is None else f"of the name {Path(file).name}"
         if code is None:
             # Short texts of plain letters are identified by chance.
             telling = [part for part in _sample(text) if len(part) >= LEAST_CHARS or not part.isascii()]
             code = main_language(telling, share=_SHARE) if len(telling) >= _FEWEST_TELLING else UNKNOWN
             origin = "identified"
         if code == UNKNOWN:
+            tells = "the text does not tell"
+            if file is not None:
+                tells = f"neither the name {Path(file).name} nor the text tells"
             raise ValueError(
-                f"TMX names the languages of its texts: set {side}_language (--{side}-language); neither the name "
-                f"{Path(file).name} nor the text tells which it is."
+                f"TMX names the languages of its texts: set {side}_language (--{side}-language); {tells} which it is."
             )
         languages.append(code)
         notes.append(f"{side} {code} ({origin})")

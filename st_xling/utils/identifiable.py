@@ -70,44 +70,73 @@ _ALSO_IN = {
 
 # Scripts that a code may name, "hi_Latn", by that name.
 _NAMED = {
-    **{
-        "adlm": "ADLAM",
-        "arab": "ARABIC",
-        "armn": "ARMENIAN",
-        "beng": "BENGALI",
-        "cyrl": "CYRILLIC",
-        "geor": "GEORGIAN",
-    },
-    **{"deva": "DEVANAGARI", "ethi": "ETHIOPIC", "grek": "GREEK", "gujr": "GUJARATI", "guru": "GURMUKHI"},
-    **{"hani": "CJK", "hebr": "HEBREW", "java": "JAVANESE", "knda": "KANNADA", "latn": "LATIN", "mlym": "MALAYALAM"},
-    **{"mong": "MONGOLIAN", "nkoo": "NKO", "orya": "ORIYA", "sinh": "SINHALA", "sund": "SUNDANESE", "syrc": "SYRIAC"},
-    **{"taml": "TAMIL", "telu": "TELUGU", "tfng": "TIFINAGH", "thaa": "THAANA", "tibt": "TIBETAN"},
+    "adlm": "ADLAM",
+    "arab": "ARABIC",
+    "armn": "ARMENIAN",
+    "beng": "BENGALI",
+    "cyrl": "CYRILLIC",
+    "deva": "DEVANAGARI",
+    "ethi": "ETHIOPIC",
+    "geor": "GEORGIAN",
+    "grek": "GREEK",
+    "gujr": "GUJARATI",
+    "guru": "GURMUKHI",
+    "hani": "CJK",
+    "hebr": "HEBREW",
+    "java": "JAVANESE",
+    "knda": "KANNADA",
+    "latn": "LATIN",
+    "mlym": "MALAYALAM",
+    "mong": "MONGOLIAN",
+    "nkoo": "NKO",
+    "orya": "ORIYA",
+    "sinh": "SINHALA",
+    "sund": "SUNDANESE",
+    "syrc": "SYRIAC",
+    "taml": "TAMIL",
+    "telu": "TELUGU",
+    "tfng": "TIFINAGH",
+    "thaa": "THAANA",
+    "tibt": "TIBETAN",
 }
 
-# Languages that text in Latin letters is in nevertheless, by mistake; the shortest text that is taken for one of them.
-_WIDESPREAD, _SHORTEST = {"de", "en", "es", "fr", "it", "pt"}, 20
+# Languages that text in Latin letters is in nevertheless, by mistake.
+_WIDESPREAD = {"de", "en", "es", "fr", "it", "pt"}
 
-# Chinese characters of a name or title in Korean or Vietnamese text, at most, and the punctuation of Chinese sentences.
-_HAN_TITLE, _HAN_SENTENCE = 10, re.compile("[，。！？；]")
+# Characters of the shortest text that is taken for one of them.
+_SHORTEST = 20
 
-_WORD, _LETTER = re.compile(r"\w+"), re.compile(r"[^\W\d_]")
+# Most Chinese characters of a name or title in Korean or Vietnamese text.
+_HAN_TITLE = 10
+
+# Punctuation of Chinese sentences, which names and titles do not have.
+_HAN_SENTENCE = re.compile("[，。！？；]")
+
+_WORD = re.compile(r"\w+")
+_LETTER = re.compile(r"[^\W\d_]")
 _ADDRESS = re.compile(r"(?:https?://|www\.)\S+|\S+@\S+")
-# A word of ASCII that may be an identifier, with parentheses after it, as functions and manual pages have; what makes
-# it one.
 _LATIN_LETTER = "A-Za-z\u00c0-\u024f"
+
+# A word of ASCII that may be an identifier, with parentheses after it, as functions and manual pages have.
 _IDENTIFIER = re.compile(
     rf"(?<![{_LATIN_LETTER}0-9_])[A-Za-z0-9_][A-Za-z0-9_./:@\\+-]*(?:\([A-Za-z0-9_]{{0,2}}\))?(?![{_LATIN_LETTER}0-9_])"
 )
+
+# What makes such a word an identifier: a digit, a sign, or a capital or a dot inside.
 _CODE = re.compile(r"[0-9_/@\\:(]|[a-z][A-Z]|\.[A-Za-z]")
 _LATIN_WORDS = re.compile(rf"[{_LATIN_LETTER}]+")
+
 # Signs of program code; text that has one for two words is no language.
 _SIGN = re.compile(r"[(){}\[\]*=;<>|&#_\\/$%^~]")
 _WORDS_A_SIGN = 2
+
 # Small words within names.
 _PARTICLES = frozenset(
     ["al", "bin", "da", "das", "de", "dei", "del", "della", "den", "der", "di", "do", "dos", "du", "e", "el", "ibn"]
     + ["la", "las", "le", "los", "van", "von", "y", "zu"]
 )
+
+# Most words of a name.
 _FEW_WORDS = 8
 
 

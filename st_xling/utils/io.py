@@ -194,13 +194,13 @@ def check_shape(content: Any, shape: Any, path: Path, *, where: str = "") -> Non
             "or remove it."
         )
     if isinstance(content, list) and isinstance(shape, list):
-        for place, part in enumerate(content):
-            check_shape(part, shape[0], path, where=f"{where}[{place}]")
+        for index, entry in enumerate(content):
+            check_shape(entry, shape[0], path, where=f"{where}[{index}]")
     elif isinstance(content, dict) and isinstance(shape, dict):
-        for key, part in content.items():
+        for key, entry in content.items():
             inner = shape.get(key, shape.get(...))
             if inner is not None:
-                check_shape(part, inner, path, where=f"{where}.{key}" if where else key)
+                check_shape(entry, inner, path, where=f"{where}.{key}" if where else key)
 
 
 def update_json_object(path: Path, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

@@ -152,7 +152,8 @@ def match_language(code: str, known: Iterable[str]) -> str | None:
     alike = [each for each in known if is_code(each) and base_language(each) == base_language(code)]
     # First those whose script and region are no other ones, then those whose script is no other one.
     for tags in (2, 1):
-        fitting = [each for each in alike if _fits(_script_and_region(each)[:tags], _script_and_region(code)[:tags])]
+        wanted = _script_and_region(code)[:tags]
+        fitting = [variant for variant in alike if _fits(_script_and_region(variant)[:tags], wanted)]
         if len(set(map(canonical_code, alike))) > 1 and fitting:
             alike = fitting
     return alike[0] if len(set(map(canonical_code, alike))) == 1 else None
@@ -259,12 +260,10 @@ def check_language_code(code: str, where: str) -> None:
         ValueError: --source-language names no known language: got 'german'; did you mean 'de'?
     """
     language = re.split("[-_]", code)[0]
-    is_spelled = is_code(code)
-    if code == UNKNOWN or (
-        is_spelled and language not in _BIBLIOGRAPHIC and canonical_language(language) in LANGUAGE_NAMES
-    ):
+    is_usual = is_code(code) and language not in _BIBLIOGRAPHIC
+    if code == UNKNOWN or (is_usual and canonical_language(language) in LANGUAGE_NAMES):
         return
-    if is_spelled and len(language) == 3 and language not in _BIBLIOGRAPHIC:
+    if is_usual and len(language) == 3:
         logger.info("%s: the language %r is not known here; text in it is not checked", where, code)
         return
     meant = _meant_language(code)
@@ -279,11 +278,14 @@ def meant_pair(name: str) -> str | None:
         >>> meant_pair("german-english"), meant_pair("DE"), meant_pair("my-file")
         ('de-en', 'de', None)
     """
-    parts = [
-        part if is_code(part) and base_language(part) in LANGUAGE_NAMES else _meant_language(part)
-        for part in name.split("-")
-    ]
-    return "-".join(filter(None, parts)) if len(parts) <= 2 and all(parts) else None
+    codes: list[str] = []
+    for part in name.split("-"):
+        is_known = is_code(part) and base_language(part) in LANGUAGE_NAMES
+        code = part if is_known else _meant_language(part)
+        if code is None:
+            return None
+        codes.append(code)
+    return "-".join(codes) if len(codes) <= 2 else None
 
 
 def _meant_language(text: str) -> str | None:

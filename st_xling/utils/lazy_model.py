@@ -1,4 +1,4 @@
-"""A model that is loaded when it is needed, and what its folder tells without loading it. Nothing here needs torch."""
+"""A model that is loaded when it is needed, and the prompts of its folder. Nothing here imports torch."""
 
 from __future__ import annotations
 
@@ -40,8 +40,14 @@ def configured_prompts(name: str, revision: str | None = None) -> dict[str, str]
     Args:
         name: Hub id or folder.
         revision: Branch, tag or commit of the Hub.
+    Raises:
+        ValueError: If the configuration in the folder is damaged.
     """
-    return {"query": "", "document": "", **_configuration(name, revision).get("prompts", {})}
+    prompts = _configuration(name, revision).get("prompts")
+    # Other programs write null where a model has no prompts.
+    if not isinstance(prompts, dict):
+        prompts = {}
+    return {"query": "", "document": "", **prompts}
 
 
 def _configuration(name: str, revision: str | None) -> dict[str, Any]:

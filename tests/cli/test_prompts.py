@@ -79,3 +79,10 @@ def test_prompts_without_loading_are_those_of_the_model(prompted: Path, saved_en
     for path in (prompted, saved_encoder):
         assert configured_prompts(str(path)) == load_encoder(str(path), device="cpu").prompts
     assert configured_prompts(str(prompted / "absent")) == {"query": "", "document": ""}
+
+
+@pytest.mark.parametrize("prompts", ["null", "[]"])
+def test_a_configuration_without_prompts(prompts: str, tmp_path: Path) -> None:
+    """``--prompt-name`` of a model whose file has ``"prompts": null`` ended with a traceback."""
+    (tmp_path / ST_CONFIG).write_text(f'{{"prompts": {prompts}}}', encoding="utf-8")
+    assert configured_prompts(str(tmp_path)) == {"query": "", "document": ""}

@@ -84,6 +84,25 @@ def test_pairs_nearest_to_a_score(seed: int, around: float, size: int) -> None:
 UNCUT = [*np.linspace(0.97, 1.08, 60).tolist()]
 
 
+def test_a_size_or_score_that_cannot_be(tmp_path: Path) -> None:
+    """A size of 0 ended with "list index out of range", from Python alone: the command line checks it before."""
+    pairs = [ScoredPair(1.0, "Käse", "cheese")]
+    with pytest.raises(ValueError, match="size must be at least 1: got 0"):
+        inspect_scores(pairs, around=1.0, size=0)
+    with pytest.raises(ValueError, match="around must be a finite number: got nan"):
+        inspect_scores(pairs, around=math.nan)
+    assert inspect_scores([], around=1.0).above == []
+
+
+@pytest.mark.parametrize("score", ["1" + "0" * 400, '"1.5"', "true", "[]"])
+def test_a_score_of_json_that_is_no_number(score: str, tmp_path: Path) -> None:
+    """A whole number beyond the range of floats ended with Python's own "int too large to convert to float"."""
+    path = tmp_path / "pairs.jsonl"
+    path.write_text(f'{{"score": {score}, "source": "Käse", "target": "cheese"}}\n', encoding="utf-8")
+    with pytest.raises(ParallelTextError, match="expected a score, a source and a target"):
+        list(read_scored(path))
+
+
 @pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "a.tmx"])
 def test_a_file_that_was_mined_without_a_threshold(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """``train`` took 254 mined pairs, 170 of them wrong, without a word."""

@@ -53,7 +53,9 @@ def find_lists(path: str | Path, columns: Sequence[str] | None) -> ListColumns |
         path: JSON lines, JSON or Parquet.
         columns: Names of the columns of queries, positives and negatives, if they are chosen.
     """
-    row = _first_row(path) if Path(path).is_file() else {}
+    if not Path(path).is_file():
+        return None
+    row = _first_row(path)
     if columns is not None:
         query, positive, *negatives = columns
     else:
@@ -104,7 +106,7 @@ def open_lists(path: Path, columns: ListColumns, language: str) -> Source:
 
 
 def listed_rows(path: str, faults: FaultLog, *, columns: tuple[Any, ...], negatives: int) -> Iterator[Row]:
-    """Yield a row for each relevant passage: query, passage, and so many negatives."""
+    """Yield a row for each relevant passage: query, passage, and the first ``negatives`` of its hard negatives."""
     for number, query, positives, others in _queries(Path(path), ListColumns(*columns), faults):
         if len(others) < negatives:
             faults.add(path, number, "no negatives", "expected a list of hard negatives, as in other rows, got none")
@@ -122,21 +124,22 @@ def _queries(
         query = row.get(columns.query)
         positives = _texts(row.get(columns.positive))
         listed = [_texts(row.get(name)) for name in columns.negatives]
-        negatives = next(filter(None, listed), []) if None not in listed else None
         if not isinstance(query, str) or is_blank(query) or not positives:
             faults.add(
                 path, number, "no query or passage", f"expected {columns.query} and {columns.positive} with text"
             )
-        elif negatives is None:
+        elif None in listed:
             faults.add(path, number, "no text", f"expected texts in {', '.join(columns.negatives)}")
         else:
-            yield number, query, positives, negatives
+            yield number, query, positives, next(filter(None, listed), [])
 
 
 def _texts(value: Any) -> list[str] | None:
     """Return the texts of a list of texts or of passages with a title, or of one; ``None`` for anything else."""
+    if value is None:
+        return []
     texts = []
-    for part in value if isinstance(value, list) else [] if value is None else [value]:
+    for part in value if isinstance(value, list) else [value]:
         text = titled_text(part) if isinstance(part, Mapping) else part
         if not isinstance(text, str) or is_blank(text):
             return None

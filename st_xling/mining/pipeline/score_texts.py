@@ -193,9 +193,9 @@ def score_texts(
     for side, text in texts.items():
         check_no_ids(text[:: 1 + len(table) // _SAMPLED_PAIRS], f"the {side} side of {pairs}")
     check_text_languages(filters, *texts.values())
-    written_languages = (
-        named_or_found(spoken, ["source side", "target side"], [*texts.values()]) if format == "tmx" else spoken
-    )
+    written_languages: tuple[str | None, str | None] = spoken
+    if format == "tmx":
+        written_languages = named_or_found(spoken, [None, None], [*texts.values()])
     filters = identify_languages(filters, *(text[:: 1 + len(table) // _SAMPLED_PAIRS] for text in texts.values()))
     distinct = {side: UniqueSentences(text, f"the {side} side of {pairs}") for side, text in texts.items()}
     summary = summarize(chain.from_iterable(zip(*texts.values())))
