@@ -80,6 +80,11 @@ class VocabularyHead(nn.Module):
         if saved:
             self.load_state_dict({name: saved[name] for name in self.state_dict()})
         bias = saved.get("bias", torch.zeros(len(words)))
+        if len(bias) != len(words):
+            raise ValueError(
+                f"the head must have a bias for each of the encoder's {len(words):,} words: that of {place} has "
+                f"{len(bias):,}; pass head='new', or save the encoder with its new words."
+            )
         decoder = saved.get("weight", words)  # it may be another than the word embeddings
         index = _vocabulary_index(target_vocabulary, len(words))
         self.register_buffer("vocabulary_index", index)

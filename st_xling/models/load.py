@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
+from sentence_transformers.base.modules.transformer import Transformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 
 from st_xling.models.lora import adapters_on_own_base
@@ -27,6 +28,17 @@ def cast_to_saved_dtype(model: Model) -> Model:
     if dtype := loaded(model).options.get("dtype"):
         model.to(getattr(torch, dtype))
     return model
+
+
+def keep_lower_case(model: BaseModel) -> None:
+    """Let a model that reads all text in lower case do so after it is saved, too.
+
+    ST reads ``do_lower_case`` from ``sentence_bert_config.json`` and does not save it: a copy would read capitals, for
+    which a vocabulary in lower case has no pieces.
+    """
+    for module in model.modules():
+        if isinstance(module, Transformer) and module.do_lower_case:
+            module.config_keys = list(dict.fromkeys([*module.config_keys, "do_lower_case"]))
 
 
 def mark_loaded(model: Model) -> Model:
@@ -59,12 +71,17 @@ def load_sentence_transformer(
         trust_remote_code: Let the model's own code run.
         **options: As ``kind`` takes them.
     Raises:
-        ValueError: See :func:`loading`.
+        ValueError: A revision of a folder; else see :func:`loading`.
     """
     if name_or_path is None:
         return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
+    is_folder = Path(name_or_path).is_dir()
+    if is_folder and revision is not None:
+        raise ValueError(
+            f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
+        )
     with loading(name_or_path):
-        if Path(name_or_path).is_dir():
+        if is_folder:
             # Not local_files_only for the model itself: the base of adapters may be of the Hub.
             options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
         if dtype is not None:
@@ -73,6 +90,7 @@ def load_sentence_transformer(
         with adapters_on_own_base(name_or_path) as path:
             model = kind(path, **options)
         prepare_tokenizer(model)
+        keep_lower_case(model)
     signed = {"backend": backend, "revision": revision or "", "trust_remote_code": "yes" if trust_remote_code else ""}
     signed = {key: value for key, value in signed.items() if value not in ("", "torch")}
     model.st_xling_loaded = Loaded(str(name_or_path), signed)  # type: ignore[assignment]

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -163,10 +164,11 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         seed: Seed of ``A``; ``B`` starts at zero. The global random state is not changed.
 
     Raises:
-        ValueError: peft's, such as for layers that the model lacks.
+        ValueError: Layers that the model lacks, or adapters that it has already.
     """
     from peft import LoraConfig
 
+    _check_targets(token_encoder(model), options.target_modules)
     heads = _classification_heads(token_encoder(model))
     config = LoraConfig(
         r=options.rank,
@@ -181,6 +183,21 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
         torch.manual_seed(seed)
         model.add_adapter(config, NAME)
     name_base(model, str(base.resolve()))
+
+
+def _check_targets(transformer: nn.Module, targets: str | Sequence[str]) -> None:
+    """Raise ``ValueError`` for names that no linear layer has: peft adapts those that it finds, and says nothing."""
+    if isinstance(targets, str):  # "all-linear", or a pattern, of which peft says whether anything matches
+        return
+    linear = [name for name, part in transformer.named_modules() if isinstance(part, nn.Linear)]
+    linear = [name for name in linear if not re.fullmatch(_POOLER, name)]
+    unknown = [target for target in targets if not any(f".{name}".endswith(f".{target}") for name in linear)]
+    if unknown:
+        known = sorted({name.rpartition(".")[2] for name in linear})
+        raise ValueError(
+            f"target_modules must name linear layers of {type(transformer).__name__}: it has {', '.join(known)}, got "
+            f"{', '.join(unknown)}."
+        )
 
 
 def name_base(model: BaseModel, name: str) -> None:

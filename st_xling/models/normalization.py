@@ -83,13 +83,14 @@ def fit_centering(vectors: Tensor, languages: Sequence[str], center: Center = "p
         The centering; ``None`` for ``"none"``.
 
     Raises:
-        ValueError: An unknown ``center``.
+        ValueError: An unknown ``center``, or another number of languages than of texts.
     """
     check_choice("center", center, Center)
     if center == "none":
         return None
+    rows = _rows_by_language(languages, len(vectors))
     units = F.normalize(vectors, dim=-1)
-    means = {code: units[rows].mean(dim=0) for code, rows in _rows_by_language(languages).items()}
+    means = {code: units[own].mean(dim=0) for code, own in rows.items()}
     return Centering(torch.stack([*means.values()]).mean(dim=0), means if center == "per_language" else {})
 
 
@@ -290,7 +291,7 @@ def fit_postprocessing(
         whiten: Whiten.
         dim: Number of dimensions to keep; all by default.
     Raises:
-        ValueError: Nothing to do, more dimensions than there are, or too few texts.
+        ValueError: Nothing to do, more dimensions than there are, too few texts, or another number of languages.
     Source:
         Huang et al. 2023 (mBERT-SF), section 4.2; Xie et al. 2022 (LSAR), "Discovering Low-rank Subspaces for
         Language-agnostic Multilingual Representations"; Su et al. 2021, "Whitening Sentence Representations for Better
@@ -312,7 +313,7 @@ def fit_postprocessing(
         raise ValueError(f"{verb} {needed} dimensions needs more texts than that: got {len(vectors)}; give more.")
     # A small model's covariances need float64.
     units = F.normalize(vectors.double(), dim=-1)
-    rows = _rows_by_language(languages)
+    rows = _rows_by_language(languages, len(vectors))
     centering = center if isinstance(center, Centering) or center is None else fit_centering(units, languages, center)
     if centering is not None:
         means = {code: mean.float() for code, mean in centering.languages.items()}
@@ -344,7 +345,9 @@ def fit_postprocessing(
     return Postprocessing(centering, projections)
 
 
-def _rows_by_language(languages: Sequence[str]) -> dict[str, list[int]]:
+def _rows_by_language(languages: Sequence[str], total: int) -> dict[str, list[int]]:
+    if len(languages) != total:
+        raise ValueError(f"languages must have one for each text: got {len(languages)} for {total} vectors.")
     rows: dict[str, list[int]] = {}
     for row, language in enumerate(languages):
         rows.setdefault(language, []).append(row)

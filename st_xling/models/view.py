@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import torch
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
-from sentence_transformers.util import get_device_name
+from sentence_transformers.util import batch_to_device, get_device_name
 from torch import Tensor, nn
 
 from st_xling.models.backbone import layer_lists, token_encoder
@@ -22,6 +23,9 @@ _PROMPT = "st-xling"
 
 #: Signatures are one line, with a separator.
 _ONE_LINE = str.maketrans({"%": "%25", "|": "%7C", "\n": "%0A"})
+
+#: Largest difference of states that are the same, as a share of the largest of them; bfloat16 keeps eight bits.
+_SAME_STATES = 0.02
 
 _FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # next to the list of layers
 
@@ -69,7 +73,8 @@ def load_encoder(
     Raises:
         ValueError: Nothing loadable at that name, code of its own without ``trust_remote_code``, a length that the
             encoder's positions do not reach, a layer or prompt that the model lacks, no pooling module, both ``prompt``
-            and ``prompt_name``, more dimensions than there are.
+            and ``prompt_name``, more dimensions than there are, a revision of a folder, a layer or ``dtype`` for
+            another backend.
     Source:
         Hu et al. 2020 (XTREME) evaluate mBERT by the mean over layer 7's tokens.
     Example:
@@ -78,6 +83,9 @@ def load_encoder(
         >>> load_encoder("encoder", layer=1, prompt="query: ").encode("Der Hund.").shape
         (16,)
     """
+    for name, value in (("dtype", dtype), ("layer", layer)):
+        if backend != "torch" and value is not None:
+            raise ValueError(f"{name} (--{name}) is for the backend torch: got {value} for {backend}; leave it out.")
     # On a CPU, autocast over float32 weights is as fast as weights of a shorter type, and nearer to float32: of 20,000
     # sentences with multilingual-e5-small, the worst cosine is 0.9996 in place of 0.9982.
     casts = dtype in ("float16", "bfloat16") and backend == "torch" and (device or get_device_name()) == "cpu"
@@ -207,7 +215,8 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
         pooling: Pooling of its token states into a sentence vector.
 
     Raises:
-        ValueError: A layer that the encoder lacks.
+        ValueError: A layer that the encoder lacks, or an encoder whose states at a layer are not what it gives when it
+            ends there.
     """
     check_layer(model, layer)
     weights: dict[int, Any] = {id(tensor): tensor for tensor in (*model.parameters(), *model.buffers())}
@@ -222,7 +231,28 @@ def cut_to_layer(model: SentenceTransformer, layer: int, *, pooling: Pooling = "
             encoder.config.layer_types = kinds[:layer]
         encoder.config.num_hidden_layers = layer
     head = PoolingModule(transformer.get_embedding_dimension(), pooling_mode=pooling)
-    return rebuilt(model, [transformer, head])
+    cut = rebuilt(model, [transformer, head])
+    if layer < count:
+        _check_cut(model, cut, layer)
+    return cut
+
+
+@torch.inference_mode()
+def _check_cut(model: SentenceTransformer, cut: SentenceTransformer, layer: int) -> None:
+    """Raise ``ValueError`` if an encoder that ends at ``layer`` gives other states than the whole one has there."""
+    was_training = model.training
+    model.eval()
+    try:
+        features: dict[str, Any] = batch_to_device(model.preprocess(["a b c"]), model.device)
+        expected = layer_states(model, dict(features))[layer].float()
+        states = cut[0](dict(features))["token_embeddings"].float()
+    finally:
+        model.train(was_training)
+    if not torch.allclose(states, expected, rtol=0, atol=_SAME_STATES * float(expected.abs().max())):
+        raise ValueError(
+            f"{type(token_encoder(model)).__name__} cannot be cut to layer {layer}: its states are others when it ends "
+            f"there. Use its last layer, {layer_count(model)}, or another encoder."
+        )
 
 
 def layer_states(model: SentenceTransformer, features: dict[str, Any]) -> tuple[Tensor, ...]:

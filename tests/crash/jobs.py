@@ -71,6 +71,7 @@ JOBS = {
     "evaluate --keep": Job(KEEP, "run pairs.tsv", "run/results.json run/README.md", again=""),
     "train dap": Job(f"{DAP} --out o", "pairs.tsv", again="--resume"),
     "train --overwrite": Job(f"{DAP} --seed 1 --out run --overwrite", "run pairs.tsv", again=""),
+    "train dap --lora": Job(f"{DAP} --lora --out o", "pairs.tsv", again="--resume"),
     "train xpr-cascade": Job(
         f"{CASCADE} --batch-size 8 --max-length 32 --out o {TINY}", "l.de.tsv l.en.tsv", again="--resume"
     ),

@@ -74,3 +74,14 @@ def test_empty_sentences_and_words_that_were_not_read_have_no_links():
     found = link_by_corpus([[], ["a", "b"], ["a"]], [["x"], ["x", "y"], []], [table[:0, :1], table, table[:1, :0]])
     assert found[0] == found[2] == [] and {i for i, _ in found[1]} == {0}
     assert link_by_corpus([], [], []) == [] and link_by_corpus([[]], [[]], [table[:0, :0]]) == [[]]
+
+
+def test_other_pairs_set_right_what_a_pair_alone_gets_wrong():
+    wrong, right = torch.tensor([[0.5, 0.6], [0.6, 0.5]]), torch.tensor([[0.8, 0.3], [0.3, 0.8]])
+    assert link_by_corpus([["ja", "nein"]], [["yes", "no"]], [wrong]) == [[(0, 1), (1, 0)]]
+    # Case and punctuation around a word do not make it another.
+    sources, targets = [["ja", "nein"], *[["Ja", word] for word in "abcd"]], [["yes", "no"], *[["»Yes«", "no"]] * 4]
+    sources += [["(nein)", word] for word in "efgh"]
+    targets += [["no!", word] for word in "EFGH"]
+    found = link_by_corpus(sources, targets, [wrong, *[right] * 8])
+    assert found[0] == [(0, 0), (1, 1)] and found[5:] == [[(0, 0), (1, 1)]] * 4

@@ -91,3 +91,18 @@ def test_what_has_no_place_for_a_head(make_model: Any, tmp_path: Path) -> None:
     for head in ("cls", "keep"):
         with pytest.raises(ValueError, match="no encoder could be loaded from the Hub id or folder 'no/such'"):
             cross_encoder("no/such", head=head)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("head", ["cls", "pooler"])
+def test_a_new_head_over_the_same_encoder(head: str) -> None:
+    """Each stage of a cascade starts with one."""
+    model = tiny(head)
+    before, state = base_weights(model), torch.get_rng_state()
+    heads = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    assert replace_head(model, seed=5) is model
+    again = [part.detach().clone() for module in head_modules(model) for part in module.parameters()]
+    assert all(torch.equal(tensor, before[name]) for name, tensor in base_weights(model).items())
+    weights = [(old, new) for old, new in zip(heads, again) if old.ndim == 2]
+    assert weights and not any(torch.equal(old, new) for old, new in weights)
+    assert all(not new.any() for new in again if new.ndim == 1)
+    assert torch.equal(state, torch.get_rng_state())

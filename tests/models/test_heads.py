@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
 from st_xling.models import backbone, load_encoder
 from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
+from st_xling.training.trainer import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
 SHAPE |= {"max_position_embeddings": 32, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
@@ -104,3 +106,58 @@ def test_a_family_without_such_a_head_is_named_before_training(make_model: Any) 
     parts = SimpleNamespace(model=SimpleNamespace(config=config))
     with pytest.raises(ValueError, match="EuroBertConfig have no .*bias.*save_vocabulary_head"):
         check_savable(parts, VocabularyHead(backbone(make_model())))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("layout", ["first", "sharded", "pickled"])
+def test_layouts_of_checkpoints(masked_lm: Any, layout: str) -> None:
+    """BERT's first checkpoints say gamma and beta; large ones are cut into files; old ones are pickled."""
+    folder, whole = masked_lm()
+    path = folder / "model.safetensors"
+    state = load_file(path)
+    if layout == "first":
+        renamed = {
+            key.replace("Norm.weight", "Norm.gamma").replace("Norm.bias", "Norm.beta"): state[key] for key in state
+        }
+        save_file(renamed, path, metadata={"format": "pt"})
+    elif layout == "pickled":
+        path.unlink()
+        torch.save(state, folder / "pytorch_model.bin")
+    else:
+        path.unlink()
+        whole.save_pretrained(folder, max_shard_size="5KB")
+        assert len(list(folder.glob("*.safetensors"))) > 1
+    head = TranslationLanguageModelingLoss(load_encoder(str(folder), device="cpu")).head
+    theirs = whole.cls.predictions
+    assert torch.equal(head.norm.weight, theirs.transform.LayerNorm.weight) and torch.equal(head.bias, theirs.bias)
+
+
+def test_a_resumed_run_has_a_decoder_of_its_own(masked_lm: Any, tmp_path: Path) -> None:
+    """Word rows other than the word embeddings are trained, and loaded over an encoder that was saved without them."""
+    folder, whole = masked_lm(tie_word_embeddings=False)
+    model = load_encoder(str(folder), device="cpu")
+    loss = TranslationLanguageModelingLoss(model)
+    assert torch.equal(loss.head.weight, whole.cls.predictions.decoder.weight)
+    assert not torch.equal(loss.head.weight, backbone(model).word_embeddings.weight)
+    save_loss_state(loss, model, tmp_path)
+    model.save_pretrained(str(tmp_path / "checkpoint"))
+    again = load_encoder(str(tmp_path / "checkpoint"), device="cpu")
+    resumed = TranslationLanguageModelingLoss(again)
+    load_loss_state(resumed, again, tmp_path)
+    assert torch.equal(resumed.head.weight, loss.head.weight)
+
+
+@pytest.mark.parametrize("build", [TranslationLanguageModelingLoss, RepresentationTranslationLoss])
+def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any, build: Any) -> None:
+    """Of an encoder that was given new words after it was loaded: the first step ended in sizes that do not match."""
+    folder, _ = masked_lm()
+    model = load_encoder(str(folder), device="cpu")
+    model.tokenizer.add_tokens(["zzz"])
+    model[0].auto_model.resize_token_embeddings(len(model.tokenizer))
+    with pytest.raises(ValueError, match="bias.*head='new'"):
+        build(model)
+    build(model, head="new")
+
+
+def test_the_head_follows_the_encoders_type(make_model: Any) -> None:
+    head = VocabularyHead(backbone(make_model().to(torch.bfloat16)))
+    assert {part.dtype for part in head.parameters()} == {torch.bfloat16}

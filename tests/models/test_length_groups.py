@@ -1,5 +1,6 @@
 """Batches read in groups of like length: the loss and gradients of one pass, for any kind of model."""
 
+import copy
 import itertools
 from collections.abc import Callable
 from typing import Any
@@ -11,6 +12,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models.length_groups import grouped_by_length, length_groups
+from st_xling.models.view import cut_to_layer
 from tests.losses.test_cached import gradients
 from tests.models.tiny_cross_encoder import tiny_cross_encoder
 
@@ -81,3 +83,35 @@ def test_scores_of_a_cross_encoder_and_states_of_all_layers(
     torch.testing.assert_close(found[3]["sentence_embedding"], found[2]["sentence_embedding"])
     layers, mask = [output["all_layer_embeddings"] for output in found[2:]], features["attention_mask"][..., None]
     torch.testing.assert_close([layer * mask for layer in layers[1]], [layer * mask for layer in layers[0]])
+
+
+def test_what_is_read_in_one_pass(make_model: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it evaluates, where groups would save nothing, and padded on the left."""
+    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
+    model = make_model().train()
+    passes: list[int] = []
+    model[0].auto_model.embeddings.register_forward_hook(lambda *_: passes.append(1))
+    with grouped_by_length(model):
+        model.eval()(model.preprocess(TEXTS[0]))
+        model.train()(model.preprocess(TEXTS[0][:1] * 4))
+        model.tokenizer.padding_side = "left"
+        model(model.preprocess(TEXTS[0]))
+    assert len(passes) == 3
+
+
+def test_a_batch_of_one(make_model: Callable[..., Any]) -> None:
+    """Of which one half, where both directions are rebuilt, is empty."""
+    model = make_model().train()
+    loss = RepresentationTranslationLoss(model, layers=1, direction="both", tied=True)
+    with grouped_by_length(model):
+        assert torch.isfinite(loss([model.preprocess(texts[:1]) for texts in TEXTS], None))
+
+
+def test_a_copy_reads_with_its_own_layers(make_model: Callable[..., Any]) -> None:
+    """An evaluation may cut a copy of the model while it is trained."""
+    model = make_model(layers=2).eval()
+    expected = cut_to_layer(model, 1).encode(TEXTS[0])
+    with grouped_by_length(model):
+        cut = copy.deepcopy(model)
+        cut[0].auto_model.encoder.layer = cut[0].auto_model.encoder.layer[:1]
+        np.testing.assert_allclose(cut.encode(TEXTS[0]), expected, atol=1e-6)

@@ -1,16 +1,20 @@
 """Any encoder from a folder, and what is wrong when there is none."""
 
 import json
+import os
+import pickle
 import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sentence_transformers import SentenceTransformer
 
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.view import model_options
 from st_xling.training.run_folder import save_folder
+from tests.models.slim_encoders import encoder
 from tests.models.test_tiny import ARCHITECTURES, SHAPE, TEXTS
 
 
@@ -77,3 +81,47 @@ def test_code_of_its_own(saved: Path, tmp_path: Path) -> None:
     assert type(loaded[-1]).__name__ == "Ours" and model_options(loaded) == {"trust_remote_code": "yes"}
     save_folder(loaded, tmp_path / "again")  # as a training does, with the code
     assert model_options(load_encoder(str(tmp_path / "again"), trust_remote_code=True)) == model_options(loaded)
+
+
+class MakesFolder:
+    """Unpickled, it makes a folder: as code in a checkpoint would run."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, ("executed",)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("model.safetensors", b"\x90\x01\x00\x00\x00\x00\x00\x00{"),
+        ("pytorch_model.bin", pickle.dumps(MakesFolder(), protocol=2)),
+    ],
+    ids=["weights cut short", "weights that run code"],
+)
+def test_damaged_weights(
+    name: str, content: bytes, saved_encoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line that names the folder; a checkpoint that would run code does not."""
+    monkeypatch.chdir(tmp_path)
+    folder = Path(shutil.copytree(saved_encoder, tmp_path / "model"))
+    (folder / "model.safetensors").unlink()
+    (folder / name).write_bytes(content)
+    with pytest.raises(ValueError, match=f"the folder '{folder}': .+ Check the name") as error:
+        load_encoder(str(folder))
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_text_read_in_lower_case_stays_so(tmp_path: Path) -> None:
+    """Sentence-transformers reads ``do_lower_case`` and does not save it: what was trained or slimmed from such a model
+    read capitals, of which it knew none."""
+    start, copy = tmp_path / "start", tmp_path / "copy"
+    encoder("wordpiece").save_pretrained(str(start))
+    settings = json.loads((start / "sentence_bert_config.json").read_text())
+    (start / "sentence_bert_config.json").write_text(json.dumps({**settings, "do_lower_case": True}))
+    loaded = load_encoder(str(start))
+    loaded.save_pretrained(str(copy))
+    text = "Der Hund SCHLÄFT"
+    again = SentenceTransformer(str(copy), device="cpu")
+    assert again.tokenizer.tokenize(text) == loaded.tokenizer.tokenize(text) == loaded.tokenizer.tokenize(text.lower())
+    assert again.tokenizer.unk_token not in again.tokenizer.tokenize(text)

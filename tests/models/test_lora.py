@@ -178,10 +178,13 @@ def test_merging_takes_every_trace_away(make_model: Make, tmp_path: Path) -> Non
 
 
 def test_named_layers_alone_are_adapted(make_model: Make, tmp_path: Path) -> None:
-    """A name that no layer has adapted nothing, and the run trained the heads alone."""
-    with pytest.raises(ValueError, match="target_modules"):
-        lora.add_lora(make_model(), lora.LoraOptions(target_modules=["qkv"]), base=tmp_path)
+    """A name that no layer has adapted nothing, and the run trained the heads alone; next to a right name it was passed
+    over in silence, and adapters of word embeddings never reached the heads that share these."""
     model = make_model()
-    lora.add_lora(model, lora.LoraOptions(target_modules=["query", "value"]), base=tmp_path)
+    for targets in (["qkv"], ["query", "qkv"], ["word_embeddings"]):
+        with pytest.raises(ValueError, match="target_modules .*BertModel: it has dense, key, query, value, got"):
+            lora.add_lora(model, lora.LoraOptions(target_modules=targets), base=tmp_path)
+        assert not lora.has_adapters(model) and all(part.requires_grad for part in model.parameters())
+    lora.add_lora(model, lora.LoraOptions(target_modules=["query", "value"]), base=tmp_path)  # nothing was left behind
     layers = {name.split(".lora_")[0].rpartition(".")[2] for name, _ in model.named_parameters() if "lora_" in name}
     assert layers == {"query", "value"}

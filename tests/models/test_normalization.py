@@ -126,3 +126,11 @@ def test_bad_input() -> None:
     for options, rows, message in cases:
         with pytest.raises(ValueError, match=message):
             fit_postprocessing(unequal()[:rows], LANGUAGES[:rows], **options)
+    # Texts without a language were left out of the means in silence.
+    with pytest.raises(ValueError, match="languages must have one for each text: got 3 for 120"):
+        fit_postprocessing(unequal(), LANGUAGES[:3], center="per_language")
+    with pytest.raises(ValueError, match="got 1 for 2"):
+        fit_centering(torch.eye(2), ["zh"])
+    with pytest.raises(ValueError, match="center must be one of .* got 'language'"):
+        fit_centering(torch.eye(2), ["zh", "vi"], "language")  # type: ignore[arg-type]
+    assert fit_centering(torch.eye(2), ["zh", "vi"], "none") is None

@@ -108,3 +108,17 @@ def test_what_a_sigmoid_rounds_into_one_keeps_its_order() -> None:
 
 def test_no_pairs_have_no_scores(model: Any) -> None:
     assert PairScorer(model).score([]).shape == (0,)
+
+
+def test_pairs_are_computed_by_length(model: Any, pairs: list[tuple[str, str]]) -> None:
+    """Each once, the longest first, as many as the budget holds."""
+    shapes: list[tuple[int, int]] = []
+    hook = model[0].register_forward_pre_hook(lambda _, given: shapes.append(tuple(given[0]["input_ids"].shape)))
+    try:
+        PairScorer(model, token_budget=100).score(pairs)
+    finally:
+        hook.remove()
+    assert sum(rows for rows, _ in shapes) == len(pairs)
+    assert all(rows * width <= 100 for rows, width in shapes)
+    widths = [width for _, width in shapes]
+    assert widths == sorted(widths, reverse=True) and widths[0] > widths[-1]

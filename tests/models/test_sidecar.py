@@ -60,3 +60,21 @@ def test_overwriting_keeps_the_users_files_and_removes_thresholds(tmp_path: Path
     write(Saved("new"), out)
     assert (out / "config.json").read_text() == "new"
     assert (out / "notes.txt").exists() and not (out / "mining.json").exists()
+
+
+def test_a_report_that_json_cannot_hold_leaves_nothing(tmp_path: Path) -> None:
+    with (
+        pytest.raises(TypeError, match="not JSON serializable"),
+        model_folder(tmp_path / "small", "big", "slim") as folder,
+    ):
+        write_model(folder, Saved("new"), "big", {"source": object()})
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_models_of_other_backends_are_told_apart(make_model: Callable[..., Any]) -> None:
+    """Their weights are not to be read: what they compute stands for them."""
+    one, same, other = make_model(), make_model(), make_model(seed=1)
+    for model in (one, same, other):
+        model.backend = "openvino"
+        model.state_dict = dict
+    assert model_fingerprint(one) == model_fingerprint(same) != model_fingerprint(other)

@@ -17,10 +17,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from st_xling.models.slim import parity
-from st_xling.models.vocabulary import Vocabulary, model_size, slim_encoder
+from st_xling.models.vocabulary import Vocabulary, count_tokens, model_size, slim_encoder
 from st_xling.training.retriever import separate_encoders
 from tests import reference
-from tests.models.slim_encoders import KINDS, encoder, german_english, over, phrases
+from tests.models.slim_encoders import KINDS, encoder, everything, german_english, over, phrases
 
 UNSEEN = ["Die Häuser sehen größer aus, 1987!", "zebra QXZ@st_xling", "naïve café 🙂 我买了三本旧书。", ""]
 
@@ -52,6 +52,14 @@ def test_what_is_saved_is_a_stock_model_with_the_same_embeddings(cut: tuple[Any,
     assert set(loaded.tokenizer.get_added_vocab()) == set(before.tokenizer.get_added_vocab())
     encoder, table = loaded[0].auto_model, result[0].auto_model.get_input_embeddings()
     assert table.padding_idx == loaded.tokenizer.pad_token_id == encoder.config.pad_token_id
+    old, rows = before.tokenizer, before[0].auto_model.get_input_embeddings()
+    assert loaded.tokenizer.special_tokens_map == old.special_tokens_map
+    for token in old.all_special_tokens:
+        ids = loaded.tokenizer.convert_tokens_to_ids(token), old.convert_tokens_to_ids(token)
+        assert torch.equal(table.weight[ids[0]], rows.weight[ids[1]])
+    sides = [each(["Der Hund"], ["the dog"], padding="max_length", max_length=12) for each in (old, loaded.tokenizer)]
+    names = [each.convert_ids_to_tokens(side["input_ids"][0]) for each, side in zip((old, loaded.tokenizer), sides)]
+    assert names[0] == names[1]  # the template of a cross-encoder, too
     modules = json.loads((tmp_path / "modules.json").read_text(encoding="utf-8"))
     assert all(module["type"].startswith("sentence_transformers.") for module in modules)
 
@@ -143,3 +151,47 @@ def test_a_slim_model_keeps_the_type_of_its_weights() -> None:
     every, often = (slim_encoder(before, german_english(), min_count=count) for count in (1, 5))
     assert len(often.tokenizer) < len(every.tokenizer)
     assert {part.dtype for part in often.parameters()} == {torch.bfloat16}
+
+
+def test_the_source_stays_as_it_was() -> None:
+    before, texts = encoder("unigram"), everything()
+    size, vectors, written = model_size(before), before.encode(texts), Vocabulary(before.tokenizer).model
+    slim_encoder(before, german_english())
+    assert model_size(before) == size and Vocabulary(before.tokenizer).model == written
+    np.testing.assert_array_equal(before.encode(texts), vectors)
+
+
+def by_spaces(model: Any, unknown: str) -> PreTrainedTokenizerFast:
+    core = Tokenizer(model)
+    core.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=core, unk_token=unknown, pad_token=unknown)
+
+
+def test_all_ways_to_a_kept_piece_of_bpe_stay() -> None:
+    """``abc`` can be made of ``a`` and ``bc`` and of ``ab`` and ``c``: both merges stay, though ``abc`` alone takes the
+    first. Nothing that stays needs ``dd`` or ``abcd``."""
+    vocab = {piece: number for number, piece in enumerate(["<unk>", *"abcdx", "ab", "bc", "abc", "dd", "abcd"])}
+    merges = [("b", "c"), ("a", "b"), ("a", "bc"), ("ab", "c"), ("d", "d"), ("abc", "d")]
+    tokenizer = by_spaces(models.BPE(vocab, merges, unk_token="<unk>"), "<unk>")
+    after = slim_encoder(over(tokenizer), ["abc x"]).tokenizer
+    assert set(after.get_vocab()) == {"<unk>", "a", "b", "c", "d", "x", "ab", "bc", "abc"}  # d: ASCII
+    assert [tuple(merge) for merge in Vocabulary(after).model["merges"]] == merges[:4]
+    for text in ("abc", "xabc", "ababc", "bcab"):
+        assert after.tokenize(text) == tokenizer.tokenize(text)
+
+
+def test_both_forms_of_a_character_stay_in_wordpiece() -> None:
+    """Greek, so that ASCII does not keep them anyway."""
+    pieces = ["[UNK]", "λό", "##γο", "##ς", "λ", "ό", "γ", "ο", "##λ", "##ό", "##γ", "##ο", "ξ", "##ξ"]
+    vocab = {piece: number for number, piece in enumerate(pieces)}
+    after = slim_encoder(over(by_spaces(models.WordPiece(vocab, unk_token="[UNK]"), "[UNK]")), ["λόγος"]).tokenizer
+    assert after.tokenize("γολος") == ["γ", "##ο", "##λ", "##ο", "##ς"]
+    assert set(pieces) - set(after.get_vocab()) == {"ξ", "##ξ"}
+
+
+def test_counts_are_those_of_plain_tokenizing() -> None:
+    vocab = {piece: number for number, piece in enumerate(["[UNK]", "a", "##a", "b"])}
+    tokenizer = by_spaces(models.WordPiece(vocab, unk_token="[UNK]"), "[UNK]")
+    texts = ["a aa b", "", "a"] * 700  # more than one batch
+    assert count_tokens(tokenizer, iter(texts)).tolist() == [0, 2100, 700, 700]
+    assert count_tokens(tokenizer, texts, prompts=["b "]).tolist() == [0, 4200, 1400, 2800]

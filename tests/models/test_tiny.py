@@ -108,3 +108,10 @@ def test_sizes_that_cannot_be(options: dict[str, Any], fact: str) -> None:
     """``hidden_size=0`` was a division by zero within torch, a billion pieces an hour of waiting."""
     with pytest.raises(ValueError, match=fact):
         tiny_encoder(TEXTS, **options)
+
+
+def test_case_is_folded_and_accents_are_kept() -> None:
+    """Vietnamese words differ by accents alone."""
+    tokenizer = train_tokenizer(TEXTS, vocabulary=400)
+    assert tokenizer.tokenize("DER HUND") == tokenizer.tokenize("der hund")
+    assert tokenizer.tokenize("gặp") != tokenizer.tokenize("gap")

@@ -78,14 +78,42 @@ def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) 
 def test_faults(saved_encoder: Path) -> None:
     cases: list[tuple[dict[str, Any], str]] = [
         ({"layer": 3}, "layer must be from 1 to 2: got 3"),
+        ({"layer": 0}, "layer must be from 1 to 2: got 0"),
         ({"prompt": "a", "prompt_name": "query"}, "got 'a' and 'query'"),
         ({"prompt_name": "quary"}, "no prompt 'quary'"),
         ({"truncate_dim": 17}, "from 1 to 16.* got 17"),
         ({"backend": "openvino"}, "pip install"),
+        ({"backend": "tf"}, "tf"),
+        ({"dtype": "int8"}, "int8"),
+        # Options that would not apply.
+        ({"backend": "openvino", "dtype": "float16"}, "--dtype.* got float16 for openvino"),
+        ({"backend": "openvino", "layer": 1}, "--layer.* got 1 for openvino"),
+        ({"revision": "main"}, "--revision.* got 'main' for the folder"),
     ]
     for options, message in cases:
         with pytest.raises(ValueError, match=message):
             load_encoder(str(saved_encoder), **options)
+
+
+def test_what_follows_the_last_layer_is_not_cut_through(make_model: Callable[..., Any]) -> None:
+    """An encoder of somebody else's code may change its states after its last layer: cut to another one it would do so
+    there, and give vectors of no layer."""
+
+    class Scaled(torch.nn.Module):
+        def __init__(self, inner: Any) -> None:
+            super().__init__()
+            self.inner, self.config = inner, inner.config
+
+        def forward(self, **options: Any) -> Any:
+            output = self.inner(**options)
+            output.last_hidden_state = 3 * output.last_hidden_state + 1
+            return output
+
+    model = make_model(layers=2).eval()
+    model[0].model = Scaled(model[0].model)
+    with pytest.raises(ValueError, match="Scaled cannot be cut to layer 1.*last layer, 2"):
+        cut_to_layer(model, 1)
+    assert not model.training
 
 
 def test_a_model_of_two_encoders(make_model: Callable[..., Any], tmp_path: Path) -> None:
