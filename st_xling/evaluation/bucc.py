@@ -129,12 +129,17 @@ class BuccEvaluator(SignedEvaluator):
             split: The part that is evaluated.
             options: Passed to the constructor; with ``threshold`` no other split is read.
         Raises:
-            ValueError: No pairs, unknown languages and splits, or thresholds from the text that is evaluated.
+            ValueError: No pairs, languages of the phrasebook besides ``pairs``, unknown languages and splits, or
+                thresholds from the text that is evaluated.
         """
         read: Callable[[str, str], BuccCorpus | Texts]
         if is_phrasebook(str(spec)):
             book = parse_spec(str(spec), {}, phrasebook=PHRASEBOOK, languages=0)
             sizes = {**PHRASEBOOK, **book.options}
+            if pairs and ":" in str(spec).partition("?")[0]:
+                raise ValueError(
+                    f"languages must be named once: got {spec} and the pairs {', '.join(pairs)}; leave one of them out."
+                )
             wanted = pairs or [f"{code}-en" for code in paired_languages(book)]
             read, train_split = partial(_phrases, sizes=sizes), "dev"
             options |= {"data_name": "phrasebook-{size}x{gold}-seed{seed}".format(**sizes), "train_split": train_split}

@@ -9,7 +9,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -99,10 +99,12 @@ def save_results(folder: str | Path, saved: SavedResults) -> Path:
     Returns:
         The file.
     Raises:
-        ValueError: If the file that is there is broken.
+        ValueError: If there is no such folder, or the file that is there is broken.
         OSError: When it cannot be written; an earlier file is kept.
     """
     path = Path(folder) / RESULTS_FILE
+    if not path.parent.is_dir():
+        raise ValueError(f"results are saved with a model: there is no folder {folder}.")
     new = json.loads(json.dumps(finite(asdict(saved)), allow_nan=False))
 
     def added(content: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +129,9 @@ def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
         return [
             SavedResults(
                 **{
-                    **entry,
-                    "columns": [Column(**column) for column in entry["columns"]],
-                    "rows": [Row(**row) for row in entry["rows"]],
+                    **_known(entry, SavedResults),
+                    "columns": [Column(**_known(column, Column)) for column in entry["columns"]],
+                    "rows": [Row(**_known(row, Row)) for row in entry["rows"]],
                 }
             )
             for entry in content.get(_LIST, [])
@@ -139,6 +141,12 @@ def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
             f"{path}: expected evaluations as st-xling evaluate --keep writes them, got one with other keys ({error}); "
             "restore the file, or remove it."
         ) from error
+
+
+def _known(entry: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    """Return what ``kind`` has a field for: a later version may save more, which stays in the file."""
+    names = {field.name for field in fields(kind)}
+    return {name: value for name, value in entry.items() if name in names}
 
 
 def to_mteb(

@@ -7,6 +7,7 @@ Source:
 
 from __future__ import annotations
 
+import difflib
 import logging
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -77,10 +78,14 @@ def resolve_languages(names_or_group: str | Iterable[str]) -> tuple[str, ...]:
     codes: dict[str, None] = {}
     for name in names:
         members = TATOEBA_GROUPS.get(name.lower(), (canonical_language(name),))
+        if members == ("eng",):
+            raise ValueError(f"languages must be those that English is paired with: got {name!r}; leave it out.")
         if not {*members} <= {*TATOEBA_GROUPS["laser112"]}:
+            close = difflib.get_close_matches(name, [*TATOEBA_GROUPS, *TATOEBA_GROUPS["laser112"]], n=2)
+            meant = f"; did you mean {' or '.join(map(repr, close))}?" if close else "."
             raise ValueError(
                 f"languages must be among the 112 of Tatoeba's test sets, such as de or deu, or a group of them "
-                f"({', '.join(TATOEBA_GROUPS)}): got {name!r}."
+                f"({', '.join(TATOEBA_GROUPS)}): got {name!r}{meant}"
             )
         codes.update(dict.fromkeys(members))
     return tuple(codes)

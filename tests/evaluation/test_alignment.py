@@ -6,8 +6,9 @@ import pytest
 
 from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation import alignment_scores, read_links
+from st_xling.evaluation import alignment_scores, evaluate_alignment, read_links
 from st_xling.evaluation.alignment import GoldLinks, format_links
+from st_xling.models import load_encoder
 
 
 def test_scores_are_och_and_neys():
@@ -97,3 +98,25 @@ def test_other_faults_of_a_corpus_for_links(saved_encoder, tmp_path, capsys):
     words = ["align-words", f"de-en={tmp_path / 'c.tsv'}", "--model", str(saved_encoder), "--out", "-"]
     assert main(words) == 2
     assert "c.tsv:3: wrong column count" in (printed := capsys.readouterr().err) and "skip" not in printed
+
+
+def test_sure_links_are_part_of_the_signature(make_model):
+    model, pairs = make_model(), (["Es regnet"], ["It rains"])
+    gold = [GoldLinks({(0, 0)}, {(0, 0), (1, 1)})], [[(0, 0), (1, 1)]]
+    one, other = (evaluate_alignment(model, *pairs, links).signature for links in gold)
+    assert one != other
+
+
+@pytest.mark.slow
+def test_a_real_encoder_knows_words(real_encoder):
+    """German by each pair alone; all languages of the phrasebook by what each one's 40 pairs suggest, too."""
+    model, found, right = load_encoder(real_encoder, device="cpu"), [], []
+    for language in ("de", "es", "fr", "vi", "zh"):
+        phrases = parallel_phrases(language, "en", split="test", size=40)
+        gold = [[tuple(link) for link in links] for links in phrases["alignment"]]
+        sides = phrases["source_tokens"], phrases["target_tokens"]
+        if language == "de":
+            assert evaluate_alignment(model, *sides, gold, layers=[8]).layers[8]["error_rate"] < 0.1
+        found += evaluate_alignment(model, *sides, gold, layers=[8], method="corpus").links[8]
+        right += gold
+    assert alignment_scores(found, right)["error_rate"] < 0.12

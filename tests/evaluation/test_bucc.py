@@ -158,8 +158,14 @@ def test_corpora_of_the_phrasebook() -> None:
     assert "|data:phrasebook-30x5-seed2@" in evaluator.signature
     given = BuccEvaluator.from_spec("phrasebook:de?size=20&gold=4", threshold=1.06)
     assert given.train is None and "|threshold:given|" in given.signature
-    with pytest.raises(ValueError, match="deen"):
-        BuccEvaluator.from_spec("phrasebook", ["deen"])
+    for spec, options, message in (
+        ("phrasebook", {"pairs": ["deen"]}, "deen"),
+        ("phrasebook?size=5&gold=6", {}, "gold=6 for size=5"),
+        ("phrasebook:de", {"pairs": ["fr-en"]}, "once: got phrasebook:de and the pairs fr-en"),  # de was passed over
+        ("phrasebook", {"split": "dev"}, "split 'dev' for both"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            BuccEvaluator.from_spec(spec, **options)
 
 
 def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.LogCaptureFixture) -> None:
@@ -184,3 +190,23 @@ def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.Lo
     centered = apply_centering(model, Centering(torch.zeros(16), means))
     found = publishable_thresholds(evaluator, evaluator.evaluate(centered))
     assert found["de-en"].options == {"center": "language"}
+
+
+def test_bad_embeddings_name_the_pair():
+    table = {"a": [0.0, 0.0], "b": [1.0, 0.0], "x": [1.0, 0.0], "y": [0.0, 1.0]}
+    with pytest.raises(ValueError, match="de-en: .*only zeros in row 0"):
+        BuccEvaluator({"de-en": CORPORA}, threshold=1.0, k=1)(TableModel(table))
+
+
+def test_equal_sentences_share_a_vector_and_compete_by_index():
+    """Two sources have the same text; the gold names the second, the first one wins the target."""
+    table = {"Ja.": [1, 0.1], "Nein.": [0, 1], "Yes.": [1, 0], "No.": [0.1, 1]}
+    texts = (["Ja.", "Ja.", "Nein."], ["Yes.", "No."], [(1, 0), (2, 1)])
+    model = TableModel(table)
+    evaluator = BuccEvaluator({"de-en": texts}, threshold=0.0, k=2, margin="absolute", name="")
+    metrics = evaluator(model)
+    assert [metrics[f"de-en_{name}"] for name in ("n_mined", "n_correct", "recall")] == [2, 1, 0.5]
+    assert [sorted(asked) for asked, _ in model.calls] == [sorted(table)]
+    # For the picture on the card: of all mined pairs, by the gold.
+    [counts] = evaluator.histograms.values()
+    assert (sum(counts["correct"]), sum(counts["wrong"])) == (1, 1)

@@ -1,15 +1,23 @@
 """What every evaluator of an encoder does: keys, card, signature."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 from sentence_transformers.base.model_card import generate_model_card
+from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
 from st_xling import __version__
 from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator, xsim_by_language
 from st_xling.evaluation.results import SavedResults
+from st_xling.mining import mine, xsim
+from st_xling.models.normalization import Centering, apply_centering
+from st_xling.utils.cosines import retrieval_accuracy
 from tests.conftest import PAIRS
 from tests.evaluation.table_model import TableModel
 
@@ -98,3 +106,48 @@ def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCap
     assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
     assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"sentences": 50, "repeats": 39}
     assert not any("repeats" in make().signature for make in EVALUATORS.values())
+
+
+def test_each_language_less_its_own_mean(make_model: Any) -> None:
+    """Of a model centered by language; the figures are those of vectors encoded by the language's route."""
+    means = {"de": torch.linspace(-0.3, 0.3, 16), "eng": torch.linspace(0.3, -0.2, 16)}
+    model = apply_centering(make_model().eval(), Centering(torch.zeros(16), means))
+    source, target = model.encode(SOURCE, task="de"), model.encode(TARGET, task="eng")
+    assert not np.allclose(source, model.encode(SOURCE), atol=1e-3)
+    found = TatoebaEvaluator({"de": (SOURCE, TARGET)}, name="")(model)
+    accuracies = [found["deu_to_en_accuracy"], found["deu_from_en_accuracy"]]
+    assert accuracies == list(retrieval_accuracy(source, target))
+    errors = xsim_by_language(model, {"deu": (SOURCE, TARGET)}, k=2).metrics["deu"]
+    assert list(errors.values()) == [xsim(source, target, k=2).error_rate, xsim(target, source, k=2).error_rate]
+    scores = np.sort(mine(source, target, k=2).scores)
+    limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
+    evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
+    assert evaluator(model)["de-en_n_mined"] == np.sum(scores >= limit)
+    assert "center:" not in evaluator.signature
+    plain = np.sort(mine(model.encode(SOURCE), model.encode(TARGET), k=2).scores)
+    assert plain.tolist() != scores.tolist()  # the joint mean alone would show
+
+
+def test_in_sentence_transformers_trainer(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    """Every metric is logged, and the card has the last ones."""
+    model = make_model()
+    evaluator = EVALUATORS["bucc"](name="dev")
+    trainer = SentenceTransformerTrainer(
+        model=model,
+        args=SentenceTransformerTrainingArguments(
+            output_dir=str(tmp_path),
+            max_steps=2,
+            eval_strategy="steps",
+            eval_steps=1,
+            report_to="none",
+            use_cpu=True,
+        ),
+        train_dataset=Dataset.from_dict({"anchor": TARGET, "positive": SOURCE}),
+        loss=MultipleNegativesRankingLoss(model),
+        evaluator=evaluator,
+    )
+    trainer.train()
+    logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
+    assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
+    assert logged[0]["eval_dev_de-en_n_gold"] == len(GOLD)
+    assert evaluator in model.model_card_data.eval_results_dict

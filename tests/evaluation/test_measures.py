@@ -52,6 +52,19 @@ def test_edges():
     assert relevant_ranks([], []).tolist() == []
     assert relevant_ranks([-np.inf, np.inf], [1, 1]).tolist() == [1, 2]
     assert relevant_ranks(np.array([-1, -2], dtype=np.float16), [True, False]).tolist() == [1]
+    for table, end in ((np.empty((0, 2)), [0.0, 0.0]), ([[0.25]], [0.25])):
+        low, high = bootstrap_interval(table)
+        assert low.tolist() == high.tolist() == end
+    with pytest.raises(ValueError, match="samples of a bootstrap must be 1 or more: got 0"):
+        bootstrap_interval([[1.0]], samples=0)
+
+
+@pytest.mark.parametrize("queries", [400, 6400])
+def test_width_falls_with_queries(queries: int) -> None:
+    """A mean of n coins is off by 1.96 * sqrt(0.25 / n) nineteen times in twenty."""
+    low, high = bootstrap_interval(np.arange(queries)[:, None] % 2)
+    assert (high - low)[0] == pytest.approx(2 * 1.96 * (0.25 / queries) ** 0.5, rel=0.15)
+    assert low[0] < 0.5 < high[0]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +101,9 @@ def test_matrix_ranks_only_the_candidates_of_its_column():
             expected.setdefault(row, {})[column] = ranking_scores(*zip(*picked), ks=(1,))
     assert ranking_matrix(scores, labels, asked, passages, ks=(1,)) == expected
     assert sum(map(len, expected.values())) >= 6
+    # One language may stand for all candidates of a query.
+    short = ranking_matrix([[0.1, 0.9], [0.1]], [[0, 1], [1]], ["ar", "ar"], ["en", ["th"]])
+    assert short["ar"] == {"en": ranking_scores([[0.1, 0.9]], [[0, 1]]), "th": ranking_scores([[0.1]], [[1]])}
 
 
 def test_plain_loops() -> None:

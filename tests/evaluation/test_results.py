@@ -77,3 +77,23 @@ def test_evaluations_of_another_form_are_named_and_left(content: dict[str, Any],
 def test_name_of_the_data(signature: str, name: str) -> None:
     """Never that of the task, which is called like a benchmark."""
     assert kept(signature=signature).data_name == name
+
+
+def test_what_a_later_version_saves_is_passed_over_and_stays(tmp_path: Path) -> None:
+    """An older version on another machine refused the whole file, and told to remove it."""
+    save_results(tmp_path, kept())
+    path = tmp_path / "results.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content["evaluations"][0]["machine"] = "a big one"
+    content["evaluations"][0]["rows"][0]["color"] = "red"
+    path.write_text(json.dumps(content), encoding="utf-8")
+    save_results(tmp_path, kept("xsim"))
+    first = json.loads(path.read_text(encoding="utf-8"))["evaluations"][0]
+    assert first == content["evaluations"][0]
+    assert read_saved_results(tmp_path) == [kept(), kept("xsim")]
+
+
+def test_results_of_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="there is no folder .*absent"):
+        save_results(tmp_path / "absent", kept())
+    assert not list(tmp_path.iterdir())

@@ -264,3 +264,33 @@ def test_bad_input(make_model: Any, sets: list[RetrievalSet], tmp_path: Path) ->
     broken[0].auto_model.embeddings.LayerNorm.weight.data.fill_(float("nan"))
     with pytest.raises(ValueError, match="embeddings of queries must be finite"):
         RetrievalEvaluator(sets)(broken)
+
+
+def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Chunks smaller than the corpus give the same ranking, and no more than a chunk of text is read at once."""
+    passages = {f"{row:04d}": f"{ENGLISH[row % 8]} {row}" for row in range(700)}
+    folder = beir(tmp_path / "set", passages, {"en": {"q": f"{ENGLISH[3]} 603"}}, [("q", "0603", 1)])
+    evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="en")])
+    asked: list[int] = []
+    encode = evaluator.encode_columns
+
+    def counted(model: Any, columns: Any, *more: Any, **options: Any) -> Any:
+        asked.append(sum(map(len, columns)))
+        return encode(model, columns, *more, **options)
+
+    monkeypatch.setattr(evaluator, "encode_columns", counted)
+    model = make_model()
+    [pool] = evaluator.pools
+    chunked = dense_search(pool, evaluator, model, k=9, chunk=256)
+    assert asked == [1, 256, 256, 188]
+    whole = dense_search(pool, evaluator, model, k=9)
+    assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
+
+
+def test_the_signature_follows_measures_and_order(model: Any, sets: list[RetrievalSet]) -> None:
+    evaluator = RetrievalEvaluator(sets, name="dev")
+    assert evaluator.primary_metric == "dev_mean_MRR@100"
+    body = "retrieval|passages:xx,en|pool:separate|measures:MRR@100,Recall@100|depth:100|ties:id|data:dev"
+    assert evaluator.signature.startswith(f"{body}@")
+    assert evaluator.signature != RetrievalEvaluator(sets[::-1], name="dev").signature
+    assert [row.label for row in evaluator.evaluate(model).rows] == ["en-xx", "xx", "en", "xx-en", "mean"]

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import parallel_phrases
@@ -54,6 +55,9 @@ def test_signature_follows_texts_order_and_truncation():
     assert TatoebaEvaluator(dict(reversed(PAIRS.items())), name="mini").signature == evaluator.signature
     swapped = {**PAIRS, "ara": (PAIRS["ara"][0][::-1], PAIRS["ara"][1])}
     assert TatoebaEvaluator(swapped, name="mini").signature != evaluator.signature
+    precision = PrecisionEvaluator(CHINESE, name="dev").signature
+    assert precision.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
+    assert PrecisionEvaluator({"zh-vi": CHINESE["zh-vi"][::-1]}, name="dev").signature != precision
     whole = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
     evaluator = TatoebaEvaluator(whole)
     assert "|languages:xnli14|" in evaluator.signature
@@ -68,6 +72,8 @@ def test_errors():
     ):
         with pytest.raises(ValueError, match=message):
             TatoebaEvaluator(pairs)
+    with pytest.raises(ValueError, match="deu.*NaN or infinity in row 1"):
+        TatoebaEvaluator(PAIRS)(TableModel({**perfect(PAIRS), "Ich trinke Tee.": np.full(6, np.nan)}))
     with pytest.raises(ValueError, match="zh-vi: queries must hold finite vectors .* only zeros in row 1"):
         PrecisionEvaluator(CHINESE)(TableModel(vectors([np.diag([1.0, 0, 1]), np.eye(3)])))
 
@@ -119,7 +125,13 @@ def test_groups_and_names_of_languages():
     assert resolve_languages("zh, et,fa") == ("cmn", "est", "pes")
     assert resolve_languages(["sw", "deu", "de"]) == ("swh", "deu")
     assert resolve_languages("XNLI14") == TATOEBA_GROUPS["xnli14"]
-    for unknown, message in (("xtreme63", "group of them .*xnli14, full28.*'xtreme63'"), ("en", "'en'")):
+    for unknown, message in (
+        ("xtreme63", "group of them .*xnli14, full28.*'xtreme63'; did you mean .*'xtreme36'"),
+        (["deu", "cnm"], "got 'cnm'; did you mean .*'cmn'"),
+        ("en", "English is paired with: got 'en'"),
+        ("", "at least one language or group: got none"),
+        ([], "at least one language or group: got none"),
+    ):
         with pytest.raises(ValueError, match=message):
             resolve_languages(unknown)
 
@@ -194,3 +206,27 @@ def test_a_data_set_without_its_language():
             TypeError, match="pairs must be a mapping from names: got Dataset; pass pairs={'de': dataset}"
         ):
             evaluator(dataset)
+
+
+def test_data_sets_and_lists_are_the_same():
+    datasets = {code: Dataset.from_dict({"source": s, "target": t}) for code, (s, t) in PAIRS.items()}
+    assert TatoebaEvaluator(datasets).pairs == TatoebaEvaluator(PAIRS).pairs
+
+
+def test_the_table_has_percentages_of_both_directions():
+    table = TatoebaEvaluator(PAIRS).evaluate(TableModel(perfect(PAIRS))).table().splitlines()
+    assert [line.split() for line in table if line[0] not in "l-"] == [
+        [label, "100.0", "100.0", "100.0"] for label in ("ara", "deu", "tha", "all")
+    ]
+
+
+def test_real_test_sets(real_data: Path) -> None:
+    """The 28 languages are those of the 36 that have 1,000 pairs."""
+    some = load_english_pairs([real_data / "tatoeba"], "te,jv")[0]
+    assert {code: len(source) for code, (source, _) in some.items()} == {"tel": 234, "jav": 205}
+    evaluator = TatoebaEvaluator(load_english_pairs([real_data / "tatoeba"])[0])
+    assert "|languages:xtreme36|" in evaluator.signature
+    assert set(evaluator.groups) == {"xnli14", "full28", "xtreme36"}
+    sizes = {code: len(source) for code, (source, _) in evaluator.pairs.items()}
+    assert sum(sizes.values()) == 31692
+    assert tuple(code for code, size in sizes.items() if size == 1000) == TATOEBA_GROUPS["full28"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import evaluate
 import numpy as np
 import pytest
+import torch
 from sklearn.metrics import f1_score
 
 from st_xling import __version__, metrics
@@ -155,6 +156,7 @@ ROW = {"predictions": [mined(("a", "b", 1.0))], "references": [gold(("a", "b"))]
         ({"predictions": [mined(("a", "b", float("nan")))]}, "row 0: .*nan"),
         ({"predictions": [gold(("a", "b"))]}, "'score'"),
         ({"predictions": mined(("a", "b", 1.0))}, "for each corpus"),
+        ({"predictions": [mined(("a", "b", 1.0), ("a", "b", 2.0))]}, r"row 0: predictions .*\('a', 'b'\) twice"),
     ],
 )
 def test_errors_of_bucc_mining(changes, message):
@@ -206,3 +208,65 @@ def test_other_keys_of_mined_pairs_are_not_read():
     longer = [[{**pair, "source": "Hallo.", "reason": ""} for pair in corpus] for corpus in case["predictions"]]
     found = load("bucc_mining").compute(predictions=longer, references=case["references"], **options)
     assert found["f1"] == plain["f1"]
+
+
+def test_rows_added_one_by_one_to_combined_metrics():
+    both = evaluate.combine({"first": load("xpr_ranking"), "second": load("xpr_ranking")}, force_prefix=True)
+    both.add_batch(predictions=[[0.1, 0.9]], references=[[0, 1]])
+    both.add_batch(predictions=[[0.9, 0.1], []], references=[[0, 1], []])
+    results = both.compute()
+    assert results["first_acc@1"] == results["second_acc@1"] == 0.5
+    assert results["first_n_queries"] == 3 and results["second_n_without_relevant"] == 1
+
+
+def test_each_row_has_the_threshold_of_its_own_training_row():
+    train = mined(("a", "b", 1.5), ("c", "d", 1.0))
+    test = mined(("a", "b", 1.25), ("c", "d", 1.2), ("e", "f", 2.0))
+    results = load("bucc_mining").compute(
+        predictions=[test, test],
+        references=[gold(("a", "b"), ("c", "d")), gold(("e", "f"))],
+        train_predictions=[train, train],
+        train_references=[gold(("a", "b")), gold(("c", "d"), ("a", "b"))],
+        language_pairs=["de-en", "fr-en"],
+    )
+    assert results["thresholds"] == [1.25, 1.0]
+    rows = [(row["language_pair"], row["n_mined"], row["f1"]) for row in results["rows"]]
+    assert rows == [("de-en", 2, 0.5), ("fr-en", 3, 0.5)]
+    assert "|pairs:de-en,fr-en|threshold:train|duplicates:error|" in results["signature"]
+
+
+def test_nothing_correct_and_no_threshold():
+    rows = {"predictions": [mined((1, 2, 1.0))], "references": [gold((3, 4))]}
+    tuned = load("bucc_mining").compute(**rows, threshold="tune")
+    assert (tuned["thresholds"], tuned["n_mined"], tuned["f1"]) == ([float("inf")], 0, 0.0)
+    plain = load("bucc_mining").compute(**rows)
+    assert (plain["thresholds"], plain["threshold_source"], plain["n_mined"]) == ([None], "none", 1)
+
+
+def test_tatoeba_takes_lists_tensors_and_batches():
+    source, target = embeddings(3, rows=9)
+    expected = load("tatoeba").compute(predictions=source, references=target)
+    for kind in (lambda x: x.tolist(), torch.from_numpy, lambda x: x.astype(np.float64)):
+        assert load("tatoeba").compute(predictions=kind(source), references=kind(target)) == expected
+    module = load("tatoeba")
+    for start in range(0, 9, 4):
+        module.add_batch(predictions=source[start : start + 4], references=target[start : start + 4])
+    assert module.compute() == expected
+    half = load("tatoeba").compute(predictions=torch.from_numpy(source).bfloat16(), references=target)
+    assert half["n_pairs"] == 9
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "options", "message"),
+    [
+        ([[1.0, 0.0], [1.0]], [[1.0, 0.0], [0.0, 1.0]], {}, "predictions must be vectors of one length"),
+        ([[1.0, 0.0]], [[1.0, 0.0, 0.0]], {}, "same dim: got 2 and 3"),
+        ([[0.0, 0.0]], [[1.0, 0.0]], {}, "only zeros"),
+        ([[float("nan"), 0.0]], [[1.0, 0.0]], {}, "NaN or infinity in row 0"),
+        ([[1.0, 0.0]], [[1.0, 0.0]], {"margin": "log"}, "margin must be one of"),
+        ([[1.0, 0.0]], [[1.0, 0.0]], {"k": 0}, "k must be at least 1"),
+    ],
+)
+def test_errors_of_tatoeba(source, target, options, message):
+    with pytest.raises(ValueError, match=message):
+        load("tatoeba").compute(predictions=source, references=target, **options)

@@ -1,10 +1,15 @@
 """evaluate.load finds the metrics by name, in processes of their own with caches of their own."""
 
+import http.server
+import json
 import os
 import runpy
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
+from typing import ClassVar
 
 import evaluate  # noqa: F401  # as a whole, before its settings are read alone
 import pytest
@@ -21,8 +26,8 @@ def environment(home, **changes):
     return {**kept, **endpoint, "HF_HOME": str(home), "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **changes}
 
 
-def python(script, *, env, cwd):
-    words = [sys.executable, "-c", script]
+def python(script, *words, env, cwd):
+    words = [sys.executable, "-c", script, *words]
     return subprocess.run(words, env=env, cwd=cwd, capture_output=True, text=True, timeout=120)
 
 
@@ -86,3 +91,85 @@ def test_cache_that_cannot_be(tmp_path):
     ran = python("import st_xling; print(st_xling.__version__)", env=environment(tmp_path / "file"), cwd=tmp_path)
     assert (ran.stdout, ran.stderr) == (f"{__version__}\n", "")
     assert (tmp_path / "file").read_text() == "mine"
+
+
+@pytest.mark.slow
+def test_alone_and_without_the_package(tmp_path):
+    """In a process that imports nothing of ours; and where the package is gone, they say what to install."""
+    script = """
+import json, sys, evaluate
+sys.modules["st_xling"] = None
+errors = []
+for name in sys.argv[1:]:
+    try:
+        evaluate.load(name)
+    except ImportError as error:
+        errors.append(str(error))
+del sys.modules["st_xling"]
+print(json.dumps([errors, [evaluate.load(name).name for name in sys.argv[1:]]]))
+"""
+    env = environment(tmp_path, HF_EVALUATE_OFFLINE="1")
+    assert python("import st_xling", env=env, cwd=tmp_path).returncode == 0
+    ran = python(script, *metrics.NAMES, env=env, cwd=tmp_path)
+    assert ran.returncode == 0, ran.stderr
+    errors, loaded = json.loads(ran.stdout)
+    assert loaded == list(metrics.NAMES)
+    for name, message in zip(metrics.NAMES, errors, strict=True):
+        assert all(fact in message for fact in (name, "pip install st-xling", str(tmp_path / "modules"))), message
+
+
+@pytest.mark.slow
+def test_parallel_imports(tmp_path):
+    """Eight processes import at once; each then finds all files whole, and nothing else is left."""
+    script = """
+import json, sys, time
+while time.time() < float(sys.argv[1]):
+    pass
+from st_xling import metrics
+places = {name: f"evaluate_modules/metrics/*{name}/[0-9a-f]*/{name}.py" for name in metrics.NAMES}
+files = {name: next(metrics.modules_cache().glob(place)) for name, place in places.items()}
+print(json.dumps([file.read_text() == metrics.shim_text(name) for name, file in files.items()]))
+"""
+    words = [sys.executable, "-c", script, str(time.time() + 0.5)]
+    options = {"env": environment(tmp_path), "cwd": tmp_path, "text": True}
+    running = [subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options) for _ in range(8)]
+    for process in running:
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, err
+        assert json.loads(out) == [True, True, True], err
+    assert len(shim_files(tmp_path / "modules")) == 3
+
+
+class Hub(http.server.BaseHTTPRequestHandler):
+    """Knows no metric, and remembers what it was asked for."""
+
+    asked: ClassVar[list[str]] = []
+
+    def do_GET(self) -> None:
+        self.asked.append(self.path)
+        self.send_error(404)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.mark.slow
+def test_with_a_network(tmp_path):
+    """By path nobody is asked; by name the Hub is, and after its no comes the shim."""
+    script = "import sys, st_xling, evaluate\nfor name in sys.argv[1:]: print(evaluate.load(name).name)"
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        endpoint = f"http://127.0.0.1:{server.server_address[1]}"
+        env = environment(tmp_path, HF_ENDPOINT=endpoint, HF_HUB_OFFLINE="0", NO_PROXY="127.0.0.1")
+        ran = python(script, *map(metrics.path, metrics.NAMES), "tatoeba", env=env, cwd=tmp_path)
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(10)
+    assert ran.stdout.split() == [*metrics.NAMES, "tatoeba"], ran.stderr
+    asked = [path for path in Hub.asked if path.startswith("/spaces/")]
+    assert asked and all("/evaluate-" in path and "/tatoeba/" in path for path in asked)

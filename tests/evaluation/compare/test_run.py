@@ -175,10 +175,25 @@ def test_folders_of_data(tmp_path):
 def test_comparisons_that_are_refused(models, data):
     with pytest.raises(ValueError, match="got none"):
         compare_models(models, data, tasks=[])
+    with pytest.raises(ValueError, match="tatoeba, .*tatoebba"):
+        compare_models(models, data, tasks=["tatoebba"])
     with pytest.raises(ValueError, match="different names: got a, a"):
         compare_models([ModelSpec("a", "x"), ModelSpec("a", "y")], data)
+    with pytest.raises(ValueError, match="different names: got none"):
+        compare_models([], data)
+    with pytest.raises(ValueError, match="no/such/folder"):
+        compare_models([ModelSpec("a", "no/such/folder")], data)
     with pytest.raises(ValueError, match="layer=7"):
         parse_models(["a/e5?layer=zero"])
+
+
+def test_models_with_options_of_their_own():
+    """What a model names itself goes before what is given for all."""
+    specs = ["a/e5?prompt=query: &layer=7", "b/e5?name=mine"]
+    first, second = parse_models(specs, prompt="passage: ", dtype="bfloat16")
+    options = {"prompt": "query: ", "layer": 7, "dtype": "bfloat16"}
+    assert (first.name, first.model, first.options) == ("e5", "a/e5", options)
+    assert (second.name, second.options) == ("mine", {"prompt": "passage: ", "dtype": "bfloat16"})
 
 
 def test_a_task_that_fails_names_the_model(models, data, monkeypatch):
