@@ -1,7 +1,9 @@
 """Slim encoders: the same pieces and embeddings on their text, for every kind of tokenizer; which tokens stay."""
 
 import copy
+import gzip
 import json
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,9 @@ from sentence_transformers.sentence_transformer.modules import StaticEmbedding
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
+from st_xling.data import load_pairs
+from st_xling.mining import mine
+from st_xling.models import load_encoder
 from st_xling.models.slim import parity
 from st_xling.models.vocabulary import Vocabulary, count_tokens, model_size, slim_encoder
 from st_xling.training.retriever import separate_encoders
@@ -195,3 +200,21 @@ def test_counts_are_those_of_plain_tokenizing() -> None:
     texts = ["a aa b", "", "a"] * 700  # more than one batch
     assert count_tokens(tokenizer, iter(texts)).tolist() == [0, 2100, 700, 700]
     assert count_tokens(tokenizer, texts, prompts=["b "]).tolist() == [0, 4200, 1400, 2800]
+
+
+@pytest.mark.slow
+def test_a_real_encoder_mines_the_same_pairs(real_data: Path, real_encoder: str) -> None:
+    """Of sentences that were not counted, some of which are cut into other tokens."""
+    with gzip.open(real_data / "parallel" / "de-en.tsv.gz", "rt", encoding="utf-8") as lines:
+        texts = [side for line in islice(lines, 2000) for side in line.rstrip("\n").split("\t")[:2]]
+    before = load_encoder(real_encoder, device="cpu")
+    after = slim_encoder(before, texts)
+    assert len(before.tokenizer) > 250_000 > 25_000 > len(after.tokenizer)
+    assert (after.prompts, after.default_prompt_name) == (before.prompts, before.default_prompt_name)
+    pairs = load_pairs(real_data / "parallel" / "de-en.dev.tsv.gz")
+    mined = []
+    for model in (before, after):
+        vectors = [model.encode(pairs[side][:40], prompt_name="query") for side in ("source", "target")]
+        found = mine(*vectors)
+        mined.append(set(zip(found.source_indices.tolist(), found.target_indices.tolist())))
+    assert len(mined[0] & mined[1]) >= 0.95 * len(mined[0]) > 30
