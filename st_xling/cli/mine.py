@@ -339,19 +339,21 @@ def pairs(
     """
     from st_xling.data.scored import inspect_scores, read_scored
 
-    found = inspect_scores(read_scored(file), around=around, **given(size=size))
-    print(f"scores of {found.histogram.total:,} pairs, best first:")
-    print("\n".join(found.histogram.lines()))
-    shown = [*found.above, *found.below]
+    inspection = inspect_scores(read_scored(file), around=around, **given(size=size))
+    print(f"scores of {inspection.histogram.total:,} pairs, best first:")
+    print("\n".join(inspection.histogram.lines()))
+    shown = [*inspection.above, *inspection.below]
     for row, pair in enumerate(shown):
-        if row == len(found.above) and row > 0:
+        if row == len(inspection.above) and row > 0:
             print(f"---- {around:g} ----")
         print(f"{pair.score:.4f}\t{pair.source}\n\t{pair.target}")
     if around is None:
         print("To look at the pairs around a score: --around X")
-    content = {"pairs": found.histogram.total, "histogram": found.histogram.as_dict()}
+    content: dict[str, Any] = {"pairs": inspection.histogram.total, "histogram": inspection.histogram.as_dict()}
     nearest = [{"score": pair.score, "source": pair.source, "target": pair.target} for pair in shown]
-    write_results(context, {"pairs": content if around is None else {**content, "nearest": nearest}})
+    if around is not None:
+        content["nearest"] = nearest
+    write_results(context, {"pairs": content})
 
 
 @app.command("align-documents", cls=with_options(PairOptions, EncoderOptions, rules=ALIGN_DOCUMENTS_RULES))

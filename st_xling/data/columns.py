@@ -310,13 +310,13 @@ def layout_of_names(
     layout = choose_columns(names, where, columns=columns, translation_keys=keys, **options)
     if layout is None:
         faults = FaultLog()
-        found = keys or [name for name in names if _language(name)]
+        languages = keys or [name for name in names if _language(name)]
         known = "source/target, src/tgt, sentence1/sentence2, anchor/positive, english/non_english or languages"
         wanted = " and ".join(map(repr, columns)) if columns else known
         fault = f"expected {wanted}, got {', '.join(names) or 'none'}"
-        if columns is None and len(found) > 1:
-            codes = [_language(name) or name for name in found]
-            fault = f"expected two languages out of {', '.join(found)}"
+        if columns is None and len(languages) > 1:
+            codes = [_language(name) or name for name in languages]
+            fault = f"expected two languages out of {', '.join(languages)}"
             if any(options["requested"]):
                 asked = "-".join(code or "?" for code in options["requested"])
                 fault += f"; {asked} was asked for"

@@ -9,17 +9,26 @@ from st_xling.utils.text import ParallelTextError, is_blank
 
 # An id and a tab, or an id alone: one word with a digit, such as de-000001.
 _ID = re.compile(r"(?=\S{0,63}\d)\S{1,64}(?:\t|$)")
-_FEWEST_IDS, _COMPARED_IDS = 5, 1000
+
+# Fewest lines by which ids are recognized, and most ids that are kept to see whether they differ.
+_FEWEST_IDS = 5
+_COMPARED_IDS = 1000
 
 NEARLY_ALL = 0.95
 """Share of lines that must have ids."""
 
 
 class LineIds:
-    """Counts lines that begin with an id and a tab, or that are ids: one word with a digit."""
+    """Counts lines that begin with an id and a tab, or that are ids: one word with a digit.
+
+    Attributes:
+        lines: Number of lines that are not blank.
+        with_ids: Number of them that begin with an id, or are one.
+    """
 
     def __init__(self) -> None:
-        self.lines = self.found = 0
+        self.lines = 0
+        self.with_ids = 0
         self._first: list[str] = []
 
     def add(self, line: str) -> None:
@@ -28,15 +37,18 @@ class LineIds:
             return
         self.lines += 1
         if match := _ID.match(line):
-            self.found += 1
+            self.with_ids += 1
             if len(self._first) < _COMPARED_IDS:
                 self._first.append(match[0].rstrip("\t"))
 
     @property
     def example(self) -> str | None:
         """The first id, if nearly every line has one, and they differ as ids do; otherwise ``None``."""
-        are_many = self.lines >= _FEWEST_IDS and self.found >= NEARLY_ALL * self.lines
-        return self._first[0] if are_many and len({*self._first}) >= NEARLY_ALL * len(self._first) else None
+        are_many = self.lines >= _FEWEST_IDS and self.with_ids >= NEARLY_ALL * self.lines
+        # Words such as "2024" at the beginning of every line are no ids.
+        if not are_many or len({*self._first}) < NEARLY_ALL * len(self._first):
+            return None
+        return self._first[0]
 
 
 def check_no_ids(texts: Iterable[str], where: str) -> None:
@@ -46,6 +58,6 @@ def check_no_ids(texts: Iterable[str], where: str) -> None:
         ids.add(text)
     if (example := ids.example) is not None:
         raise ParallelTextError(
-            f"{where}: {ids.found:,} of {ids.lines:,} texts are ids or begin with one, such as {example!r}; choose the "
-            "columns of the sentences (?columns=1,2), or cut the ids off."
+            f"{where}: {ids.with_ids:,} of {ids.lines:,} texts are ids or begin with one, such as {example!r}; choose "
+            "the columns of the sentences (?columns=1,2), or cut the ids off."
         )

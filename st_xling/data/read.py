@@ -611,7 +611,7 @@ def _check_inside(folder: Path, files: Iterable[Path]) -> None:
     """
     inside = (os.path.abspath(folder), os.path.realpath(folder))  # noqa: PTH100, since links must not be followed
     for file in files:
-        if not any(Path(os.path.normpath(file)).is_relative_to(place) for place in inside):
+        if not any(Path(os.path.normpath(file)).is_relative_to(root) for root in inside):
             raise ParallelTextError(
                 f"{folder}: expected data files inside the folder, got {file}, which its metadata name; move the file "
                 "into the folder, or name it yourself"

@@ -173,7 +173,7 @@ def calibrate(
     cuts = np.unique(np.asarray(thresholds, dtype=np.float64))
     n_right = _reaching(right, cuts)
     random = np.random.default_rng(seed)
-    draws = np.mean([_precision_draws(one, cuts, random) for one in scores], axis=0)
+    draws = np.mean([_precision_draws(side, cuts, random) for side in scores], axis=0)
     low, middle, high = np.quantile(draws, [(1 - _CONFIDENCE) / 2, 0.5, (1 + _CONFIDENCE) / 2], axis=0)
     tests = [binomtest(hits, len(right)) for hits in n_right.tolist()]
     recall_low, recall_high = np.array([test.proportion_ci(_CONFIDENCE, "wilson") for test in tests]).T

@@ -196,10 +196,10 @@ def language(
             part = identifiable_part(text, expected)
             if not part:
                 continue
-            found, odds = expected_odds(part, expected)
+            likeliest, odds = expected_odds(part, expected)
             lenient = limit * min(1.0, weighted_length(part) / SHORT_CHARS)
-            if odds < lenient and found != NO_LANGUAGE and values[row] is None:
-                values[row] = {"side": side, "expected": expected, "found": found, "odds": round(odds, 4)}
+            if odds < lenient and likeliest != NO_LANGUAGE and values[row] is None:
+                values[row] = {"side": side, "expected": expected, "found": likeliest, "odds": round(odds, 4)}
     return values
 
 
@@ -343,14 +343,18 @@ def identify_languages(options: FilterOptions, sources: Sequence[str], targets: 
     """
     if "language" not in options.enabled:
         return options
-    found = dict[str, Any]()
+    identified = dict[str, str]()
     for side, texts in (("source", sources), ("target", targets)):
         if getattr(options, f"{side}_language") is None and len(texts) >= _FEWEST_SENTENCES:
             language = main_language(_telling_parts(texts), share=_MAIN_SHARE)
             if language != UNKNOWN:
-                found[f"{side}_language"] = language
+                identified[f"{side}_language"] = language
                 logger.info("the %s text seems to be in %s; if not, set --%s-language", side, language, side)
-    return replace(options, **found) if found else options
+    return replace(
+        options,
+        source_language=identified.get("source_language", options.source_language),
+        target_language=identified.get("target_language", options.target_language),
+    )
 
 
 def _telling_parts(texts: Sequence[str]) -> list[str]:

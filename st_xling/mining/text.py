@@ -301,7 +301,7 @@ class MiningText(IndexedLines[str]):
             raise ParallelTextError(f"expected at least one sentence, got none in {self.path}; check the file.")
         if not self._may_have_ids and with_tabs >= NEARLY_ALL * rows and (example := line_ids.example) is not None:
             raise TextWithIds(
-                f"{self.path}: {line_ids.found:,} of {line_ids.lines:,} lines begin with an id and a tab, such as "
+                f"{self.path}: {line_ids.with_ids:,} of {line_ids.lines:,} lines begin with an id and a tab, such as "
                 f"{example!r}"
             )
         if with_tabs == rows and not self._may_have_ids:

@@ -59,16 +59,16 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
     """
     named = filters.source_language, filters.target_language
     samples = [_sample(texts) for texts in (sources, targets)]
-    found = [None if code is None else _other_language(sample, code) for sample, code in zip(samples, named)]
-    if not any(found):
+    others = [None if code is None else _other_language(sample, code) for sample, code in zip(samples, named)]
+    if not any(others):
         return
     facts = "; ".join(
-        f"the {side} looks like {other}, you said {code}" for side, other, code in zip(_SIDES, found, named) if other
+        f"the {side} looks like {other}, you said {code}" for side, other, code in zip(_SIDES, others, named) if other
     )
-    if _are_swapped(found, named):
+    if _are_swapped(others, named):
         raise WrongLanguage(f"0 pairs: {facts}. Swap the two languages or the two texts, or name no languages.")
     limit = filters.enabled.get("language")
-    for side, other, code, sample in zip(_SIDES, found, named, samples):
+    for side, other, code, sample in zip(_SIDES, others, named, samples):
         if other is None or limit is None:
             continue
         rejected = language(sample, sample, limit, (code, None))
@@ -81,17 +81,19 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
     logger.warning("%s", facts)
 
 
-def _are_swapped(found: Sequence[str | None], named: Sequence[str | None]) -> bool:
+def _are_swapped(identified: Sequence[str | None], named: Sequence[str | None]) -> bool:
+    """Return whether each text is in the language that was named for the other."""
     source, target = named
     if source is None or target is None:
         return False
     try:
-        return found[0] in expected_labels(target) and found[1] in expected_labels(source)
+        return identified[0] in expected_labels(target) and identified[1] in expected_labels(source)
     except LanguageUnknown:
         return False
 
 
 def _sample(texts: Sequence[str]) -> list[str]:
+    """Return sentences at equal distances that are not blank."""
     rows = range(0, len(texts), 1 + len(texts) // _MOST)
     return [text for row in rows if (text := texts[row]).strip()]
 

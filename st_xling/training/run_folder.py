@@ -23,7 +23,6 @@ import logging
 import os
 import re
 import shutil
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,16 @@ from sentence_transformers.base.model import BaseModel
 
 from st_xling.models.sidecar import OF_THE_WEIGHTS
 from st_xling.utils import distributed
-from st_xling.utils.io import LOCK, TEMPORARY, locked, naming_full_disk, read_json_object, temporary_path, write_json
+from st_xling.utils.io import (
+    LOCK,
+    TEMPORARY,
+    file_crc32,
+    locked,
+    naming_full_disk,
+    read_json_object,
+    temporary_path,
+    write_json,
+)
 from st_xling.utils.paths import existing_paths
 from st_xling.utils.resumable import ResumableFolder, changed_values, remove_file
 
@@ -315,15 +323,7 @@ def is_complete(checkpoint: Path) -> bool:
 def checksums(folder: Path) -> dict[str, int]:
     """CRC-32 of the files in a folder, by their relative paths; ``done.json``, which holds them, is left out."""
     paths = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.name not in (DONE, LOCK)]
-    return {path.relative_to(folder).as_posix(): _crc32(path) for path in paths}
-
-
-def _crc32(path: Path) -> int:
-    value = 0
-    with path.open("rb") as stream:
-        while block := stream.read(1 << 20):
-            value = zlib.crc32(block, value)
-    return value
+    return {path.relative_to(folder).as_posix(): file_crc32(path) for path in paths}
 
 
 def damaged_file(folder: Path) -> str | None:
@@ -342,7 +342,7 @@ def damaged_file(folder: Path) -> str | None:
     for name, checksum in expected.items():
         path = folder / name
         try:
-            if _crc32(path) != checksum:
+            if file_crc32(path) != checksum:
                 return name
         except OSError:  # missing, or not readable
             return name

@@ -90,7 +90,8 @@ def load_pair_specs(
     parts = cut(data, 0.0 if dev else dev_share, test_share)
     pools = _pools(parts["dev"]) if "dev" in parts else None
     if pools is not None and len(pools) < fewest_dev:
-        parts, pools = cut(data, 0.0, test_share), None
+        parts = cut(data, 0.0, test_share)
+        pools = None
     train, each = parts["train"], negatives_per_positive
     if each is None:
         each = 0 if isinstance(train, AlignedPairs) and 0 in train.labels else 1
@@ -170,7 +171,8 @@ def load_xpi_specs(
         whole = data
         data, held_out = hold_out(whole)
         if sum(map(len, held_out.values())) < fewest_dev:
-            data, held_out = whole, {}
+            data = whole
+            held_out = {}
     each = 1 if negatives_per_positive is None else negatives_per_positive
     train = xpi_pairs_from_parallel(data, size=size, negatives_per_positive=each)
     return PairData(train, parallel_pools(held_out) if held_out else None)
@@ -292,10 +294,10 @@ def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **op
         skipped += len(queries) - len(answered)
         relevant = [[places[name] for name in read.relevant[query]] for query in answered]
         # The query itself, where queries were taken from the corpus, is no candidate.
-        itself = [places.get(query) if query not in read.relevant[query] else None for query in answered]
+        own_rows = [None if query in read.relevant[query] else places.get(query) for query in answered]
         candidates = None
-        if any(place is not None for place in itself):
-            candidates = [[row for row in range(len(places)) if row != place] for place in itself]
+        if any(row is not None for row in own_rows):
+            candidates = [[row for row in range(len(places)) if row != own_row] for own_row in own_rows]
         questions = AlignedQuestions({code: list(answered.values())}, passages, relevant, candidates)
         made.append(candidate_pools(questions, **options))
     # No language is drawn: a query that is there in three languages makes three pools.

@@ -253,9 +253,9 @@ def mine_texts(
     check_outputs({"out": out, "rejects": rejects}, inputs, folders={"work": work_path(out, work)})
     device = device or default_device()
     filters = filters or FilterOptions()
-    spoken = filters.source_language, filters.target_language
+    named = filters.source_language, filters.target_language
     format = resolve_format(format, out)
-    languages = dict(zip(read, spoken))
+    languages = dict(zip(read, named))
     with ExitStack() as stack:
         # Read both texts once, and raise for all that can be known to be wrong before anything is embedded.
         for text in read.values():
@@ -264,7 +264,7 @@ def mine_texts(
         distinct = {name: UniqueSentences(text, text.path) for name, text in read.items()}
         texts = [*distinct.values()]
         check_text_languages(filters, *texts)
-        written_languages = named_or_found(spoken, [source, target], texts) if format == "tmx" else spoken
+        written_languages = named_or_found(named, [source, target], texts) if format == "tmx" else named
         reranker = None if rescore is None else load_reranker(rescore, device)
         encoder = None
         if model is not None:
@@ -280,12 +280,13 @@ def mine_texts(
 
         # Embed, choose the threshold, search.
         number = None if isinstance(threshold, str) else threshold
-        origin, note = "none" if number is None else "given", ""
+        origin = "none" if number is None else "given"
+        note = ""
         published = calibration = None
-        settings, choice = encoding_settings(makers), {"margin": margin, "k": k, "retrieval": retrieval}
+        settings = encoding_settings(makers)
         if threshold in (AUTO, PUBLISHED) and calibrate_with is None:
-            run = {**choice, **settings}
-            published, note = find_published_threshold(model, texts, spoken, run, required=threshold == PUBLISHED)
+            run = {"margin": margin, "k": k, "retrieval": retrieval, **settings}
+            published, note = find_published_threshold(model, texts, named, run, required=threshold == PUBLISHED)
         embeddings, method = embed_distinct(distinct, makers, folder.path, method=method, progress=progress)
         search = partial(
             find_neighbors, method=method, engine=engine, device=device, memory_mib=memory_mib, progress=progress
@@ -305,9 +306,12 @@ def mine_texts(
                 retrieval=retrieval,
                 progress=progress,
             )
-        if (found := published or calibration) is not None:
-            number = found.threshold
-            origin = "published" if published else "calibrated"
+        if published is not None:
+            number = published.threshold
+            origin = "published"
+        elif calibration is not None:
+            number = calibration.threshold
+            origin = "calibrated"
         forward, backward = search(*embeddings, k=k, state_folder=folder.path / search_name(method))
         filters = identify_languages(filters, *texts)
         pair_filters = PairFilters(filters)
@@ -317,10 +321,12 @@ def mine_texts(
             candidates = choose(allow=partial(passes, freeing=True), keep=passes)
             scores = candidates.scores
             pair_filters.rejected.clear()  # only pairs that reach the threshold are counted and logged, below
-            indices = candidates.source_indices, candidates.target_indices
-            estimate = estimate_threshold(forward, backward, scores, *indices, margin=margin)
-            del candidates, indices
-            number, note = estimate.threshold, estimate.note
+            estimate = estimate_threshold(
+                forward, backward, scores, candidates.source_indices, candidates.target_indices, margin=margin
+            )
+            del candidates
+            number = estimate.threshold
+            note = estimate.note
             origin = "none" if number is None else ESTIMATED
             if number is None:
                 logger.warning("%s", note)
