@@ -121,12 +121,8 @@ def _pairs(split: str, size: int, seed: int) -> dict[str, Dataset]:
 
 def _mining(result: EvaluationResult) -> dict[str, Any]:
     """Return measures by language, and the averages over languages."""
-    measures = {
-        row.label.partition("-")[0]: dict(
-            zip(("precision", "recall", "f1", "threshold", "mined", "correct"), row.values)
-        )
-        for row in result.rows
-    }
+    names = ("precision", "recall", "f1", "threshold", "mined", "correct")
+    measures = {row.label.partition("-")[0]: dict(zip(names, row.values)) for row in result.rows}
     average = measures.pop("all")
     means = {name: average[name] for name in ("precision", "recall", "f1")}
     return {**means, "languages": measures, "signature": result.signature}
@@ -149,15 +145,11 @@ def demo_table(results: dict[str, Any]) -> str:
     head = ["language", *(f"{when}: {way.replace('_', ' ')}" for when, way in columns)]
     rows = [[language, *(100 * tatoeba[when][language][way] for when, way in columns)] for language in LANGUAGES]
     mined_head = ["language", "pairs mined", "correct", "precision", "recall", "F1"]
-    mined_rows = [
-        [
-            language,
-            f"{own['mined']:.0f}",
-            f"{own['correct']:.0f}",
-            *(100 * own[key] for key in ("precision", "recall", "f1")),
-        ]
-        for language, own in mining["languages"].items()
-    ]
+    mined_rows = []
+    for language, measures in mining["languages"].items():
+        counts = [f"{measures[key]:.0f}" for key in ("mined", "correct")]
+        shares = [100 * measures[key] for key in ("precision", "recall", "f1")]
+        mined_rows.append([language, *counts, *shares])
     return f"""Translation retrieval on unseen meanings, accuracy in % (P@1)
 {format_table(head, rows)}
 {tatoeba["signature"]}

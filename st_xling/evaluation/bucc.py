@@ -241,8 +241,9 @@ def mining_rows(
         for pair, own in values.items()
     ]
     if len(rows) > 1:
-        counts = {key: sum(own[key] for own in values.values()) for key in MINING_MEASURES[4:]}
-        totals = {**means, **counts}  # of thresholds there is neither
+        totals = dict(means)
+        for key in MINING_MEASURES[4:]:  # counts; thresholds have neither a mean nor a sum
+            totals[key] = sum(measures[key] for measures in values.values())
         rows.append(Row("all", [totals.get(key) for key in MINING_MEASURES], average=True))
     return columns, rows
 

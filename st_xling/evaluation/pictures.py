@@ -57,9 +57,8 @@ class TrainingPicture:
         rows: dict[str, list[str]] = next(drawable, shown[0] if shown else {"source": [], "target": []})
         self.texts: list[list[str]] = [rows["source"], rows["target"]]
         #: Names of both languages, for the axes; empty where the data do not tell.
-        self.languages = tuple(
-            language_name(codes[0]) if (codes := rows.get(f"{side}_language")) else "" for side in ("source", "target")
-        )
+        codes = [rows.get(f"{side}_language") for side in ("source", "target")]
+        self.languages = tuple(language_name(column[0]) if column else "" for column in codes)
         self.titles = (f"before: {start}" if start else "before", f"after {recipe}")
 
     def begin(self, model: SentenceTransformer, training: Path) -> None:

@@ -85,8 +85,12 @@ class SavedResults:
     def data_name(self) -> str:
         """Name of the evaluated data, as in the signature, without the digits that identify it."""
         data = self.parts.get("data", "")
-        # A part without @ is a name alone, or the digits of data that nobody named.
-        name = data.rpartition("@")[0] if "@" in data else "" if _DIGITS.fullmatch(data) else data
+        if "@" in data:
+            name = data.rpartition("@")[0]
+        elif _DIGITS.fullmatch(data):  # digits alone: nobody named the data
+            name = ""
+        else:
+            name = data
         return name or UNNAMED
 
 
@@ -125,22 +129,18 @@ def read_saved_results(folder: str | Path) -> list[SavedResults]:
 def _read_entries(content: dict[str, Any], path: Path) -> list[SavedResults]:
     """Return the evaluations in a file; raise ``ValueError`` if one lacks a part or has one of another type."""
     check_shape(content, {_LIST: [{"task": str, "signature": str, "columns": [dict], "rows": [dict]}]}, path)
+    results = []
     try:
-        return [
-            SavedResults(
-                **{
-                    **_known(entry, SavedResults),
-                    "columns": [Column(**_known(column, Column)) for column in entry["columns"]],
-                    "rows": [Row(**_known(row, Row)) for row in entry["rows"]],
-                }
-            )
-            for entry in content.get(_LIST, [])
-        ]
+        for entry in content.get(_LIST, []):
+            columns = [Column(**_known(column, Column)) for column in entry["columns"]]
+            rows = [Row(**_known(row, Row)) for row in entry["rows"]]
+            results.append(SavedResults(**{**_known(entry, SavedResults), "columns": columns, "rows": rows}))
     except (KeyError, TypeError) as error:
         raise ValueError(
             f"{path}: expected evaluations as st-xling evaluate --keep writes them, got one with other keys ({error}); "
             "restore the file, or remove it."
         ) from error
+    return results
 
 
 def _known(entry: Mapping[str, Any], kind: Any) -> dict[str, Any]:

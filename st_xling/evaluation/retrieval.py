@@ -280,15 +280,11 @@ def retrieval_rows(systems: Mapping[str, RetrievalReport]) -> tuple[list[Column]
             columns.append(Column(f"{name} {measure}" if is_other else measure, metric, picture=measure == measures[0]))
     values = [{**report.figures, "mean": report.means} for report in systems.values()]
     n_queries = systems[own].n_queries
-    rows = [
-        Row(
-            label,
-            [each[label][measure] for each in values for measure in measures],
-            average=label == "mean",
-            arguments={"queries": n_queries[label]} if label in n_queries else {},
-        )
-        for label in values[0]
-    ]
+    rows = []
+    for label in values[0]:
+        cells: list[float | None] = [figures[label][measure] for figures in values for measure in measures]
+        arguments = {"queries": n_queries[label]} if label in n_queries else {}
+        rows.append(Row(label, cells, average=label == "mean", arguments=arguments))
     return columns, rows
 
 

@@ -203,7 +203,11 @@ def dense_search(
 
 def without_queries(queries: Iterable[PoolQuery], rankings: Rankings, *, k: int) -> Rankings:
     """Return the ``k`` best hits of each query that are not the query itself."""
-    return {query.id: [hit for hit in rankings[query.id] if hit[0] not in query.itself][:k] for query in queries}
+    kept = {}
+    for query in queries:
+        hits = [hit for hit in rankings[query.id] if hit[0] not in query.itself]
+        kept[query.id] = hits[:k]
+    return kept
 
 
 def _places(pool: RetrievalPool) -> np.ndarray:

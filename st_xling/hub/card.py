@@ -27,6 +27,7 @@ from st_xling.evaluation.pictures import PICTURES, draw_results
 from st_xling.evaluation.results import Row, SavedResults
 from st_xling.hub.card_facts import CARD, CARD_FILE, TASKS, CardFacts, CardOptions
 from st_xling.losses.base import bibtex
+from st_xling.training.development import FEWEST_STEPS
 from st_xling.utils.console import duration
 from st_xling.utils.io import write_atomic, write_json
 from st_xling.utils.languages import canonical_language, language_name
@@ -203,7 +204,7 @@ def data_size(result: SavedResults) -> str:
     A share of 100 % of five sentences and one of five thousand are different news.
     """
     rows = [row for row in result.rows if not row.average]
-    gold = next((place for place, column in enumerate(result.columns) if column.name == "gold"), None)
+    gold = next((index for index, column in enumerate(result.columns) if column.name == "gold"), None)
     for unit in ("sentences", "queries", "gold pairs"):
         if unit == "gold pairs":
             counts = [] if gold is None else [row.values[gold] for row in rows]
@@ -213,7 +214,7 @@ def data_size(result: SavedResults) -> str:
         if known and len(known) == len(rows):
             low, high = min(known), max(known)
             numbers = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            return f"{numbers} {unit}{' each' if len(rows) > 1 else ''}"
+            return f"{numbers} {unit} each" if len(rows) > 1 else f"{numbers} {unit}"
     return ""
 
 
@@ -238,7 +239,8 @@ def headline(result: SavedResults) -> tuple[Row, int, list[int]] | None:
 
 
 def _render(facts: CardFacts) -> str:
-    name = facts.folder_name
+    # A model that has no name on the Hub yet is loaded from its folder, next to which the snippet runs as it is.
+    folder_name = facts.folder_name if _FOLDER_NAME.fullmatch(facts.folder_name) else "my-model"
     template = jinja2.Template(Path(__file__).with_name("card_template.md").read_text(encoding="utf-8"))
     metadata, citations = card_metadata(facts)
     # Texts in two languages of the model, the second English if possible; in English if none is known.
@@ -252,14 +254,14 @@ def _render(facts: CardFacts) -> str:
         language_names=[language_name(code) for code in facts.hub_languages],
         examples=[_EXAMPLES[first], _EXAMPLES[second]],
         pictures={path.name for path in (facts.folder / PICTURES).glob("*")},
-        # Of a model that has no name on the Hub yet, its folder, next to which the snippet runs as it is.
-        place=facts.said.repo_id or (name if _FOLDER_NAME.fullmatch(name) else "my-model"),
+        place=facts.said.repo_id or folder_name,
         st_xling_version=__version__,
         citations=citations,
         headlines=[(result, best) for result in facts.evaluations if (best := headline(result))],
         count=lambda number: "" if number is None else f"{number:,}",
         percent=lambda share: "–" if share is None else f"{100 * share:.1f}",
         tasks=TASKS,
+        fewest_steps=FEWEST_STEPS,
         **{function.__name__: function for function in functions},
     )
     return re.sub(r"\n{3,}", "\n\n", text).rstrip("\n") + "\n"

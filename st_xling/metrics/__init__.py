@@ -46,10 +46,10 @@ def path(name: str) -> str:
     return str(Path(__file__).resolve().parent / name)
 
 
-def _is_not_of_ours(record: logging.LogRecord) -> bool:
-    """Return whether a message of evaluate's loader is not that one of our metrics "couldn't be found … remotely".
+def _is_about_others(record: logging.LogRecord) -> bool:
+    """Return false for evaluate's message that one of our metrics "couldn't be found … remotely".
 
-    They are meant to be found in the cache, and the message reads like a failure.
+    Our metrics are meant to be found in the cache, and the message reads like a failure.
     """
     message = record.getMessage()
     named = re.search(r"found locally at evaluate-metric--(\w+),", message)
@@ -62,7 +62,7 @@ def write_shims() -> None:
     A cache that cannot be written is left alone: ``evaluate.load`` by path, or of a module found elsewhere, is not
     affected, and importing ``st_xling`` must never fail for it.
     """
-    logging.getLogger("evaluate.loading").addFilter(_is_not_of_ours)  # once: the same filter is not added again
+    logging.getLogger("evaluate.loading").addFilter(_is_about_others)  # once: the same filter is not added again
     for name in NAMES:
         folder = modules_cache() / "evaluate_modules" / "metrics" / f"evaluate-metric--{name}"
         # One place for all versions, so that the shim of another version is replaced.

@@ -1,4 +1,4 @@
-"""What the metrics share: they stay usable after a call that was refused."""
+"""Base of the metrics, which stay usable after a refused call."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -22,16 +22,17 @@ class RecoveringMetric(evaluate.Metric, ABC):
 
     def add_batch(self, *, predictions=None, references=None, **others):
         """Add rows to what compute() evaluates, as evaluate's metrics do."""
-        with self._rows_refused_are_forgotten():
+        with self._forgetting_refused_rows():
             super().add_batch(predictions=predictions, references=references, **others)
 
     def add(self, *, prediction=None, reference=None, **others):
         """Add a row to what compute() evaluates, as evaluate's metrics do."""
-        with self._rows_refused_are_forgotten():
+        with self._forgetting_refused_rows():
             super().add(prediction=prediction, reference=reference, **others)
 
     @contextmanager
-    def _rows_refused_are_forgotten(self) -> Iterator[None]:
+    def _forgetting_refused_rows(self) -> Iterator[None]:
+        """Forget the types of rows that evaluate refuses inside the block."""
         has_rows = len(self) > 0  # rows that were accepted by earlier calls stay
         try:
             yield

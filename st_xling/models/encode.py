@@ -146,12 +146,12 @@ def name_unused_prompts(model: Any) -> None:
     """
     prompts = {name: text for name, text in (getattr(model, "prompts", None) or {}).items() if text}
     if prompts and getattr(model, "default_prompt_name", None) is None:
-        _say_of_prompts(loaded(model).name or type(model).__name__, tuple(prompts.items()))
+        _warn_of_unused_prompts(loaded(model).name or type(model).__name__, tuple(prompts.items()))
 
 
 @lru_cache(maxsize=64)
-def _say_of_prompts(name: str, prompts: tuple[tuple[str, str], ...]) -> None:
-    names = ", ".join(own for own, _ in prompts)
+def _warn_of_unused_prompts(name: str, prompts: tuple[tuple[str, str], ...]) -> None:
+    names = ", ".join(prompt_name for prompt_name, _ in prompts)
     logger.warning(
         "the model %s has prompts (%s), and none is used; to use one: --prompt %r; to use none: --prompt ''",
         *(name, names, dict(prompts).get("query", prompts[0][1])),

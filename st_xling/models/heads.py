@@ -97,6 +97,10 @@ class VocabularyHead(nn.Module):
         self.weight = None if tied else nn.Parameter(decoder.clone())
         self.to(words.device, words.dtype)
 
+    def mark_trained(self) -> None:
+        """Count the head as trained: from here on its weights are no longer random."""
+        self.is_new = False
+
     def forward(self, states: Tensor) -> Tensor:
         """States as the word rows score them. *Shape:* ``(tokens, hidden)`` → the same"""
         return self.norm(self.activation(self.dense(states)))

@@ -164,11 +164,12 @@ def saved_fingerprint(name_or_path: str, *, revision: str | None = None) -> str 
     digest = hashlib.sha256()
     for root in (folder, *([] if base is None else [base])):
         for path in sorted(root.rglob("*")):
-            place = path.relative_to(root)
-            belongs = path.suffix in _MODEL_FILES and place.parts[0] not in _NO_MODULES and path.is_file()
-            # What names the place of adapters' base, or is written by commands next to a model, is no part of it.
-            if belongs and place.as_posix() not in (*OF_THE_WEIGHTS, "card.json", ADAPTER_CONFIG):
-                digest.update(f"{place.as_posix()} {file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
+            relative = path.relative_to(root)
+            name = relative.as_posix()
+            belongs = path.suffix in _MODEL_FILES and relative.parts[0] not in _NO_MODULES and path.is_file()
+            # Files that name the folder of adapters' base, or that commands write next to a model, are no part of it.
+            if belongs and name not in (*OF_THE_WEIGHTS, "card.json", ADAPTER_CONFIG):
+                digest.update(f"{name} {file_sha256(path)}\n".encode("utf-8", "surrogateescape"))
     return digest.hexdigest()
 
 

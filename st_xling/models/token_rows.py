@@ -74,8 +74,8 @@ def check_texts(model: Any, texts: Sequence[str], *, prompt: str | None = None) 
     cut: dict[str, Any] = {} if limit is None else {"truncation": True, "max_length": limit}
     for start in range(0, len(texts), BATCH_TEXTS):
         batch = [(prompt or "") + text for text in texts[start : start + BATCH_TEXTS]]
-        found = tokenizer(batch, verbose=False, return_attention_mask=False, **cut)["input_ids"]
-        check_ids(tokenizer, rows, itertools.chain.from_iterable(found))
+        ids_of_texts = tokenizer(batch, verbose=False, return_attention_mask=False, **cut)["input_ids"]
+        check_ids(tokenizer, rows, itertools.chain.from_iterable(ids_of_texts))
 
 
 def prepare_tokenizer(model: Any) -> None:

@@ -46,8 +46,8 @@ def principal_components(source: np.ndarray, target: np.ndarray) -> Components:
         target: Of the translations. *Shape:* ``(other vectors, dim)``
 
     Example:
-        >>> found = principal_components(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [3.0, -1.0]]))
-        >>> found.variance, found.source[:, 0].tolist()
+        >>> shown = principal_components(np.array([[0.0, 1.0], [0.0, -1.0]]), np.array([[3.0, 1.0], [3.0, -1.0]]))
+        >>> shown.variance, shown.source[:, 0].tolist()
         (1.0, [-1.5, -1.5])
     """
     states = np.concatenate([source, target]).astype(np.float64)
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     languages = [rows[f"{side}_language"][0] for side in ("source", "target")]
     settings = {"layer": options.layer, "pooling": options.pooling}
     encoder = load_encoder(options.model, **{name: value for name, value in settings.items() if value is not None})
-    found = principal_components(*vectors(encoder, texts, languages, of=options.of))
+    components = principal_components(*vectors(encoder, texts, languages, of=options.of))
     signature = sign(
         "principal-components",
         of=options.of,
@@ -128,9 +128,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         model=model_options(encoder),
         data=f"{data_name([options.data], split='test')}@{sha8(texts)}",
     )
-    points = {"source": found.source.round(4).tolist(), "target": found.target.round(4).tolist()}
+    points = {"source": components.source.round(4).tolist(), "target": components.target.round(4).tolist()}
     content = {"of": options.of, "languages": languages, "points": points}
-    shares = {"variance": found.variance, "distance": found.distance}
+    shares = {"variance": components.variance, "distance": components.distance}
     write_json(options.json, {"components": {**content, **shares}, "signature": signature})
 
 

@@ -260,12 +260,11 @@ def write_report(paper: Paper, out: Path, failed: Mapping[str, str]) -> None:
     content = report(paper, out, failed, whole=True)
     for name, table in content["tables"].items():
         if shown := table.get("picture"):
-            panels = {label: _sides(found["points"]) for label, found in shown.items()}
+            panels = {label: _sides(components["points"]) for label, components in shown.items()}
             first = next(iter(shown.values()))
             languages = [language_name(code) for code in first["languages"]]
-            draw_points(
-                panels, out / picture_path(content, name), languages=languages, joined=first["of"] == "sentences"
-            )
+            is_of_sentences = first["of"] == "sentences"
+            draw_points(panels, out / picture_path(content, name), languages=languages, joined=is_of_sentences)
     write_json(out / f"{paper.file_name}.json", content)
     write_atomic(out / f"{paper.file_name}.md", markdown(content).encode("utf-8"))
 

@@ -1,4 +1,4 @@
-"""What a training step of DAP and of TR + TLM costs, by a step of TR: DAP's table 6.
+"""Cost of a training step of DAP and of TR + TLM, divided by that of TR: DAP's table 6.
 
     python -m st_xling.reproduce.step_cost --rounds 5 --json cost.json
 
@@ -22,7 +22,7 @@ import torch
 from st_xling.utils.io import write_json
 from st_xling.utils.signature import sign
 
-#: What is measured by a step of ``tr``.
+#: Recipes whose steps are compared with those of ``tr``.
 RECIPES = ("dap", "tr-tlm")
 
 
@@ -41,7 +41,7 @@ class Shape:
     tokens: int = 32
     batch: int = 32
 
-    def but(self, **sizes: int | None) -> Shape:
+    def with_sizes(self, **sizes: int | None) -> Shape:
         """Return the shape with other sizes, where they are set."""
         return replace(self, **{name: size for name, size in sizes.items() if size})
 
@@ -56,13 +56,14 @@ class Shape:
         text = ["a b c d e f g h"] * 4
         model: Any = tiny_encoder(text, vocabulary=64, hidden_size=24, layers=1, max_length=self.tokens)
         torch.manual_seed(0)
-        heads = max(1, self.hidden // 64)
-        sizes: Any = {
-            "hidden_size": self.hidden,
-            "intermediate_size": 4 * self.hidden,
-            "num_attention_heads": heads,
-        }
-        model[0].model = BertModel(BertConfig(vocab_size=self.vocabulary, num_hidden_layers=self.layers, **sizes))
+        config = BertConfig(
+            vocab_size=self.vocabulary,
+            num_hidden_layers=self.layers,
+            hidden_size=self.hidden,
+            intermediate_size=4 * self.hidden,
+            num_attention_heads=max(1, self.hidden // 64),
+        )
+        model[0].model = BertModel(config)
         model[1].embedding_dimension = self.hidden
         return model.train()
 
@@ -70,7 +71,8 @@ class Shape:
         """Draw source and target of random ids without padding. *Shape of each:* ``(rows, tokens)``"""
         generator = torch.Generator().manual_seed(seed)
         ids = torch.randint(10, self.target_vocabulary, (2, rows or self.batch, self.tokens), generator=generator)
-        ids[:, :, 0], ids[:, :, -1] = model.tokenizer.cls_token_id, model.tokenizer.sep_token_id
+        ids[:, :, 0] = model.tokenizer.cls_token_id
+        ids[:, :, -1] = model.tokenizer.sep_token_id
         return [{"input_ids": side.clone(), "attention_mask": torch.ones_like(side)} for side in ids]
 
 
@@ -111,7 +113,7 @@ def _addmm_flops(added: Any, left: tuple[int, int], right: tuple[int, int], **_:
 
 
 def step_costs(shape: Shape, *, rounds: int = 5) -> dict[str, dict[str, float]]:
-    """Measure the steps of :data:`RECIPES` by a step of ``tr``.
+    """Measure steps of :data:`RECIPES` relative to a step of ``tr``.
 
     Args:
         shape: Encoder and batch.
@@ -131,13 +133,11 @@ def step_costs(shape: Shape, *, rounds: int = 5) -> dict[str, dict[str, float]]:
             if number >= 0:
                 seconds[name].append(time.process_time() - begun)
     counts = {name: flops(lambda loss=loss: step(loss, columns)) for name, loss in losses.items()}  # type: ignore[misc]
-    return {
-        name: {
-            "time": median(own / of_tr for own, of_tr in zip(seconds[name], seconds["tr"])),
-            "flops": counts[name] / counts["tr"],
-        }
-        for name in RECIPES
-    }
+    costs = {}
+    for name in RECIPES:
+        ratios = [of_recipe / of_tr for of_recipe, of_tr in zip(seconds[name], seconds["tr"])]
+        costs[name] = {"time": median(ratios), "flops": counts[name] / counts["tr"]}
+    return costs
 
 
 def parser() -> argparse.ArgumentParser:

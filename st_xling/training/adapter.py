@@ -443,7 +443,8 @@ def _fit(
         best = trained[evaluator.primary_measure]
         development = development_score(best, evaluator)
         scores = {"best_dev": best, "signature": evaluator.signature}
-        scores |= {} if development is None else development.facts()
+        if development is not None:
+            scores |= development.facts()
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)
         evaluator.store_metrics_in_model_card_data(model, metrics, -1, -1)
     return AdapterResult(model, run.folder.path, chosen, results, encoded, seconds, scores)

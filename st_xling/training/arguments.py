@@ -75,13 +75,11 @@ def read_training(
     more = {key: values.pop(key) for key in [*values] if key not in own}
     check_trackers(more.get("report_to"))
     options = TrainingOptions(**values, arguments=more)
-    # Ranges of numbers are looked at by the options themselves.
-    wrong = {
-        "mini_batch_size": options.mini_batch_size % 2 == 1,
-        "pivot": options.pivot is not None and not is_code(options.pivot),
-    }
-    if bad := [key for key, is_wrong in wrong.items() if is_wrong]:
-        raise ValueError(f"training.{bad[0]} is out of range: got {getattr(options, bad[0])!r}.")
+    # The options check the ranges of their numbers themselves.
+    if options.mini_batch_size % 2 == 1:
+        raise ValueError(f"training.mini_batch_size must be even: got {options.mini_batch_size}.")
+    if options.pivot is not None and not is_code(options.pivot):
+        raise ValueError(f"training.pivot must be a language code, or none: got {options.pivot!r}.")
     return options
 
 

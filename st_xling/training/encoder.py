@@ -171,8 +171,9 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
         heads = [part for part in loss.modules() if isinstance(part, VocabularyHead)]
-        for head in {head.origin: head for head in heads}.values():  # a new one has been named when it was made
-            logger.log(logging.DEBUG if head.is_new else logging.INFO, "vocabulary head: %s", head.origin)
+        for head in {head.origin: head for head in heads}.values():
+            level = logging.DEBUG if head.is_new else logging.INFO  # a new one has been named when it was made
+            logger.log(level, "vocabulary head: %s", head.origin)
     if training.save_vocabulary_head:
         if lora is not None or not trained_heads(loss):
             raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")

@@ -47,7 +47,7 @@ def check_training_numbers(section: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for training options that are not finite or out of range.
 
     Args:
-        section: Option → value, of which only numbers are checked; others are of another check.
+        section: Option → value. Only numbers are checked here; the reader of recipes checks the types.
     """
     for name, value in section.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -56,7 +56,7 @@ def check_training_numbers(section: Mapping[str, Any]) -> None:
         if name in _ABOVE_ZERO and value <= 0:
             raise ValueError(f"training.{name} must be above 0: got {value}.")
         if name == "max_steps" and value == 0:
-            raise ValueError("training.max_steps must be at least 1, or -1 for as many as the epochs say: got 0.")
+            raise ValueError("training.max_steps must be at least 1, or -1 to train for num_train_epochs: got 0.")
         if name == "seed" and value > _MOST_SEED:
             raise ValueError(f"training.seed must be at most {_MOST_SEED}: got {value}.")
 

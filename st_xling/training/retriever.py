@@ -209,8 +209,9 @@ class TermByTermLoss(CombinedLoss):
     def parts(self) -> list[TermByTermLoss]:
         """Each term as a loss of its own over the same columns."""
         parts = [TermByTermLoss(self.model, [term]) for term in self.term_list()]
-        for part in parts:
-            part.min_columns, part.max_columns = self.min_columns, self.max_columns
+        for part in parts:  # a term alone may read fewer columns than the data have
+            part.min_columns = self.min_columns
+            part.max_columns = self.max_columns
         return parts
 
 
@@ -241,7 +242,8 @@ class RetrievalTrainer(CrossLingualTrainer):
         super().track_loss_components(loss)
         # ST averages over its calls, and a step has one for each term: only that of the first term counts.
         if RANKING not in loss:
-            self.accum_loss_components["train" if self.model.training else "eval"]["steps"] -= 1
+            mode = "train" if self.model.training else "eval"
+            self.accum_loss_components[mode]["steps"] -= 1
 
 
 def train_retrieval(

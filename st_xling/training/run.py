@@ -86,7 +86,8 @@ class TrainingResult:
     def figures(self) -> dict[str, Any]:
         """Figures for ``results.json``."""
         figures = {"seconds": round(self.seconds, 1), "steps": self.steps, "best_dev": self.best}
-        figures |= {} if self.development is None else self.development.facts()
+        if self.development is not None:
+            figures |= self.development.facts()
         return {**figures, "stages": list(self.stages)} if self.stages else figures
 
 
@@ -159,14 +160,15 @@ class Run:
 
     # Before the dataclass's own TypeError, which names neither the nearest keyword nor where such an option belongs.
     def __new__(cls, **options: Any) -> Run:
-        own = {entry.name for entry in dataclasses.fields(cls)}
-        training = {entry.name for entry in dataclasses.fields(TrainingOptions)}
-        for key in options.keys() - own:
-            [nearest] = difflib.get_close_matches(key, [*own, *training], n=1, cutoff=0.5) or [""]
-            if nearest in training:
+        arguments = {entry.name for entry in dataclasses.fields(cls)}
+        training_options = {entry.name for entry in dataclasses.fields(TrainingOptions)}
+        for key in sorted(options.keys() - arguments):
+            known = sorted(arguments | training_options)
+            [nearest] = difflib.get_close_matches(key, known, n=1, cutoff=0.5) or [""]
+            if nearest in training_options:
                 setting = f"load_recipe(…, overrides={{'training.{nearest}': {options[key]!r}}})"
                 raise TypeError(f"no argument {key!r}: training options are set in the recipe, by {setting}")
-            raise TypeError(f"no argument {key!r}{nearest_name(key, sorted(own))}")
+            raise TypeError(f"no argument {key!r}{nearest_name(key, sorted(arguments))}")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
@@ -214,8 +216,9 @@ class Run:
         if self.on_leak == "drop" and report.leaking:
             data, report = drop_leaks(data, report), dataclasses.replace(report, dropped=True)
         is_news = report.leaking and self.on_leak == "report"
-        found, _, signature = report.table().rpartition("\n")
-        logger.log(logging.WARNING if is_news else logging.INFO, "%s", found)
+        level = logging.WARNING if is_news else logging.INFO
+        table, _, signature = report.table().rpartition("\n")
+        logger.log(level, "%s", table)
         logger.debug("%s", signature)  # in results.json and the card, for whoever compares two reports
         if self.on_leak == "fail":
             refuse_leaks(report)

@@ -373,8 +373,8 @@ def intact_checkpoint(folder: Path) -> Path | None:
         damaged.append(f"{checkpoint.name}/{name}")
     if damaged:
         raise ValueError(
-            f"every checkpoint in {folder} is damaged: {', '.join(damaged)} are not as they were written. Restore "
-            "them, or start again with --overwrite."
+            f"every checkpoint in {folder} is damaged ({', '.join(damaged)}). Restore one, or start again with "
+            "--overwrite."
         )
     return None
 

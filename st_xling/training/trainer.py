@@ -105,11 +105,13 @@ class CheckpointCallback(TrainerCallback):
                 logger.warning(
                     f"{best / name}, of the best checkpoint, is damaged: the best is chosen among those from here on"
                 )
-                state.best_model_checkpoint = state.best_metric = None
+                state.best_model_checkpoint = None
+                state.best_metric = None
         elif args.load_best_model_at_end and state.best_metric is not None and not best.is_dir():
             # Its score would be reported for the model of another checkpoint.
             logger.warning(f"{best}, the best checkpoint, is missing: the best is chosen among those from here on")
-            state.best_model_checkpoint = state.best_metric = None
+            state.best_model_checkpoint = None
+            state.best_metric = None
 
     def on_evaluate(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # transformers keeps the first of equal checkpoints; of two with equal scores, the later has learned more.
@@ -239,7 +241,8 @@ class StderrProgress(ProgressCallback):
 
     def __init__(self, description: str = "training", evaluator: Any = None) -> None:
         super().__init__()
-        self.description, self.evaluator = description, evaluator
+        self.description = description
+        self.evaluator = evaluator
 
     def on_train_begin(self, args: Any, state: TrainerState, control: Any, **kwargs: Any) -> None:
         # A resumed run continues the bar where the checkpoint was written.
@@ -374,8 +377,8 @@ def _without_languages(data: Any) -> Any:
         return type(data)(parts)
     if names := _stray_language_columns(getattr(data, "column_names", None) or []):
         logger.warning(
-            f"the column {', '.join(names)} is ignored: it names languages, and is no text. A loss reads them from "
-            f"columns such as source{SUFFIX}."
+            f"the data have columns of languages, not text, which are ignored: {', '.join(names)}. Losses read the "
+            f"languages of a text column from one such as source{SUFFIX}."
         )
         return data.remove_columns(names)
     return data
@@ -394,15 +397,15 @@ def check_prompts(prompts: Any, data: Any) -> None:
     columns = {name: part.column_names for name, part in parts.items()}
     if None in columns.values():  # a stream that does not know them
         return
-    every = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
-    unknown = [key for key in prompts if key not in every and key not in parts]
+    all_columns = list(dict.fromkeys(itertools.chain.from_iterable(columns.values())))
+    unknown = [key for key in prompts if key not in all_columns and key not in parts]
     for key, texts in prompts.items():
         if isinstance(texts, Mapping):
-            unknown += [f"{key}.{column}" for column in texts if column not in columns.get(key, every)]
+            unknown += [f"{key}.{column}" for column in texts if column not in columns.get(key, all_columns)]
     if unknown:
         raise ValueError(
-            f"prompts are for columns of the training data, {', '.join(every)}: got some for {', '.join(unknown)}; "
-            "rename them, or give one text for all columns."
+            f"prompts must be for columns of the training data ({', '.join(all_columns)}): got some for "
+            f"{', '.join(unknown)}; rename them, or give one text for all columns."
         )
 
 

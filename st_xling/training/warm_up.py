@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 WARM_UP_STEPS = 200
 """Steps in which new heads learn alone, unless training has fewer."""
-FEWEST_STEPS = 50
+FEWEST_WARM_UP_STEPS = 50
 """With fewer, a head has learned next to nothing, which a warning says."""
 
 
@@ -64,7 +64,7 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
         loss.to(model.device)
         weights += own_parameters(loss)
         for head in new_heads(loss):
-            head.is_new = False  # from here on it has learned something
+            head.mark_trained()
     optimizer = torch.optim.AdamW(weights, lr=args.learning_rate, weight_decay=args.weight_decay)
     frozen = [weight for weight in model.parameters() if weight.requires_grad]
     batches: Iterator[Any] = chain.from_iterable(repeat(trainer.get_train_dataloader()))
@@ -93,7 +93,7 @@ def warm_up_heads(trainer: SentenceTransformerTrainer, *, steps: int | None = No
     made = len(values)
     if made:
         logger.info("new heads: trained alone for %s, loss %.3f → %.3f", _counted(made), values[0], values[-1])
-    if made < FEWEST_STEPS:
+    if made < FEWEST_WARM_UP_STEPS:
         logger.warning(
             f"the new heads of the loss were trained alone for {_counted(made)}, too few to learn anything: what "
             "their random weights send into the encoder harms it. Train on more text, or by a loss without such heads "

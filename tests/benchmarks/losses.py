@@ -96,7 +96,7 @@ def measure(
 ) -> Iterator[Ratio]:
     from sentence_transformers.sentence_transformer.losses import MultipleNegativesRankingLoss
 
-    shape = (QUICK if run.quick else Shape()).but(layers=layers, batch=batch)
+    shape = (QUICK if run.quick else Shape()).with_sizes(layers=layers, batch=batch)
     names = [row.strip() for row in rows.split(";")]
     if set(names) - set(ROWS):
         raise SystemExit(f"--rows knows {'; '.join(ROWS)}: got {rows}")

@@ -17,7 +17,7 @@ FACT = "has prompts (query, passage), and none is used; to use one: --prompt 'qu
 @pytest.fixture
 def prompted(encoder: Path) -> Path:
     """An encoder with the prompts of E5, of which none is the default."""
-    encoding._say_of_prompts.cache_clear()
+    encoding._warn_of_unused_prompts.cache_clear()
     path = encoder / ST_CONFIG
     settings = json.loads(path.read_text(encoding="utf-8"))
     settings |= {"prompts": {"query": "query: ", "passage": "passage: "}, "default_prompt_name": None}

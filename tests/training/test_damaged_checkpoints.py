@@ -81,7 +81,7 @@ def test_a_damaged_record_counts_as_damage(interrupted: Path, caplog: Any) -> No
 def test_without_an_intact_checkpoint_the_files_are_named(interrupted: Path) -> None:
     for step in (2, 4, 6):
         flip(interrupted / "training" / f"checkpoint-{step}" / "model.safetensors")
-    with pytest.raises(ValueError, match=r"every checkpoint in .* is damaged: checkpoint-6/model.safetensors, .*-4/"):
+    with pytest.raises(ValueError, match=r"every checkpoint in .* is damaged \(checkpoint-6/model.safetensors, .*-4/"):
         run(interrupted, resume=True)
 
 
