@@ -12,7 +12,7 @@ from st_xling.cli import main
 from st_xling.cli.rules import SHARED, Excludes, Needs, check_numbers
 from tests.commands import COMMANDS
 
-SIGNED = ("threshold", "rescore_threshold")
+SIGNED = ("around", "threshold", "rescore_threshold")
 """Numbers that may be below 0."""
 
 
