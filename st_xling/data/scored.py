@@ -225,8 +225,8 @@ def warn_of_uncut(path: str | Path) -> None:
     if low >= UNCUT_SHARE * len(finite):
         logger.warning(
             "%s seems to have been mined without a threshold: %s of %s pairs score below %g, which is less similar "
-            "than their neighbors, so that they and many others are probably wrong. Mine again without --keep-all, or "
-            "with --threshold X; to look at them: st-xling pairs %s --around X",
+            "than their neighbors, so that they and many others are probably wrong. Mine again with a "
+            "threshold (--threshold X, or --calibrate known.tsv); to look at them: st-xling pairs %s --around X",
             path,
             f"{low:,}",
             f"{len(finite):,}",

@@ -181,7 +181,7 @@ def estimate_threshold(
             "kept, and most of them are probably wrong"
         )
     threshold, precision = best
-    note = f"threshold {threshold:.4f} estimated from the scores: precision about {precision:.2f}"
+    note = f"threshold {threshold:.4f} estimated from the scores; look at the pairs that score just above it"
     return ThresholdEstimate(threshold, precision, mixture.translations, note)
 
 

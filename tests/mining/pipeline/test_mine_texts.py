@@ -438,7 +438,7 @@ def test_an_estimated_threshold(tmp_path: Path) -> None:
     share = f"{len(rows)} of {len(all_rows)} pairs ({len(rows) / len(all_rows):.1%}) reach the threshold."
     lines = report.lines()
     assert lines[-2].startswith(share) and "--keep-all" in lines[-2]
-    assert lines[-1].startswith(f"threshold {report.threshold:.4f} estimated from the scores: precision about ")
+    assert lines[-1].startswith(f"threshold {report.threshold:.4f} estimated from the scores")
     assert lines[-13] == f"scores of {len(all_rows)} pairs, best first:" and max(map(len, lines[-12:-2])) <= 80
     assert report.as_dict()["histogram"]["kept"] == len(rows)
     assert sum(report.as_dict()["histogram"]["counts"]) == len(all_rows)
