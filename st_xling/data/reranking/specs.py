@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -281,6 +281,28 @@ def _pools(data: Pairs, **options: Any) -> CandidatePools:
     return candidate_pools(questions_of_pairs(data) if isinstance(data, AlignedPairs) else data, **options)
 
 
+class _OtherPassages(Sequence[Sequence[int]]):
+    """Rows of all passages for each query, but of the one that is the query itself.
+
+    They are made when they are asked for: Quora's 10,000 queries with 523,000 passages would fill the memory.
+
+    Args:
+        passages: Number of passages.
+        own_rows: For each query the passage that is the query itself, or ``None``.
+    """
+
+    def __init__(self, passages: int, own_rows: Sequence[int | None]) -> None:
+        self._passages = passages
+        self._own_rows = own_rows
+
+    def __len__(self) -> int:
+        return len(self._own_rows)
+
+    def __getitem__(self, query: Any) -> Any:
+        own_row = self._own_rows[query]
+        return [row for row in range(self._passages) if row != own_row]
+
+
 def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **options: Any) -> CandidatePools:
     """Make every passage of a retrieval set a candidate for every query, in every language of the queries."""
     (language,) = spec.languages
@@ -295,9 +317,9 @@ def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **op
         relevant = [[places[name] for name in read.relevant[query]] for query in answered]
         # The query itself, where queries were taken from the corpus, is no candidate.
         own_rows = [None if query in read.relevant[query] else places.get(query) for query in answered]
-        candidates = None
+        candidates: _OtherPassages | None = None
         if any(row is not None for row in own_rows):
-            candidates = [[row for row in range(len(places)) if row != own_row] for own_row in own_rows]
+            candidates = _OtherPassages(len(places), own_rows)
         questions = AlignedQuestions({code: list(answered.values())}, passages, relevant, candidates)
         made.append(candidate_pools(questions, **options))
     # No language is drawn: a query that is there in three languages makes three pools.

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import tracemalloc
 from collections import Counter
 from pathlib import Path
 
@@ -272,3 +273,16 @@ def test_development_text_of_xpi_is_another_split() -> None:
     dev = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10"]).dev
     explicit = load_xpi_specs(["zh-en=phrasebook?size=40"], dev=["phrasebook:zh?size=10&split=dev"]).dev
     assert dev is not None and explicit is not None and list(dev) == list(explicit)
+
+
+def test_queries_of_the_corpus_take_no_memory_for_each_pair(tmp_path: Path) -> None:
+    """Queries taken from the corpus, as in Quora, made a list of all passages each: 10,000 times 523,000."""
+    texts = {f"p{row}": f"{row} naïve Fragen" for row in range(3000)}
+    queries = {f"p{row}": texts[f"p{row}"] for row in range(200)}
+    beir(tmp_path, texts, {"de": queries}, [(name, "p2999", 1) for name in queries])
+    tracemalloc.start()
+    pools = load_pool_specs([f"de={tmp_path}"], max_candidates=2)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert len(pools) == 200 and all(pool.query not in pool.passages for pool in pools)
+    assert peak < 8 << 20  # lists of all passages took 50 MB
