@@ -354,27 +354,38 @@ def mine_texts(
         if number is not None and len(scores) and scores[0] < number:
             best = float(scores[0])
         del forward, backward, choose, scores  # the largest of what is in memory
-        rejected, chosen, margins = dict(pair_filters.rejected), [f"retrieval:{retrieval}"], None
+        rejected = dict(pair_filters.rejected)
+        selection = [f"retrieval:{retrieval}"]
+        margins = None
         if reranker is not None:
-            options: dict[str, Any] = {"on_reject": on_reject, "threshold": rescore_threshold, "progress": progress}
-            pairs, margins, low, name = rescore_pairs(*reranker, pairs, texts, folder.path, **options)
-            rejected |= low
-            chosen += [f"rescore:{name}"]
-            chosen += [] if rescore_threshold is None else [f"rescore_threshold:{rescore_threshold:g}"]
+            pairs, margins, rejected_by_reranker, name = rescore_pairs(
+                *reranker,
+                pairs,
+                texts,
+                folder.path,
+                on_reject=on_reject,
+                threshold=rescore_threshold,
+                progress=progress,
+            )
+            rejected |= rejected_by_reranker
+            selection.append(f"rescore:{name}")
+            if rescore_threshold is not None:
+                selection.append(f"rescore_threshold:{rescore_threshold:g}")
         with (
             atomic_writer(folder.path / pairs_file) as stream,
             pair_writer(stream, format, languages=written_languages, margins=margins is not None) as write,
         ):
             for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
-                score, one, other = pairs[row]
+                score, source_row, target_row = pairs[row]
                 margin_score = None if margins is None else float(margins[row])
-                write(score, ids_of(one, other), (texts[0][one], texts[1][other]), margin_score)
+                sentences = texts[0][source_row], texts[1][target_row]
+                write(score, ids_of(source_row, target_row), sentences, margin_score)
         signature = sign_pairs(
             "mine",
             makers,
             f"margin:{margin}",
             f"k:{k}",
-            *chosen,
+            *selection,
             f"method:{method}",
             f"filters:{pair_filters.signature}",
             f"threshold:{_signed(number, origin)}",
