@@ -182,8 +182,8 @@ def identifiable_part(text: str, language: str) -> str:
         text: The text, of which the first 400 characters are looked at.
         language: Its expected language, which py3langid knows.
     Example:
-        >>> identifiable_part("NUD_PROBES (Linux 3.5 以降)", "ja").split()
-        ['(', '以降)']
+        >>> identifiable_part("NUD_PROBES は Linux 3.5 以降で使えます。", "ja").split()
+        ['は', '以降で使えます。']
         >>> identifiable_part("Ludwig van Beethoven", "en"), identifiable_part("Bügın aua raiy jaqsy", "kk")
         ('', '')
     """
