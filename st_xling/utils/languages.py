@@ -121,6 +121,53 @@ _OTHER_NAMES = {
     "castilian": "es",
     "bangla": "bn",
     "brazilian": "pt_BR",
+    "simplified chinese": "zh_Hans",
+    "traditional chinese": "zh_Hant",
+    "zh-chs": "zh_Hans",
+    "zh-cht": "zh_Hant",
+    "allemand": "de",
+    "alemán": "de",
+    "tedesco": "de",
+    "anglais": "en",
+    "inglés": "en",
+    "inglese": "en",
+    "französisch": "fr",
+    "francés": "fr",
+    "francese": "fr",
+    "spanisch": "es",
+    "espagnol": "es",
+    "italienisch": "it",
+    "italien": "it",
+    "russisch": "ru",
+    "russe": "ru",
+    "chinesisch": "zh",
+    "chinois": "zh",
+    "japanisch": "ja",
+    "japonais": "ja",
+    "日语": "ja",
+    "日文": "ja",
+    "汉语": "zh",
+    "漢語": "zh",
+    "英语": "en",
+    "英文": "en",
+    "德语": "de",
+}
+
+# Codes of languages that no country has, and of languages that are hardly written with a region of another of them.
+_NO_COUNTRIES = frozenset(["cs", "da", "el", "en", "fa", "he", "hi", "ja", "ko", "uk", "ur", "vi", "zh"])
+_LARGE = frozenset(["de", "es", "fi", "fr", "hu", "it", "nl", "pl", "pt", "ro", "ru", "tr"])
+
+# Codes of countries that are often taken for those of their languages, and are no codes of languages.
+_COUNTRIES = {
+    "jp": "ja",
+    "cn": "zh",
+    "cz": "cs",
+    "dk": "da",
+    "gr": "el",
+    "ua": "uk",
+    "vn": "vi",
+    "us": "en",
+    "gb": "en",
 }
 
 
@@ -292,6 +339,8 @@ def check_language_code(code: str, where: str) -> None:
         ValueError: --source-language names no known language: got 'german'; did you mean 'de'?
     """
     language = re.split("[-_]", code)[0]
+    if _is_pair(code):
+        raise ValueError(f"{where} names one language: got {code!r}; a region has capitals, as in en-GB.")
     is_usual = is_code(code) and language not in _BIBLIOGRAPHIC
     if code == UNKNOWN or (is_usual and canonical_language(language) in LANGUAGE_NAMES):
         return
@@ -301,6 +350,12 @@ def check_language_code(code: str, where: str) -> None:
     meant = _meant_language(code)
     advice = f"did you mean {meant!r}?" if meant else "write a code of ISO 639, such as de, deu, zh_Hant or pt-BR."
     raise ValueError(f"{where} names no known language: got {code!r}; {advice}")
+
+
+def _is_pair(code: str) -> bool:
+    """Return whether a code is two languages, such as ``de-en``, and not one with a region, such as ``ko-kr``."""
+    language, _, other = code.partition("-")
+    return language != other and (other in _NO_COUNTRIES or {language, other} <= _LARGE)
 
 
 def meant_pair(name: str) -> str | None:
@@ -330,6 +385,10 @@ def _meant_language(text: str) -> str | None:
     if canonical_language(language) in LANGUAGE_NAMES:
         whole = "-".join([short_code(language), *(tag.upper() if len(tag) == 2 else tag.title() for tag in tags)])
         return whole if is_strict_code(whole) else short_code(language)
+    # A locale (German_Germany.1252), or a name with more words (Brazilian Portuguese, English (US)).
+    words = [word for word in re.split(r"[\W_]+", lower) if word in names]
+    if words or language in _COUNTRIES:
+        return names[words[0]] if words else _COUNTRIES[language]
     near = difflib.get_close_matches(lower, names, n=1, cutoff=0.8)
     return names[near[0]] if near else None
 

@@ -144,7 +144,11 @@ def test_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["de", "deu", "deu_Latn", "pt-BR", "pt_br", "zh_Hant", "zh-Hans-CN", "en-GB", "iw", "und"]
+    "code",
+    [
+        *("de", "deu", "deu_Latn", "pt-BR", "pt_br", "pt-br", "zh_Hant", "zh-Hans-CN", "zh-tw", "en-GB", "iw", "und"),
+        *("de-de", "ko-kr", "hi-in", "sv-se", "ca-es", "en-us"),
+    ],
 )
 def test_codes_that_are_known(code: str) -> None:
     check_language_code(code, "--source-language")
@@ -155,14 +159,24 @@ def test_codes_that_are_known(code: str) -> None:
     [
         *(("german", "de"), ("German", "de"), ("Deutsch", "de"), ("日本語", "ja"), ("germn", "de"), ("DE", "de")),
         *(("ger", "de"), ("fre", "fr"), ("chi", "zh"), ("EN-us", "en-US"), ("ZH_hant", "zh-Hant"), ("pt-BRA", "pt")),
+        *(("German_Germany", "de"), ("English (US)", "en"), ("Brazilian Portuguese", "pt_BR"), ("de_DE.UTF-8", "de")),
+        *(("Traditional Chinese", "zh_Hant"), ("Mandarin Chinese", "zh"), ("zh-CHS", "zh_Hans"), ("日语", "ja")),
+        *(("jp", "ja"), ("cz", "cs"), ("cn", "zh"), ("ua", "uk"), ("JP", "ja"), ("allemand", "de"), ("inglés", "en")),
     ],
 )
 def test_a_language_that_is_named_otherwise(written: str, meant: str) -> None:
     """``--source-language german`` and ``ger-en=`` were taken as they are, and switched the language filter off."""
     with pytest.raises(
-        ValueError, match=f"--language names no known language: got '{written}'; did you mean '{meant}'"
+        ValueError, match=f"--language names no known language: got '{re.escape(written)}'; did you mean '{meant}'"
     ):
         check_language_code(written, "--language")
+
+
+@pytest.mark.parametrize("written", ["de-en", "zh-en", "en-ja", "de-fr"])
+def test_two_languages_are_not_one(written: str) -> None:
+    """``--source-language de-en`` was German in a region EN."""
+    with pytest.raises(ValueError, match=f"names one language: got '{written}'"):
+        check_language_code(written, "--source-language")
 
 
 @pytest.mark.parametrize("written", ["xx", "zz", "klingon", "", "d", "x1"])
