@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from st_xling.data.line_ids import LineIds
 from st_xling.utils.text import (
     LONGEST_LINE_BYTES,
     UTF8_MARK,
@@ -31,12 +32,14 @@ ADVICE = {
     "missing key": 'Name the two columns, e.g. columns=("de", "en").',
     "unknown label": "Which rows are pairs is unknown; to read all of them, name the columns: ?columns=source,target.",
     "numbers": "Name the columns of the sentences, e.g. ?columns=3,4, counted from 0.",
+    "ids": "Name the columns of the sentences, e.g. ?columns=1,2, counted from 0, or cut the ids off.",
     "unequal line counts": "Which lines belong together is unknown, so no line can be skipped: align the files again.",
 }
 
 LEAST_NUMBERS = 10
 """Fewer rows of numbers may be sentences."""
 
+_COMPARED_FOR_IDS = 1000
 _BLOCK_BYTES = 1 << 21
 _SURROGATE = re.compile("[\ud800-\udfff]")
 # Letters, marks, numbers, punctuation and symbols, but for those that nobody sees: fillers and variation selectors.
@@ -236,7 +239,7 @@ def check_sentences(
         names: The columns of sentences.
         where: The file of each column.
         faults: Where faults are noted.
-        is_first: Whether these are the first rows, which must not all be numbers.
+        is_first: Whether these are the first rows, which must not all be numbers, or begin with ids.
     """
     import pyarrow.compute as pc
 
@@ -255,4 +258,17 @@ def check_sentences(
             good = pc.and_(good, pc.invert(joined))
         if is_first and len(table) >= LEAST_NUMBERS and pc.all(pc.match_substring_regex(cells, _NUMBER)).as_py():
             faults.add_beyond_repair(path, "numbers", f"expected sentences, got {name} {cells[0].as_py()} and the like")
+        elif is_first and (example := _example_of_ids(cells)) is not None:
+            faults.add_beyond_repair(
+                path, "ids", f"expected sentences, got {name}s that are or begin with ids: {example}"
+            )
     return table.filter(good)
+
+
+def _example_of_ids(cells: Any) -> str | None:
+    """Return the first of the ids that nearly all of the first texts are or begin with; ``None`` if they do not."""
+    ids = LineIds()
+    for text in cells.slice(0, _COMPARED_FOR_IDS).to_pylist():
+        if text is not None:
+            ids.add(text)
+    return ids.example if ids.lines >= LEAST_NUMBERS else None

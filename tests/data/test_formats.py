@@ -225,6 +225,18 @@ REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
         {"c.tsv": NUMBERS},
         "c.tsv?columns=0,1", r"c.tsv: numbers \(expected sentences, got source 1.0000(.|\n)*columns=3,4",
     ),
+    "ids as sources": (
+        {"c.tsv": "".join(f"3f2504e0-{n:04}\tHund {n}\n" for n in range(20))},
+        "c.tsv", r"c.tsv: ids \(expected sentences, got sources that are or begin with ids: 3f2504e0-0(.|\n)*columns=1",
+    ),
+    "ids as targets": (
+        {"c.csv": "source,target\n" + "".join(f"Hund {n},doc1:p{n}.s2\n" for n in range(20))},
+        "c.csv", r"c.csv: ids \(expected sentences, got targets that are or begin with ids: doc1:p0.s2",
+    ),
+    "verses before sentences": (
+        {f"c.{code}": "".join(f"1 Kor {n},{n}\tHund\n" for n in range(20)) for code in ("de", "en")},
+        "c", r"c.de: ids .*: 1 Kor 0,0(.|\n)*c.en: ids",
+    ),
     "scored pairs without header": ({"c.tsv": NUMBERS}, "c.tsv", "wrong column count(.|\n)*20 faults|got 20 faults"),
     "invisible": (
         {"c.tsv": f"a\t{INVISIBLE}\n{INVISIBLE}\tb\n"},
