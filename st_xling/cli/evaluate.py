@@ -134,7 +134,7 @@ def precision(
     from st_xling.evaluation import PrecisionEvaluator
 
     options = model_opts.check_evaluated(context, model)
-    pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines)
+    pairs = load_data_specs(data, split="test", skip_bad_lines=skip_bad_lines, identify=True)
     name = data_name(data, split="test")
     settings = given(at=at and [*map(int, at)], batch_size=options.batch_size)
     evaluator = PrecisionEvaluator(pairs, data_name=name, show_progress_bar=True, **settings)

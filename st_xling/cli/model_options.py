@@ -167,7 +167,7 @@ def centered(
     if how == "none":
         return with_options(normalization.apply_centering(model, None), center="none")
     if options.center_text:
-        read = load_data_specs(options.center_text)
+        read = load_data_specs(options.center_text, identify=True)
         sides = [(part, side) for part in read.values() for side in ("source", "target")]
         texts = [text for part, side in sides for text in part[side][:]]
         codes = [code for part, side in sides for code in part[f"{side}_language"][:]]

@@ -292,11 +292,14 @@ def load_pairs(
 
 
 def _is_spec(location: str) -> bool:
-    """Return whether a location is a spec of the command line, with languages or options, and no file of that name."""
+    """Return whether a location is a spec of the command line, and no file of that name.
+
+    A spec has languages, options, or two files that a comma joins.
+    """
     if home_path(location).exists():
         return False
     parts = split_spec(location)
-    return len(parts.languages) == 2 or bool(parts.query) or parts.is_phrasebook
+    return len(parts.languages) == 2 or bool(parts.query) or parts.is_phrasebook or "," in parts.location
 
 
 def labeled_pairs(data: Any) -> dict[str, Any]:

@@ -151,8 +151,8 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
             faults = [f"{side} looks like {other}, expected {code}" for side, other, code in sides if other]
             if all(found) and found[0] in expected_labels(pair[1]) and found[1] in expected_labels(pair[0]):
                 raise ValueError(
-                    f"{name}: the sides look swapped: {'; '.join(faults)}; write {pair[1]}-{pair[0]}=PATH, or choose "
-                    "by ?columns=1,0."
+                    f"{name}: the sides look swapped: {'; '.join(faults)}; name the languages as "
+                    f"{pair[1]}-{pair[0]}, or swap the columns (?columns=1,0)."
                 )
             advice = "check the file and the languages named for it"
             lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")

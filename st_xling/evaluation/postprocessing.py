@@ -89,9 +89,9 @@ def postprocess(
             and as :func:`~st_xling.models.normalization.fit_postprocessing`.
     """
     with model_folder(out, model, "postprocess", overwrite=overwrite) as folder:
-        read = load_data_specs(data, skip_bad_lines=skip_bad_lines)
+        read = load_data_specs(data, skip_bad_lines=skip_bad_lines, identify=True)
         if evaluate_on:
-            held = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines)
+            held = load_data_specs(evaluate_on, split="test", skip_bad_lines=skip_bad_lines, identify=True)
         else:
             read, held = hold_out(read, pairs=500, share=0.2)
             held = {name: part for name, part in held.items() if len(part)}

@@ -349,7 +349,7 @@ def load_english_pairs(
             sets = {code: sample_rows(rows, size, seed=seed, where=f"{spec} ({code})") for code, rows in sets.items()}
             more = {code: (rows["source"][:], rows["target"][:]) for code, rows in sets.items()}
         else:
-            read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines)
+            read = load_data_specs([spec], split="test", skip_bad_lines=skip_bad_lines, identify=True)
             more = dict(_with_english(name, rows) for name, rows in read.items())
         known = set(map(canonical_code, pairs))
         if twice := [code for code in map(canonical_code, more) if code in known]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from st_xling.data.read import find_source
+from st_xling.data.sides import check_sides
 from st_xling.evaluation.pictures import draw_scores
 from st_xling.hub.card import code, fenced, plain
 from st_xling.hub.push import check_repo_id, upload_folder
@@ -79,8 +80,8 @@ def push_dataset(
         out: Folder for a copy of what is published, or would be: card, picture and data. It must not exist, or be
             empty.
     Raises:
-        ValueError: For a file without pairs, results of another command, an ``out`` with files, or a repository that
-            has files and may not be overwritten.
+        ValueError: For a file without pairs, languages that are swapped, results of another command, an ``out`` with
+            files, or a repository that has files and may not be overwritten.
         HubError: If the Hub cannot be reached, refuses a request, or takes too long.
     """
     check_repo_id(repo_id)
@@ -93,6 +94,7 @@ def push_dataset(
         )
     languages = (source_language, target_language)
     dataset = find_source(pairs, languages, other=".tsv").read(False)
+    check_sides({"-".join(languages): dataset})
     if (scores := _scores(Path(pairs))) is not None:
         dataset = dataset.add_column("score", scores)
     with tempfile.TemporaryDirectory(prefix="st-xling-") as place:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from st_xling.cli import main
+from st_xling.data.phrasebook import parallel_phrases
 from st_xling.evaluation.compare.tasks import TASKS as COMPARE_TASKS
 from tests.training.transfer.sets import write_encoder, write_set
 
@@ -29,6 +30,30 @@ def test_a_table_a_signature_and_json(
     written = json.loads(figures.read_text(encoding="utf-8"))
     assert len(table) > 1 and signature.startswith(start)
     assert written.keys() == {task, "signature"} and written["signature"] == signature and written[task]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "evaluate tatoeba MODEL --data en-de=FILE",
+        "evaluate precision MODEL --data en_GB-deu_Latn=FILE",
+        "postprocess MODEL --data en-de=FILE --center language --out OUT",
+        "push FILE user/pairs --source-language en-GB --target-language de_AT --license mit --dry-run",
+    ],
+)
+def test_swapped_languages_are_no_result(
+    command: str, saved_encoder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both directions were reported under each other's names, and cards and means had the other language's."""
+    pairs = parallel_phrases("de", "en", split="train", size=60, seed=0)
+    file = tmp_path / "pairs.tsv"
+    file.write_text("".join(f"{source}\t{target}\n" for source, target in zip(pairs["source"], pairs["target"])))
+    places = {"MODEL": saved_encoder, "FILE": file, "OUT": tmp_path / "out"}
+    for word, place in places.items():
+        command = command.replace(word, str(place))
+    assert main(command.split()) == 2
+    assert "the sides look swapped: source looks like de" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
 
 
 # Comparison

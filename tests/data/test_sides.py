@@ -108,7 +108,7 @@ def spec(folder: Path, source: list[str], target: list[str], rows: int = 20) -> 
 def test_swapped_sides_are_an_error(tmp_path: Path, stream: bool) -> None:
     """They were named, and then trained on all the same: the pivot was on the wrong side, and the card wrong."""
     swapped = spec(tmp_path, ENGLISH, GERMAN)
-    with pytest.raises(ValueError, match="source looks like en, expected de; target looks like de, .* en-de=PATH"):
+    with pytest.raises(ValueError, match="source looks like en, expected de; target looks like de, .* as en-de"):
         load_data_specs([swapped], stream=stream, identify=True)
     (loaded,) = load_data_specs([swapped], stream=stream).values()
     assert cells(loaded)[0][:2] == (f"{ENGLISH[0]} 0", f"{GERMAN[0]} 0")
