@@ -109,7 +109,9 @@ _HOUR_BEFORE = re.compile(
 )
 
 # Half and three quarters of the hour before, as in halb 9 (8:30), and a quarter before it (8:45).
-_HALF_TO = re.compile(r"\b(?:halb|half|halv|puoli|pool|f[ée]l|(?:v )?půl|pol|pola|w?pół do|пів на)\s?$", re.IGNORECASE)
+_HALF_TO = re.compile(
+    r"\b(?:halb|half|halv|puoli|pool|f[ée]l|(?:v )?půl|pol|pola|w?pół do|пів на|в половине|половина)\s?$", re.IGNORECASE
+)
 _QUARTER_TO = re.compile(
     r"\b(?:quarter (?:to|of|before)|viertel vor|drei ?viertel|kwart voor|kvart (?:i|på)|háromnegyed|za kwadrans"
     r"|без четверти|за чверть|quarto (?:para|alle|às))\s?$",
@@ -142,8 +144,12 @@ _HAN = re.compile(
     f"|(?<={'|'.join(era + '.' for era in _ERAS if len(era) == 2)})(?=年))"
 )
 _IN_WORDS = "\ue000"  # marks a number that was not written with digits
-_ROMAN = re.compile(r"[IVXL](?<!\w.)[IVXL]{1,6}(?![A-Z])")
-_LETTERS = {"I": 1, "V": 5, "X": 10, "L": 50}
+_ROMAN = re.compile(
+    r"[IVXL](?<!\w.)[IVXL]{1,6}(?![A-Z])"
+    # Years: three letters or more, as M and MD are no numbers.
+    r"|M(?<!\w.)(?=[MDCLXVI]{2})M{0,2}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?!\w)"
+)
+_LETTERS = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 
 
 @dataclass(slots=True)
