@@ -279,12 +279,15 @@ def card(
     --keep, thresholds, pictures. Options are saved in card.json; remove one by an empty text.
     """
     _check_folder(model)
-    licenses = {}
+    licenses: dict[str, str] = {}
     for text in data_license or ():
         name, equals, each = text.rpartition("=")
         if not equals or not name:
             raise ValueError(f"--data-license expects NAME=ID, such as de-en=cc-by-2.0, got {text!r}.")
-        licenses[name] = each
+        if licenses.setdefault(name, each) != each:
+            raise ValueError(
+                f"--data-license gives {name} two licenses, {licenses[name]} and {each}: keep one of them."
+            )
     from st_xling.hub import CardOptions, write_card
 
     options = CardOptions(
@@ -340,7 +343,7 @@ def push(
         target_language = target_language or known.get("target_language")
         needed = {"--source-language": source_language, "--target-language": target_language, "--license": license}
         if missing := [name for name, value in needed.items() if not value]:
-            raise ValueError(f"a data set needs {', '.join(needed)}: {' and '.join(missing)} is missing.")
+            raise ValueError(f"a data set needs {', '.join(needed)}: add {' and '.join(missing)}.")
         from st_xling.hub.dataset import push_dataset
 
         languages: Any = {"source_language": source_language, "target_language": target_language}

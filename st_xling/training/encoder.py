@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -17,13 +18,22 @@ from torch import nn
 from st_xling.data.columns import negative_columns
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
-from st_xling.data.text_columns import column_texts
+from st_xling.data.text_columns import MONO, column_texts
 from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, TranslationLanguageModelingLoss
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
-from st_xling.training.mixture import Mixture, add_mono, describe, log_truncation, mine_negatives, prepare, report_texts
+from st_xling.models.token_rows import check_texts
+from st_xling.training.mixture import (
+    Mixture,
+    add_mono,
+    describe,
+    log_truncation,
+    mine_negatives,
+    prepare,
+    report_texts,
+)
 from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
 from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
 from st_xling.training.run_folder import NEGATIVES, save_folder
@@ -160,6 +170,10 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     looked_at = mixture.looked_at
     texts = [report_texts(encoder, looked_at, side, prompts.get(side, "")) for side in ("source", "target")]
     pairs = mixture.pairs
+    # Texts next to the pairs: hard negatives of the data, and monolingual text.
+    beside = [name for name in pairs.column_names or [] if name in (*MONO, *negative_columns(pairs.column_names))]
+    if beside and not mixture.streamed:
+        check_texts(encoder, list(dict.fromkeys(column_texts(pairs, *beside))))
     if recipe.negatives.count:
         pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
     if "target" in prompts:  # without it a negative would be known by its beginning
@@ -198,13 +212,25 @@ def _with_negatives(
         mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
         negatives = Dataset.from_dict(mined)
     else:
-        negatives = Dataset.from_parquet(str(run.folder.training / NEGATIVES))
+        path = run.folder.training / NEGATIVES
+        written = run.folder.read_manifest().get("mined_negatives")  # earlier versions did not record it
+        if not path.is_file() or written not in (None, _sha256(path)):
+            raise ValueError(
+                f"{path} is not as it was written: --resume needs the negatives that the run was started with. Restore "
+                "it, or start again with --overwrite."
+            )
+        negatives = Dataset.from_parquet(str(path))
     return concatenate_datasets([pairs, negatives], axis=1)
 
 
 def _write_negatives(run: Run, pairs: Any) -> None:
     with atomic_path(run.folder.training / NEGATIVES) as temporary:
         pairs.select_columns(negative_columns(pairs.column_names)).to_parquet(str(temporary))
+    run.folder.update(mined_negatives=_sha256(run.folder.training / NEGATIVES))
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _fit(

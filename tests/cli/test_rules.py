@@ -85,7 +85,7 @@ BAD = {
     "push m user/m --license mit": "--license does not apply: m is the folder of a model",
     "push m user/m --overwrite --results r.json": "--results and --overwrite do not apply",
     "push m user/m --source-language de --target-language en": "--source-language and --target-language do not apply",
-    "push p.tsv user/p --license mit": "--source-language and --target-language is missing",
+    "push p.tsv user/p --license mit": "add --source-language and --target-language",
     # A revision of a folder was ignored.
     "encode m a.de --out s --revision main": "--revision is for models of the Hub: m is on this machine",
     "rerank m --queries a.de --passages a.en --out o --batch-size 8": "did you mean --token-budget?",
@@ -226,7 +226,7 @@ def test_a_data_set_has_the_languages_of_its_results(tmp_path: Path, capsys: pyt
     assert main([*words, "--results", str(results)]) == 0
     assert "# German–English sentence pairs" in capsys.readouterr().out
     assert main(words) == 2
-    assert "--source-language and --target-language is missing" in capsys.readouterr().err
+    assert "add --source-language and --target-language" in capsys.readouterr().err
 
 
 def test_languages_are_checked_before_the_model_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -314,3 +314,11 @@ def test_hostile_text_stays_text(text):
     ticks = re.match(r"`+", span(text))[0]
     assert span(text).endswith(ticks) and "\n" not in span(text)
     assert ticks not in re.findall(r"`+", span(text)[len(ticks) : -len(ticks)])
+
+
+def test_one_data_set_has_one_license(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The last of two licenses of a data set was published, and nothing said that there had been another."""
+    (tmp_path / "modules.json").write_text("[]", encoding="utf-8")
+    licenses = ["--data-license", "de-en=mit", "--data-license", "de-en=cc0-1.0"]
+    assert main(["card", str(tmp_path), *licenses]) == 2
+    assert "gives de-en two licenses, mit and cc0-1.0" in capsys.readouterr().err

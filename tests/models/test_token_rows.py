@@ -1,6 +1,7 @@
 """Token ids beyond the embeddings: one line where a text uses one, nothing where none does, padding as it can be."""
 
 import itertools
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,23 @@ def _dataset(columns: dict[str, list[str]]) -> Any:
     from datasets import Dataset
 
     return Dataset.from_dict(columns)
+
+
+def test_texts_next_to_the_pairs_are_looked_at_too(marked: Path, tmp_path: Path) -> None:
+    """Monolingual text and hard negatives with such a token ended a run in torch's IndexError."""
+    _, message = rows(marked)
+    pairs = {"source": [pair[0] for pair in PAIRS], "target": [pair[1] for pair in PAIRS]}
+    lines = [MARKED, *pairs["source"]]
+    mono = {"de": _dataset({"source": lines, "target": lines})}  # as of `load_texts`; the targets are not read
+    amber = load_recipe("amber", tiny=True, overrides={"training.max_steps": 1})
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train(amber, _dataset(pairs), tmp_path / "amber", model=str(marked), mono=mono)
+    negatives = {**pairs, "negative_1": [*pairs["target"][1:], MARKED]}
+    ranked = load_recipe(
+        "tr", tiny=True, overrides={"training.max_steps": 1, "losses.translation_ranking.hard_negatives": True}
+    )
+    with pytest.raises(ValueError, match=re.escape(message)):
+        train(ranked, _dataset(negatives), tmp_path / "tr", model=str(marked))
 
 
 def test_a_text_with_such_a_token_is_refused_before_anything_is_computed(marked: Path, tmp_path: Path) -> None:

@@ -68,6 +68,23 @@ def test_a_count_that_the_ranks_do_not_hold(count: int) -> None:
     assert load_recipe("tr", overrides={"negatives.count": 31}).negatives.count == 31
 
 
+def test_damaged_negatives_are_named(data: Any, make_model: Any, tmp_path: Path) -> None:
+    """A run was resumed with other negatives in silence; of an empty file the error did not say which it was."""
+    recipe = load_recipe("tr", tiny=True, overrides={**STEPS, "negatives.count": 2, "training.max_steps": 2})
+    train(recipe, data, tmp_path / "run", model=make_model())
+    path = tmp_path / "run" / "training" / "negatives.parquet"
+    written = path.read_bytes()
+    columns = Dataset.from_parquet(str(path)).to_dict()
+    Dataset.from_dict({name: texts[::-1] for name, texts in columns.items()}).to_parquet(str(path))
+    changed = path.read_bytes()
+    for content in (changed, written[: len(written) // 2], b""):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"negatives\.parquet is not as it was written.* --overwrite"):
+            train(recipe, data, tmp_path / "run", model=make_model(), resume=True)
+    path.write_bytes(written)
+    assert train(recipe, data, tmp_path / "run", model=make_model(), resume=True).steps == 2
+
+
 def test_data_that_do_not_fit(data: Any, make_model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mined for transl.* koleo"):
         losses = {"losses.translation_ranking.weight": 0, "losses.koleo.weight": 1}
