@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks import filters
 from tests.benchmarks.__main__ import FOLDER, NAMES
 from tests.benchmarks.measure import Ratio, describe
 
@@ -30,10 +31,27 @@ def test_targets(ratio: Ratio, line: str) -> None:
     assert describe("a", ratio.as_dict()) == line
 
 
+def test_documents_are_read_with_english_first_in_gold(tmp_path: Path) -> None:
+    """Sides guessed by their numbers of lines were swapped in a document with equally many, and its pairs wrong."""
+    folder = tmp_path / "book.fr"
+    folder.mkdir()
+    (folder / "en").write_text("Where is it?\nNo.\nHere. Look.\nls\n", encoding="utf-8")
+    (folder / "xx").write_text("Non.\nOù est-ce ?\nIci.\nRegardez.\nls\n", encoding="utf-8")
+    (folder / "gold").write_text("[0]:[1]\n[1]:[0]\n[2]:[2, 3]\n[3]:[4]\n", encoding="utf-8")
+    document = filters.read(folder)
+    assert document.language == "fr"
+    assert document.gold == {("Où est-ce ?", "Where is it?"), ("Non.", "No.")}
+    assert document.together == document.gold | {
+        ("Ici.", "Here. Look."),
+        ("Regardez.", "Here. Look."),
+        ("ls", "ls"),
+    }
+
+
 @pytest.mark.slow
 def test_some_of_the_benchmarks_run_quickly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ST_XLING_DATA", raising=False)
-    names = ["losses", "mining", "mining_approximate"]
+    names = ["filters", "losses", "mining", "mining_approximate"]
     command = [sys.executable, "-m", "tests.benchmarks", *names, "--quick", "--out", str(tmp_path)]
     ran = subprocess.run(command, cwd=FOLDER.parents[1], capture_output=True, text=True, timeout=600)
     assert ran.returncode == 0, ran.stdout
