@@ -360,12 +360,23 @@ def load_english_pairs(
         if absent := [code for code in wanted if code not in map(canonical_language, pairs)]:
             raise ValueError(f"expected languages out of {', '.join(pairs)}: got {', '.join(absent)}; leave these out.")
         pairs = {code: pairs[code] for one in wanted for code in pairs if canonical_language(code) == one}
-    if all(map(_is_tatoeba, given)):
+    if all(map(_is_benchmark, given)):
         samples = {parse_spec(spec, {}).sample for spec in given}
         # A sample is not the benchmark, and must not be published under its name.
         sampled = [f"tatoeba-{size}-seed{seed}" for size, seed in samples if size is not None]
         return pairs, "+".join(sorted(sampled)) or "tatoeba"
     return pairs, data_name(given, split="test")
+
+
+def _is_benchmark(spec: str) -> bool:
+    """Return whether a spec names Tatoeba itself: the one on the Hub, or files in a folder of its name.
+
+    Text of one's own may be in files like LASER's, and must not be published as the benchmark.
+    """
+    if not _is_tatoeba(spec):
+        return False
+    path = parse_spec(spec, {}).path
+    return not path.is_dir() or "tatoeba" in map(str.lower, path.resolve().parts)
 
 
 def _is_tatoeba(spec: str) -> bool:

@@ -138,11 +138,13 @@ def test_groups_and_names_of_languages():
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
+    path = tmp_path / "tatoeba"
+    path.mkdir()
     for name, text in {"deu": "Hallo!", "fra": "Salut !"}.items():
-        (tmp_path / f"tatoeba.{name}-eng.{name}").write_text(f"{text}\n", encoding="utf-8")
-        (tmp_path / f"tatoeba.{name}-eng.eng").write_text("Hello!\n", encoding="utf-8")
-    (tmp_path / "test.tsv").write_text("你好！\tHello!\n", encoding="utf-8")
-    return tmp_path
+        (path / f"tatoeba.{name}-eng.{name}").write_text(f"{text}\n", encoding="utf-8")
+        (path / f"tatoeba.{name}-eng.eng").write_text("Hello!\n", encoding="utf-8")
+    (path / "test.tsv").write_text("你好！\tHello!\n", encoding="utf-8")
+    return path
 
 
 def test_a_folder(folder: Path) -> None:
@@ -153,16 +155,28 @@ def test_a_folder(folder: Path) -> None:
         load_english_pairs([folder], "es")
 
 
+def test_own_text_in_files_like_tatoebas_has_the_name_of_its_folder(folder: Path) -> None:
+    """A card said "Tatoeba" of somebody's own sentences, because their files were named as LASER's are."""
+    news = folder.rename(folder.with_name("news"))
+    assert load_english_pairs([news])[1] == "news"
+    release = folder / "v1"
+    folder.mkdir()
+    news.rename(release)
+    assert load_english_pairs([release])[1] == "tatoeba"
+
+
 def test_a_sample_of_each_language(tmp_path: Path) -> None:
     """As ``?size=`` has it everywhere: refused with advice that is for Python. Its name is not the benchmark's."""
     rows = [(f"Satz {number}", f"sentence {number}") for number in range(40)]
+    path = tmp_path / "tatoeba"
+    path.mkdir()
     for code, texts in zip(("deu", "eng"), zip(*rows)):
-        (tmp_path / f"tatoeba.deu-eng.{code}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
-    sets, name = load_english_pairs([f"{tmp_path}?size=7&seed=3"])
+        (path / f"tatoeba.deu-eng.{code}").write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
+    sets, name = load_english_pairs([f"{path}?size=7&seed=3"])
     assert name == "tatoeba-7-seed3" and list(zip(*sets["deu"])) == [rows[row] for row in Sample(7, 3).places(40, "")]
     for options, words in (("seed=3", "size=N with seed=3"), ("columns=0,1", "options size, seed, once each")):
         with pytest.raises(ValueError, match=words):
-            load_english_pairs([f"{tmp_path}?{options}"])
+            load_english_pairs([f"{path}?{options}"])
 
 
 def test_the_phrasebooks_test_split() -> None:
