@@ -70,10 +70,17 @@ def write_parallel_text(folder: Path) -> None:
         lines(folder / f"crawl.{side}.gz", texts)
     for name, split, language in (("gold.tsv", "train", "de"), ("dev.tsv", "dev", "zh"), ("test.tsv", "test", "de")):
         tsv(folder / name, pairs(language, split=split, size=30))
+    tsv(folder / "new-pairs.tsv", pairs("de", split="dev"))
     gold = parallel_phrases("de", "en", size=30, split="test")["alignment"]
     lines(folder / "test.links", [format_links(links) for links in gold])
     for language in ("ar", "fi"):
         tsv(folder / f"{language}-en.tsv.gz", pairs(language))
+    scores = [1.1 - 0.002 * row for row in range(PAIRS)]
+    scored = [
+        {"score": score, "source_ids": [str(row)], "target_ids": [str(row)], "source": source, "target": target}
+        for row, (score, (source, target)) in enumerate(zip(scores, pairs("de")))
+    ]
+    json_lines(folder / "scored.jsonl.gz", scored)
     french = pairs("fr")
     json_lines(folder / "more.jsonl.gz", [{"fr": source, "en": target} for source, target in french])
     for side, texts in zip(("fr", "en"), zip(*pairs("fr", split="test"))):

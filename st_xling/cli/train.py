@@ -198,7 +198,7 @@ def train(
           --check-leak tatoeba/v1 --out my-encoder
       st-xling train tr --model intfloat/multilingual-e5-small \\
           --prompt 'query: ' --set training.early_stopping_patience=3 \\
-          --data de-en=pairs.tsv --out my-encoder
+          --data de-en=pairs.tsv --dev de-en=new-pairs.tsv --out my-encoder
       st-xling train xpr-mixed --model bert-base-multilingual-cased \\
           --data en=xquad.en.json --data zh=xquad.zh.json --out my-reranker
       st-xling train distill \\
