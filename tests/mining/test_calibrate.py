@@ -139,10 +139,11 @@ def test_known_pairs_do_not_occur_in_the_text(tmp_path):
     """Nor twice; a tenth of the text, but at least 100, are drawn, in their order."""
     path = tmp_path / "known.tsv"
     text = ["in the text", *(f"s{row}" for row in range(1499))]
-    path.write_text("".join(f"{source}\tt{source}\n" for source in ["in the text", *"aabc", "x  y", *range(400)]))
+    sources = ["in the text", *"aabc", "x  y", *(f"sentence {row}" for row in range(400))]
+    path.write_text("".join(f"{source}\tt{source}\n" for source in sources))
     chosen = select_known_pairs(path, [text, [*text, "tx  y"]])
     assert len(chosen) == 150 and len(set(chosen)) == 150
-    rows = [int(source) for source, _ in chosen if source.isdigit()]
+    rows = [int(source.split()[1]) for source, _ in chosen if source.startswith("sentence ")]
     assert rows == sorted(rows) and ("x  y", "tx  y") not in chosen and ("in the text", "tin the text") not in chosen
     assert select_known_pairs(path, [text[:9], text]) != chosen
     assert len(select_known_pairs(path, [text[:9], text])) == 100
