@@ -140,7 +140,7 @@ def estimate_threshold(
     Assumptions: copies and other pairs that are neither wrong nor translations were rejected by filters, and few
     sentences have near duplicates in their own language, which are second choices as good as the first. The estimated
     precision is that of a model of the scores; where the scores of wrong pairs and translations overlap, as with a weak
-    encoder, it can be off by 0.15.
+    encoder, it can be off by 0.25.
 
     Args:
         forward: Source → target neighbors, at least two for each sentence.
