@@ -81,7 +81,7 @@ def excepted(line: str) -> str | None:
 
 def shorter(words: list[str]) -> list[str]:
     """Return the words of a command that ends soon."""
-    if "--print" in words:
+    if {"--print", "--list"} & set(words):  # nothing is trained, and --max-steps would be refused
         return words
     if "--epochs" in words:  # which --max-steps excludes
         start = words.index("--epochs")
