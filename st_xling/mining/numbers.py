@@ -7,9 +7,11 @@ import re
 import unicodedata
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from pathlib import Path
+
+from st_xling.mining.clock import IN_WORDS, with_times
 
 #: Sentences that are remembered: a sentence is in several candidates, most of them near.
 REMEMBERED = 1 << 14
@@ -85,6 +87,21 @@ _EXPONENT = re.compile(r"[eE]([+-]?\d{1,2})(?!\w)")
 _WORDS_AFTER = re.compile(r"(?:[\s-][^\s\d.,;:!?()]{1,20}){1,3}")
 # A fraction whose denominator comes first.
 _PARTS_OF = re.compile(r"(?<!\d)(\d\d?)\s?(?:分[之の]|분의)\s?(\d\d?)(?!\d)")
+_FRACTION_SIGN = re.compile("[/⁄]")
+# A number of percent, before or after the sign or word.
+_PERCENT_AFTER = re.compile(
+    r"\s?(?:[%٪]|per\s?cent|prozent|pour ?cent|por ?cien\w*|por cento|per cento|procen|процент|відсот|prosent|százalék"
+    r"|τοις εκατό|phần trăm|persen|peratus|パーセント|퍼센트|프로|เปอร์เซ็นต์|प्रतिशत|শতাংশ|فی\s?صد|فيصد|درصد"
+    r"|(?:في|ب)\s?ال?م[ئا]\w*ة|אחוז)",
+    re.IGNORECASE,
+)
+_PERCENT_BEFORE = re.compile(r"(?:%|百分之|\byüzde|ร้อยละ)\s?$", re.IGNORECASE)
+# Hours, of which a fraction is often said in minutes: ¾ hour, 45 minutes.
+_HOURS_AFTER = re.compile(
+    r"\s?(?:(?:of )?an? |e(?:ine[rn]?|en) |d'|de )?(?:hour|hr\b|stunde|uur|heure|hora|or[ae]\b|oră|час|годин|timm|time"
+    r"|godzin|hodin|ór[aá]|saat|小[时時]|時間|시간|giờ|tiếng|jam|ชั่วโมง|घंट|ساع|שעה|שעות|ώρα)",
+    re.IGNORECASE,
+)
 # A character reference, with the spaces that tokenizers insert; digits that are no numbers of the sentence: addresses,
 # and the verse that a line of a Bible begins with.
 _REFERENCE = re.compile(r"&\s?(?:amp\s?;\s?)*#\s?([xX]?[0-9a-fA-F]+)\s?;")
@@ -126,6 +143,7 @@ _DOZENS = re.compile(
 )
 # Tenths that are paid, 7折 for 30 % off, and tenths, 3할 for 30 %.
 _TENTHS_PAID, _TENTHS = "折", ("할", "掛け", "掛")
+_KOREAN_TENTHS = re.compile(r"(\d)\s?할\s?(\d)\s?푼")
 # A numeral system, named by a word in other languages: 16進数, hexadecimal.
 _BASE_AFTER = re.compile(r"\s?(?:進[数法制位數]?|进[制位]|진[수법]|-?(?:er-System|adisch|ричн|ічн|kov[áéý]|tkov[áéý]))")
 _BASE_BEFORE = re.compile(r"(?:\b(?:base|basis|bas|baze|основани[еюяи]|cơ số|hệ)[\s-]?|ฐาน\s?)$", re.IGNORECASE)
@@ -142,6 +160,13 @@ _HAN_DIGITS = str.maketrans(_ZEROS + _ONE_TO_NINE + "元", "0000" + "12345678922
 _HAN = re.compile(
     rf"[{_ONE_TO_NINE}十百千元](?:(?<![\d{_UNITS}].)(?<!元)[{_ZEROS}{_ONE_TO_NINE}{_UNITS}]+"
     f"|(?<={'|'.join(era + '.' for era in _ERAS if len(era) == 2)})(?=年))"
+)
+# A price in tenths, 八五折 for 8.5 of 10; not the third fold, 第三折, nor a page that folds, 三折页.
+_HAN_DISCOUNT = re.compile(
+    rf"(?<![第波{_ONE_TO_NINE}{_UNITS}])([{_ONE_TO_NINE}])[点點]?([{_ONE_TO_NINE}])?折(?![叠疊射返断斷页頁屏])"
+)
+_HAN_PARTS_OF = re.compile(
+    rf"(?<![{_ONE_TO_NINE}{_UNITS}])([{_ONE_TO_NINE}十])分[之の]([{_ONE_TO_NINE}])(?![{_ONE_TO_NINE}{_UNITS}])"
 )
 _IN_WORDS = "\ue000"  # marks a number that was not written with digits
 _ROMAN = re.compile(
@@ -203,8 +228,9 @@ def find_numbers(text: str) -> Numbers:
         text = _POWER_OF_TEN.sub(_with_exponent, text)
     text = _plain(text)
     if not text.isascii():
+        text = _HAN_PARTS_OF.sub(_fraction_with_digits, _HAN_DISCOUNT.sub(_discount_with_digits, text))
         text = _DECADE.sub(lambda match: f"{int(match[1]) - 1}{match[2]}", _HAN.sub(_with_digits, text))
-        text = _PARTS_OF.sub(r"\2/\1", text)
+        text = _KOREAN_TENTHS.sub(r"\1.\2할", _PARTS_OF.sub(r"\2/\1", text))
     if not _DIGIT.search(text) and not _ROMAN.search(text):
         return []
     text = _ADDRESS.sub(" ", text)
@@ -400,6 +426,7 @@ def _summed(terms: list[tuple[Number, int]], text: str, start: int, end: int) ->
     elif _NAME.search(text, max(0, start - 2), start):
         number.role = "optional"
     also += _multiplied(value, text, end)
+    also += _as_share(number, text, start, end)
     number.also = tuple(also)
     if not 1 <= value < 5000 or value % 1:
         return [number]
@@ -437,6 +464,33 @@ def _multiplied(value: Decimal, text: str, end: int) -> list[Decimal]:
     return []
 
 
+def _as_share(number: Number, text: str, start: int, end: int) -> list[Decimal]:
+    """Return the other values of percent, 0.5 for 50 %, and of a fraction: 0.67 for ⅔, 45 minutes for ¾ hour."""
+    value = number.value
+    is_fraction = _FRACTION_SIGN.search(number.written) is not None
+    if is_fraction and _HOURS_AFTER.match(text, end):
+        return [value * 60]
+    if is_fraction and 0 < value < 1:
+        places = (Decimal("0.01"), Decimal("0.001"), Decimal("0.0001"))
+        return [value.quantize(place, rounding) for place in places for rounding in (ROUND_HALF_UP, ROUND_DOWN)]
+    if _PERCENT_AFTER.match(text, end) or _PERCENT_BEFORE.search(text, max(0, start - 6), start):
+        return [value / 100, *_rounded_fractions(value)]
+    return []
+
+
+def _rounded_fractions(percent: Decimal) -> list[Decimal]:
+    """Return the fractions that a number of percent may be rounded from: ⅔ for 66, 67 or 66.7 %."""
+    if not 0 < percent < 100:
+        return []
+    last_place = Decimal(1).scaleb(int(percent.as_tuple().exponent))
+    fractions = []
+    for under in (3, 6, 7, 9):
+        fraction = (percent * under / 100).to_integral_value() / under
+        if percent in [(fraction * 100).quantize(last_place, rounding) for rounding in (ROUND_HALF_UP, ROUND_DOWN)]:
+            fractions.append(fraction)
+    return fractions
+
+
 def _minutes_of_the_hour_before(text: str, start: int, end: int) -> int:
     """Return the minutes if words around an hour mean the one before it: 30 for "halb 9"; 0 if they do not."""
     before = max(0, start - 20)
@@ -470,6 +524,17 @@ def _with_digits(match: re.Match[str]) -> str:
     return _IN_WORDS + re.sub("(?<!\\d)(?=[十百千])", "1", digits)
 
 
+def _discount_with_digits(match: re.Match[str]) -> str:
+    """Return a price in tenths with digits: 85折 for 八五折."""
+    return f"{_IN_WORDS}{(match[1] + (match[2] or '')).translate(_HAN_DIGITS)}折"
+
+
+def _fraction_with_digits(match: re.Match[str]) -> str:
+    """Return a fraction in Chinese numerals with digits: 3/4 for 四分之三."""
+    under, over = ("10" if part == "十" else part.translate(_HAN_DIGITS) for part in match.groups())
+    return f"{_IN_WORDS}{over}/{under}"
+
+
 def _with_exponent(match: re.Match[str]) -> str:
     """Return a power of ten as an exponent: e6 for ×10⁶ or ×10^6, 1e6 where it has no factor."""
     exponent = unicodedata.normalize("NFKC", match[1] or match[2]).replace("−", "-")
@@ -490,7 +555,8 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     or of an era that is named, the end of a range by its short form (2000-02), a century by its first year (1700s),
     both sides of a separator as numbers (16.30), the terms of a sum one by one or the part that has digits ("one
     million 200 thousand"), the digits of a phone number in other groups, dozens (3 Dutzend, 36), the half hour before
-    an hour (halb 9, 8:30), a price in tenths (7折, 30 % off). What is then left over decides:
+    an hour (halb 9, 8:30), minutes before or after an hour (10 vor 8, 7:50), a price in tenths (7折, 30 % off), a
+    fraction or percent as a decimal (⅔, 0.67, 67 %). What is then left over decides:
 
     - on both sides: a contradiction ("3 books", "4 Bücher");
     - on one side only: nothing, if the other may have spelled it out ("12", "twelve") or omitted a repetition. From 13
@@ -502,6 +568,17 @@ def contradiction(source: str, target: str) -> dict[str, list[str]] | None:
     contradictions, and so do years of other calendars (Nepali, Ethiopian) and scales of languages without words in the
     table of this file.
     """
+    found = _contradiction(source, target)
+    if found is None:
+        return None
+    times = with_times(source), with_times(target)
+    if times != (source, target) and _contradiction(*times) is None:
+        return None
+    return found
+
+
+def _contradiction(source: str, target: str) -> dict[str, list[str]] | None:
+    """Return the numbers that contradict each other in two sentences as they are written."""
     numbers = find_numbers(source), find_numbers(target)
     if numbers[0] == numbers[1]:
         return None
@@ -619,7 +696,9 @@ _ROUND = {20, 24, 30, 40, 50, 60, 70, 80, 90, 100}
 @lru_cache(maxsize=REMEMBERED)
 def _has_number_word(text: str) -> bool:
     text = _plain(text).lower()
-    return _SPELLED.search(text) is not None or any(map(_powers_of, _WORD.findall(text)))
+    if _SPELLED.search(text) is not None or IN_WORDS.search(text) is not None:
+        return True
+    return any(map(_powers_of, _WORD.findall(text)))
 
 
 def _digits(value: Decimal) -> int:
