@@ -93,7 +93,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
     after = retrieval.evaluate(result.model)
     mining = BuccEvaluator.from_spec(f"phrasebook:{languages}?size={size.mining}&gold={size.gold}&seed={seed}")
     mined = mining.evaluate(result.model)
-    shown = replace(mined, metrics={**mined.metrics, "histograms": mining.histograms})
+    shown = replace(mined, metrics={**mined.metrics, "histograms": mined.histograms})
     results = {
         "tatoeba": {**_by_language(before=before[0], after=after), "signature": after.signature},
         "mining": _mining(mined),

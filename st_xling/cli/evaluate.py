@@ -176,15 +176,12 @@ def bucc(
     from st_xling.evaluation import BuccEvaluator
     from st_xling.evaluation.bucc import publishable_thresholds
     from st_xling.mining.thresholds import publish_thresholds
-    from st_xling.utils.languages import pair_languages
 
     options = model_opts.check_evaluated(context, model, publishes=True)
     settings = given(split=split, threshold=threshold, k=k, margin=margin, retrieval=retrieval)
     evaluator = BuccEvaluator.from_spec(data, pairs, batch_size=options.batch_size, show_progress_bar=True, **settings)
     encoder = model_opts.load_evaluated(context, model)
-    encoder = model_opts.centered(
-        encoder, options, [code for pair in evaluator.corpora for code in pair_languages(pair)]
-    )
+    encoder = model_opts.centered(encoder, options, evaluator.languages)
     result = evaluator.evaluate(encoder)
     # JSON has no infinity, the threshold if nothing is correct.
     metrics = {key: value if math.isfinite(value) else None for key, value in result.metrics.items()}
@@ -193,7 +190,7 @@ def bucc(
         if thresholds := publishable_thresholds(evaluator, result):
             path = publish_thresholds(model, thresholds)
             print(f"thresholds for {', '.join(thresholds)}: {path}", file=sys.stderr)
-        result = dataclasses.replace(result, metrics={**metrics, "histograms": evaluator.histograms})
+        result = dataclasses.replace(result, metrics={**metrics, "histograms": result.histograms})
         keep_results(context, "bucc", result, Path(model))
 
 
@@ -308,11 +305,11 @@ def reranking(
     settings = given(samples=samples, examples=examples, data_name=name)
     evaluator = RerankingEvaluator(pools, show_progress_bar=True, **vars(scoring), **settings)
     report = evaluator.report(cross_encoder)
-    print_results(context, "reranking", report.as_dict(), evaluator.signature, report.table())
+    print_results(context, "reranking", report.as_dict(), report.signature, report.table())
     if keep:
         # What is saved goes to the Hub with the model; passages of the examples do not.
         metrics = dataclasses.replace(report, examples={}).as_dict()
-        result = EvaluationResult(metrics, *report.rows(), evaluator.signature)
+        result = EvaluationResult(metrics, *report.rows(), report.signature)
         keep_results(context, "reranking", result, Path(model))
 
 
@@ -373,7 +370,6 @@ def retrieval(
     name = data_name(data, split=split or "test")
     evaluator = RetrievalEvaluator(sets, data_name=name, show_progress_bar=True, **settings)
     reports: dict[str, RetrievalReport] = {}
-    bm25_signature = evaluator.signature  # without the prompt or layer of the encoder
     if model != BM25:
         encoder = model_opts.load_evaluated(context, model, passage_prompt=passage_prompt)
         encoder = model_opts.centered(encoder, options, evaluator.languages)
@@ -381,10 +377,11 @@ def retrieval(
     if bm25 or encoder is None:
         reports["BM25"] = evaluator.bm25_report()
     table = retrieval_table(reports)
-    if bm25 and evaluator.signature != bm25_signature:
-        table += f"\nBM25: {bm25_signature}"
+    signature = next(iter(reports.values())).signature  # of the encoder, if there is one
+    if "BM25" in reports and reports["BM25"].signature != signature:
+        table += f"\nBM25: {reports['BM25'].signature}"
     metrics = {system: report.as_dict() for system, report in reports.items()}
-    result = EvaluationResult(metrics, *retrieval_rows(reports), evaluator.signature)
+    result = EvaluationResult(metrics, *retrieval_rows(reports), signature)
     _report(context, "retrieval", result, table)
     if runs is not None:
         _write_runs(runs, evaluator, reports)

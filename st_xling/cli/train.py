@@ -383,7 +383,7 @@ def _train_adapter(recipe: str, options: TrainOptions, context: typer.Context) -
     result = train_adapter(data=data, sweep=options.sweep, cache=options.cache, evaluator=evaluator, **arguments)
     if evaluator is not None:
         print(layer_table(result.layers, evaluator.at))
-        print(evaluator.signature)
+        print(evaluator.identity)
     best = result.chosen
     score = development_score(result.scores.get("best_dev"), evaluator)
     shown = "" if score is None else f", best development P@1 {score}"

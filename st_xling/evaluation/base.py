@@ -1,27 +1,88 @@
-"""Base class of the evaluators: calls, encoding, signatures."""
+"""Base class of the evaluators: calls, encoding, signatures. Evaluators keep nothing of the models they evaluate."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, TypedDict
 
 import numpy as np
 from sentence_transformers.base.evaluation import BaseEvaluator
 
 from st_xling.evaluation.results import UNNAMED, EvaluationResult
 from st_xling.models.encode import Role
-from st_xling.models.normalization import encode_columns, language_tasks
+from st_xling.models.normalization import encode_by_language, language_routes
 from st_xling.models.view import model_options
-from st_xling.utils.signature import sign
+from st_xling.utils.languages import match_language
+from st_xling.utils.signature import SignaturePart, sign
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
 
+class EvaluatorOptions(TypedDict, total=False):
+    """Options of every evaluator of an encoder, see :class:`SignedEvaluator`."""
+
+    name: str | None
+    data_name: str | None
+    batch_size: int | None
+    show_progress_bar: bool
+
+
+@dataclass(frozen=True)
+class ModelUse:
+    """How a model is used in an evaluation, for the signature of the result.
+
+    Attributes:
+        options: Prompt, layer, type and so on, see :func:`~st_xling.models.view.model_options`.
+        joint_mean: True if the model is centered by language, and some text is centered by the joint mean.
+        by_language: True if some text is centered by its language's own mean.
+    """
+
+    options: Mapping[str, str] = field(default_factory=dict)
+    joint_mean: bool = False
+    by_language: bool = False
+
+    @classmethod
+    def of(cls, model: Any, languages: Sequence[str | None], *, retrieval: bool = False) -> ModelUse:
+        """Describe how ``model`` encodes text.
+
+        Args:
+            model: An encoder.
+            languages: Languages of the text; ``None``: not known.
+            retrieval: True if queries and passages are distinguished.
+        """
+        routes = language_routes(model)
+        matches = [match_language(code or "", routes) for code in languages]
+        return cls(
+            options=model_options(model, retrieval=retrieval),
+            joint_mean=bool(routes) and None in matches,
+            by_language=any(matches),
+        )
+
+
+#: Nothing is known of the model, or there is none.
+NO_MODEL = ModelUse()
+
+
+def sign_use(*names: str, data: str, use: ModelUse, **parts: SignaturePart) -> str:
+    """Return the signature of a metric of a model that is used in this way.
+
+    Args:
+        names: See :func:`~st_xling.utils.signature.sign`.
+        data: Name and digits of the data.
+        use: How the model is used.
+        parts: The rest by key, in order.
+    """
+    return sign(*names, **parts, center="joint" if use.joint_mean else None, data=data, model=use.options)
+
+
 class SignedEvaluator(BaseEvaluator):
-    """An evaluator whose metrics carry a signature; subclasses define it, and what is measured: :meth:`measure`.
+    """An evaluator whose results carry a signature; subclasses define it, and what is measured: :meth:`measure`.
+
+    It keeps nothing of the models that it evaluates: one evaluator can evaluate several, each result has its own
+    signature, and :attr:`identity` stays as it is.
 
     Args:
         primary: The metric to choose checkpoints by, without the prefix; subclasses know it.
@@ -35,8 +96,9 @@ class SignedEvaluator(BaseEvaluator):
     task: ClassVar[str]
     #: The same on sentence-transformers' card, where the class would be named after a benchmark.
     title: ClassVar[str]
-    #: This evaluator as sentence-transformers' card lists it, see :meth:`store_metrics_in_model_card_data`.
-    _listed: SignedEvaluator | None = None
+    #: Of a copy that is a key of a model's card: the evaluator, and the signature of that model's result.
+    _card_entry_of: SignedEvaluator | None = None
+    _card_signature: str | None = None
 
     def __init__(
         self,
@@ -54,12 +116,6 @@ class SignedEvaluator(BaseEvaluator):
         self.data_name: str = data_name or name or UNNAMED
         self.show_progress_bar = show_progress_bar
         self.primary_metric = f"{self.name}_{primary}" if self.name else primary
-        #: For the signature: how the model evaluated last was used, see ``st_xling.models.view.model_options``.
-        self.model_options: dict[str, str] = {}
-        #: For the signature: the model is centered by language, and some text was centered by the joint mean.
-        self.joint_mean = False
-        #: Some text was centered by its language's own mean.
-        self.by_language = False
 
     def __call__(
         self, model: Any, output_path: str | None = None, epoch: int = -1, steps: int = -1
@@ -73,12 +129,11 @@ class SignedEvaluator(BaseEvaluator):
             steps: Steps within the epoch; -1 at its end.
         """
         result = self.evaluate(model)
-        self.store_metrics_in_model_card_data(model, result.metrics, epoch, steps)
+        self.store_metrics_in_model_card_data(model, result.metrics, epoch, steps, signature=result.signature)
         return result.metrics
 
     def evaluate(self, model: Any) -> EvaluationResult:
         """Evaluate a model and return metrics, rows and signature, without storing them anywhere."""
-        self.joint_mean = self.by_language = False
         result = self.measure(model)
         return replace(result, metrics=self.prefix_name_to_metrics(result.metrics, self.name))
 
@@ -95,30 +150,45 @@ class SignedEvaluator(BaseEvaluator):
         return self.title
 
     def store_metrics_in_model_card_data(
-        self, model: Any, metrics: dict[str, Any], epoch: int = -1, step: int = -1
+        self, model: Any, metrics: dict[str, Any], epoch: int = -1, step: int = -1, *, signature: str | None = None
     ) -> None:
-        """Store the metrics for sentence-transformers' card, under the name of the data.
+        """Store the metrics for sentence-transformers' card of ``model``, under the name of the data.
 
-        That card shows the name of an evaluator as that of a data set; ours, unless it was given one, is called like
-        its task, such as ``bucc``.
+        The card shows the name of an evaluator as that of a data set; ours, unless it was given one, is called like its
+        task, such as ``bucc``. It asks for the signature when it is written, when the evaluator may have evaluated
+        another model. So its key is a copy of the evaluator, the same one for all calls with this model.
+
+        Args:
+            model: The evaluated model.
+            metrics: Its metrics.
+            epoch: Epoch; -1 outside training.
+            step: Step of the training.
+            signature: Signature of the metrics; by default :attr:`identity`.
         """
-        if self.name != self.task:
-            return super().store_metrics_in_model_card_data(model, metrics, epoch, step)
-        listed = copy(self) if self._listed is None else self._listed
-        vars(listed).update({**vars(self), "name": self.data_name, "_listed": None})
-        self._listed = listed  # one object for all calls: the card has an entry for each
-        renamed = {f"{self.data_name}{key.removeprefix(self.name)}": value for key, value in metrics.items()}
-        listed.primary_metric = f"{self.data_name}{str(self.primary_metric).removeprefix(self.name)}"
-        return super(SignedEvaluator, listed).store_metrics_in_model_card_data(model, renamed, epoch, step)
+        keys = model.model_card_data.eval_results_dict or {}
+        entry = next((key for key in keys if getattr(key, "_card_entry_of", None) is self), None)
+        if entry is None:
+            entry = copy(self)
+            entry._card_entry_of = self
+            if self.name == self.task:
+                entry.name = self.data_name
+                entry.primary_metric = self._named_after_data(str(self.primary_metric))
+        entry._card_signature = signature
+        if self.name == self.task:
+            metrics = {self._named_after_data(key): value for key, value in metrics.items()}
+        model.model_card_data.set_evaluation_metrics(entry, metrics, epoch, step)
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model."""
+    def _named_after_data(self, metric: str) -> str:
+        return f"{self.data_name}{metric.removeprefix(self.name)}"
+
+    def sign(self, use: ModelUse) -> str:
+        """Return all that a metric depends on besides the model, where the model is used in this way."""
         raise NotImplementedError
 
-    def sign(self, *names: str, data: str, **parts: Any) -> str:
-        """Return a signature with :attr:`model_options`, see :func:`~st_xling.utils.signature.sign`."""
-        return sign(*names, **parts, center="joint" if self.joint_mean else None, data=data, model=self.model_options)
+    @property
+    def identity(self) -> str:
+        """Signature of data and measures alone, without any model: it does not change by an evaluation."""
+        return self.sign(NO_MODEL)
 
     def encode_columns(
         self,
@@ -136,14 +206,15 @@ class SignedEvaluator(BaseEvaluator):
             languages: Of each column; ``None``: not known.
             role: ``"query"`` or ``"document"``: as ``encode_query`` and ``encode_document`` embed.
         """
-        self.model_options = model_options(model, retrieval=role != "text")
-        tasks, joint = language_tasks(model, languages)
-        self.joint_mean |= joint
-        self.by_language |= any(tasks)
-        return encode_columns(
-            model, columns, tasks=tasks, role=role, batch_size=self.batch_size, show_progress_bar=self.show_progress_bar
+        return encode_by_language(
+            model,
+            columns,
+            languages,
+            role=role,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
         )
 
     def get_config_dict(self) -> dict[str, Any]:
         """Settings for the model card."""
-        return {"signature": self.signature}
+        return {"signature": self.identity if self._card_signature is None else self._card_signature}

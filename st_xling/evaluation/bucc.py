@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 from st_xling.data.phrasebook import mining_phrases
 from st_xling.data.spec import is_phrasebook, paired_languages, parse_spec
 from st_xling.data.test_sets import BuccCorpus, find_bucc, gold_splits, read_bucc, where_to_get
-from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.base import EvaluatorOptions, ModelUse, SignedEvaluator, sign_use
 from st_xling.evaluation.measures import MINING_MEASURES, EvaluatedPairs, row_thresholds
 from st_xling.evaluation.pictures import score_histogram
 from st_xling.evaluation.results import EvaluationResult
@@ -24,6 +25,7 @@ from st_xling.utils.tables import Column, Row
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,28 @@ class IndexedCorpus(NamedTuple):
     source: list[str]
     target: list[str]
     gold: list[tuple[int, int]]
+
+
+class BuccOptions(EvaluatorOptions, total=False):
+    """Options of :class:`BuccEvaluator`, without what is evaluated."""
+
+    threshold: float | str | None
+    k: int
+    margin: Margin
+    retrieval: Retrieval
+
+
+@dataclass(frozen=True)
+class BuccResult(EvaluationResult):
+    """The result of a :class:`BuccEvaluator`.
+
+    Attributes:
+        histograms: Language pair to what :func:`~st_xling.evaluation.pictures.score_histogram` returns for it.
+        use: How the model was used.
+    """
+
+    histograms: Mapping[str, dict[str, Any]]
+    use: ModelUse
 
 
 class BuccEvaluator(SignedEvaluator):
@@ -93,7 +117,7 @@ class BuccEvaluator(SignedEvaluator):
         margin: Margin = "ratio",
         retrieval: Retrieval = "max",
         split: str = "test",
-        **options: Any,
+        **options: Unpack[EvaluatorOptions],
     ) -> None:
         super().__init__("f1", **options)
         check_by_name("corpora", corpora, "corpora={'de-en': corpus}")
@@ -109,14 +133,19 @@ class BuccEvaluator(SignedEvaluator):
             )
         if train is not None:
             self.threshold_source = train_split
-        self.k, self.margin, self.retrieval = k, margin, retrieval
+        self.k = k
+        self.margin = margin
+        self.retrieval = retrieval
         self.split = split
-        #: Of the last call: language pair → see :func:`~st_xling.evaluation.pictures.score_histogram`.
-        self.histograms: dict[str, dict[str, Any]] = {}
 
     @classmethod
     def from_spec(
-        cls, spec: str | Path, pairs: Sequence[str] | None = None, *, split: str = "test", **options: Any
+        cls,
+        spec: str | Path,
+        pairs: Sequence[str] | None = None,
+        *,
+        split: str = "test",
+        **options: Unpack[BuccOptions],
     ) -> BuccEvaluator:
         """Evaluator over files or generated text, of which another split gives the thresholds.
 
@@ -127,12 +156,15 @@ class BuccEvaluator(SignedEvaluator):
             pairs: Language pairs such as ``"de-en"``; by default all with gold for the split, or each language of the
                 phrasebook with English.
             split: The part that is evaluated.
-            options: Passed to the constructor; with ``threshold`` no other split is read.
+            options: See :class:`BuccEvaluator`; with ``threshold`` no other split is read. The phrasebook names its
+                data itself.
         Raises:
             ValueError: No pairs, languages of the phrasebook besides ``pairs``, unknown languages and splits, or
                 thresholds from the text that is evaluated.
         """
         read: Callable[[str, str], BuccCorpus | Texts]
+        train: dict[str, BuccCorpus | Texts] | None = None
+        threshold_source = "train"
         if is_phrasebook(str(spec)):
             book = parse_spec(str(spec), {}, phrasebook=PHRASEBOOK, languages=0)
             sizes = {**PHRASEBOOK, **book.options}
@@ -141,11 +173,14 @@ class BuccEvaluator(SignedEvaluator):
                     f"languages must be named once: got {spec} and the pairs {', '.join(pairs)}; leave one of them out."
                 )
             wanted = pairs or [f"{code}-en" for code in paired_languages(book)]
-            read, train_split = partial(_phrases, sizes=sizes), "dev"
-            options |= {"data_name": "phrasebook-{size}x{gold}-seed{seed}".format(**sizes), "train_split": train_split}
+            read = partial(_phrases, sizes=sizes)
+            train_split = threshold_source = "dev"
+            options["data_name"] = "phrasebook-{size}x{gold}-seed{seed}".format(**sizes)
         else:
-            wanted, read, train_split = pairs or [*find_bucc(spec, split)], partial(read_bucc, spec), "training"
-            options = {"data_name": _folder_name(Path(spec)), **options}
+            wanted = pairs or [*find_bucc(spec, split)]
+            read = partial(read_bucc, spec)
+            train_split = "training"
+            options.setdefault("data_name", _folder_name(Path(spec)))
         if not wanted:
             raise ValueError(
                 f"expected a folder of files xx-yy.{split}.xx, .yy and .gold: {spec} has none."
@@ -165,14 +200,14 @@ class BuccEvaluator(SignedEvaluator):
                     f"a threshold must come from text that is not evaluated by it: got split {split!r} for both; "
                     "choose another split, or threshold='tune'."
                 )
-            options["train"] = {pair: read(pair, train_split) for pair in wanted}
-        return cls({pair: read(pair, split) for pair in wanted}, split=split, **options)
+            train = {pair: read(pair, train_split) for pair in wanted}
+        corpora = {pair: read(pair, split) for pair in wanted}
+        return cls(corpora, train=train, train_split=threshold_source, split=split, **options)
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model; the eight hex digits identify all texts and gold pairs."""
+    def sign(self, use: ModelUse) -> str:
+        """Return the signature; its eight hex digits identify all texts and gold pairs."""
         content = [[pair, *corpus] for part in (self.corpora, self.train or {}) for pair, corpus in part.items()]
-        return self.sign(
+        return sign_use(
             "bucc",
             pairs=self.corpora,
             margin=self.margin,
@@ -182,20 +217,33 @@ class BuccEvaluator(SignedEvaluator):
             split=self.split,
             duplicates="kept",
             data=f"{self.data_name}@{sha8(content)}",
+            use=use,
         )
 
-    def measure(self, model: SentenceTransformer) -> EvaluationResult:
+    def evaluate(self, model: SentenceTransformer) -> BuccResult:
+        """Evaluate a model and return metrics, rows, histograms and signature, without storing them anywhere."""
+        result = super().evaluate(model)
+        assert isinstance(result, BuccResult)
+        return result
+
+    def measure(self, model: SentenceTransformer) -> BuccResult:
         """Encode, mine, choose thresholds and compare with the gold."""
         mined = self.mined(model, self.corpora)
-        self.histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
+        histograms = {pair: score_histogram(pairs) for pair, pairs in mined.items() if len(pairs.scores)}
         train = None if self.train is None else self.mined(model, self.train)
         ordered = None if train is None else [train[pair] for pair in mined]
         thresholds, _ = row_thresholds(list(mined.values()), threshold=self.threshold, train=ordered)
         values = {pair: pairs.at(limit) for (pair, pairs), limit in zip(mined.items(), thresholds)}
         metrics = {f"{pair}_{key}": value for pair, own in values.items() for key, value in own.items()}
         means = {key: sum(own[key] for own in values.values()) / len(values) for key in MINING_MEASURES[:3]}
-        rows = mining_rows(values, means, self.threshold_source)
-        return EvaluationResult({**metrics, **means}, *rows, self.signature)
+        columns, rows = mining_rows(values, means, self.threshold_source)
+        use = ModelUse.of(model, self.languages)
+        return BuccResult({**metrics, **means}, columns, rows, self.sign(use), histograms, use)
+
+    @property
+    def languages(self) -> list[str | None]:
+        """Languages of both sides of each pair; ``None``: not known."""
+        return [code for pair in self.corpora for code in pair_languages(pair)]
 
     def mined(self, model: SentenceTransformer, corpora: Mapping[str, IndexedCorpus]) -> dict[str, EvaluatedPairs]:
         """Mine the corpora of each language pair; pairs are compared with the gold, whatever their scores."""
@@ -278,7 +326,7 @@ def _phrases(pair: str, split: str, *, sizes: Mapping[str, int]) -> Texts:
     return texts.source, texts.target, texts.gold
 
 
-def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -> dict[str, PublishedThreshold]:
+def publishable_thresholds(evaluator: BuccEvaluator, result: BuccResult) -> dict[str, PublishedThreshold]:
     """Return thresholds to publish with the model, and what they yielded on the split that was evaluated.
 
     A warning names pairs whose threshold is not to be published: it was tuned on the gold that it was evaluated by, it
@@ -292,7 +340,7 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
     """
     published = {}
     # As mining notes it that names the languages of both sides.
-    center = {"center": "language"} if evaluator.by_language else {}
+    center = {"center": "language"} if result.use.by_language else {}
     rows = {row.label: row.values for row in result.rows}
     for pair, corpus in evaluator.corpora.items():
         values: dict[str, Any] = dict(zip(MINING_MEASURES[:4], rows[pair]))
@@ -305,8 +353,8 @@ def publishable_thresholds(evaluator: BuccEvaluator, result: EvaluationResult) -
                 margin=evaluator.margin,
                 k=evaluator.k,
                 retrieval=evaluator.retrieval,
-                signature=evaluator.signature,
-                options={**center, **evaluator.model_options},
+                signature=result.signature,
+                options={**center, **result.use.options},
             )
         except ValueError as error:
             logger.warning("the threshold of %s is not published: %s", pair, str(error).rstrip("."))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.base import ModelUse, SignedEvaluator, sign_use
 from st_xling.evaluation.measures import RankingScores, bootstrap_interval, ranking_matrix, ranking_scores
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.pair_scorer import PairScorer
@@ -36,12 +36,14 @@ class RerankingReport:
         counts: What the measures leave out or count as failed, by name: see
             :class:`~st_xling.evaluation.RerankingEvaluator`.
         examples: Queries with their best passages, numbered from 1, as :func:`examples_text` takes them.
+        signature: What the measures depend on besides the model.
     """
 
     overall: dict[str, Any]
     matrix: dict[str, dict[str, dict[str, Any]]]
     counts: dict[str, int]
     examples: dict[str, dict[str, Any]] = field(default_factory=dict)
+    signature: str = ""
 
     @property
     def names(self) -> list[str]:
@@ -74,7 +76,8 @@ class RerankingReport:
 
     def as_dict(self) -> dict[str, Any]:
         """Return ``overall``, ``matrix``, ``counts``, and ``examples`` if there are any, for JSON."""
-        return {name: value for name, value in vars(self).items() if value or name != "examples"}
+        examples = {"examples": self.examples} if self.examples else {}
+        return {"overall": self.overall, "matrix": self.matrix, "counts": self.counts, **examples}
 
     def table(self) -> str:
         """Format the measures in percent with their intervals, then by pair of languages; examples."""
@@ -132,8 +135,9 @@ class RerankingEvaluator(SignedEvaluator):
         token_budget: Tokens scored at a time, see :class:`~st_xling.models.pair_scorer.PairScorer`.
         autocast: ``"bfloat16"`` or ``"float16"`` to compute in.
         examples: Queries, drawn by chance, whose three best passages the report has.
-        name: Prefix of the metrics and name of the data in the signature.
-        options: Such as ``show_progress_bar``, see :class:`~st_xling.evaluation.base.SignedEvaluator`.
+        name: Prefix of the metrics.
+        data_name: Name of the data in the signature; by default ``name``.
+        show_progress_bar: Whether to show one while scoring.
     Returns:
         From a call ``{name}_acc@1`` (primary), ``_acc@10``, ``_mrr``, ``_map``, ``_ndcg@10``, each also with ``_low``
         and ``_high``; ``_n_queries``, ``_n_without_relevant``, ``_n_cut_passages`` (pairs) and ``_n_long_queries``;
@@ -163,14 +167,18 @@ class RerankingEvaluator(SignedEvaluator):
         autocast: Autocast | None = None,
         examples: int = 0,
         name: str = "",
-        **options: Any,
+        data_name: str | None = None,
+        show_progress_bar: bool = False,
     ) -> None:
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
-        super().__init__("acc@1", name=name, **options)
-        self.pools, self.n_examples = pools, examples
-        self.bootstrap: dict[str, Any] = {"samples": samples, "seed": seed}
-        self.scoring: dict[str, Any] = {"token_budget": token_budget, "autocast": autocast}
+        super().__init__("acc@1", name=name, data_name=data_name, show_progress_bar=show_progress_bar)
+        self.pools = pools
+        self.n_examples = examples
+        self.samples = samples
+        self.seed = seed
+        self.token_budget = token_budget
+        self.autocast: Autocast | None = autocast
 
     @cached_property
     def _digest(self) -> str:  # made once: it reads all text
@@ -188,35 +196,40 @@ class RerankingEvaluator(SignedEvaluator):
         ]
         return sha8([rows, list(places)])
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model; its eight hex digits identify texts, languages and labels."""
+    def sign(self, use: ModelUse) -> str:
+        """Return the signature; its eight hex digits identify texts, languages and labels."""
         made = getattr(self.pools, "signature", "")
         languages = [
             f"queries:{','.join(sorted({pool.query_language for pool in self.pools}))}",
             f"passages:{','.join(sorted({code for pool in self.pools for code in pool.passage_languages}))}",
         ]
-        return self.sign(
+        return sign_use(
             "reranking",
             f"n:{len(self.pools)}",
             *([made] if made else languages),
             cutoff="none",
             ties="pessimistic",
             no_relevant="skip",
-            interval="95%,samples={samples},seed={seed}".format(**self.bootstrap),
-            autocast=self.scoring["autocast"],
+            interval=f"95%,samples={self.samples},seed={self.seed}",
+            autocast=self.autocast,
             data=f"{self.data_name}@{self._digest}",
+            use=use,
         )
 
     def measure(self, model: CrossEncoder) -> EvaluationResult:
         """Score, rank and average."""
         report = self.report(model)
-        return EvaluationResult(report.metrics(), *report.rows(), self.signature)
+        return EvaluationResult(report.metrics(), *report.rows(), report.signature)
 
     def report(self, model: CrossEncoder) -> RerankingReport:
         """Compute the measures with all their intervals, without storing them anywhere."""
-        self.model_options = model_options(model)
-        scorer = PairScorer(model, long_queries="lowest", progress=self.show_progress_bar, **self.scoring)
+        scorer = PairScorer(
+            model,
+            long_queries="lowest",
+            progress=self.show_progress_bar,
+            token_budget=self.token_budget,
+            autocast=self.autocast,
+        )
         # Scores come flat, pool after pool.
         ends = np.cumsum([len(pool.passages) for pool in self.pools])
         pairs = [(pool.query, passage) for pool in self.pools for passage in pool.passages]
@@ -233,14 +246,16 @@ class RerankingEvaluator(SignedEvaluator):
             "n_long_queries": sum(len(row) > 0 and bool(np.isneginf(row).all()) for row in scores),
         }
         cells = {
-            language: {other: with_intervals(cell, **self.bootstrap) for other, cell in row.items()}
+            language: {other: with_intervals(cell, samples=self.samples, seed=self.seed) for other, cell in row.items()}
             for language, row in matrix.items()
         }
-        drawn = np.random.default_rng(self.bootstrap["seed"]).permutation(len(self.pools))[: self.n_examples]
+        drawn = np.random.default_rng(self.seed).permutation(len(self.pools))[: self.n_examples]
         examples = {
             str(n): self._example(self.pools[place], scores[place]) for n, place in enumerate(drawn.tolist(), 1)
         }
-        return RerankingReport(with_intervals(overall, **self.bootstrap), cells, counts, examples)
+        intervals = with_intervals(overall, samples=self.samples, seed=self.seed)
+        signature = self.sign(ModelUse(options=model_options(model)))
+        return RerankingReport(intervals, cells, counts, examples, signature)
 
     def _example(self, pool: CandidatePool, scores: NDArray[np.float64]) -> dict[str, Any]:
         """The best passages of a query, equal ones in the order in which they are ranked."""

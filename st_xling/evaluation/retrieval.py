@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.base import NO_MODEL, EvaluatorOptions, ModelUse, SignedEvaluator, sign_use
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.retrieval_search import (
     PoolQuery,
@@ -27,6 +27,7 @@ from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 POOLS = ("separate", "mixed")
 #: Measures that the papers of dense multilingual retrieval print.
@@ -124,12 +125,14 @@ class RetrievalReport:
         n_queries: Label → queries.
         bias: Of a mixed pool, where queries have equally relevant passages in several languages.
         rankings: By pool: query id → hits.
+        signature: What the measures depend on besides the system.
     """
 
     figures: dict[str, dict[str, float]]
     n_queries: dict[str, int]
     bias: LanguageBias | None = None
     rankings: dict[str, Rankings] = field(default_factory=dict, repr=False, compare=False)
+    signature: str = ""
 
     @property
     def means(self) -> dict[str, float]:
@@ -175,7 +178,7 @@ class RetrievalEvaluator(SignedEvaluator):
         *,
         pool: str = "separate",
         measures: Sequence[str] = MEASURES,
-        **options: Any,
+        **options: Unpack[EvaluatorOptions],
     ) -> None:
         if isinstance(sets, RetrievalSet):
             raise TypeError("sets must be a list: got one RetrievalSet; pass [retrieval_set].")
@@ -192,11 +195,10 @@ class RetrievalEvaluator(SignedEvaluator):
         """Languages of queries and passages."""
         return sorted({code for part in self.sets for code in (part.language, *part.queries)})
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model; the eight hex digits identify texts and judgments."""
+    def sign(self, use: ModelUse) -> str:
+        """Return the signature; its eight hex digits identify texts and judgments."""
         digest = hashlib.sha256("\n".join(pool.sha256 for pool in self.pools).encode()).hexdigest()[:8]
-        return self.sign(
+        return sign_use(
             "retrieval",
             passages=[part.language for part in self.sets],
             pool=self.pool,
@@ -205,12 +207,12 @@ class RetrievalEvaluator(SignedEvaluator):
             ties="id",
             query_itself="ignored" if any(query.itself for pool in self.pools for query in pool.queries) else None,
             data=f"{self.data_name}@{digest}",
+            use=use,
         )
 
     def report(self, model: SentenceTransformer | None) -> RetrievalReport:
         """Compute the measures of an encoder, or for ``None`` of BM25."""
-        if model is not None:  # signatures after both are the encoder's
-            self.joint_mean = False
+        use = NO_MODEL if model is None else ModelUse.of(model, self.languages, retrieval=True)
         figures: dict[str, dict[str, float]] = {}
         counts: dict[str, int] = {}
         rankings: dict[str, Rankings] = {}
@@ -220,7 +222,9 @@ class RetrievalEvaluator(SignedEvaluator):
             if model is None:
                 ranked = bm25_search(pool, k=depth, show_progress_bar=self.show_progress_bar)
             else:
-                ranked = dense_search(pool, self, model, k=depth)
+                ranked = dense_search(
+                    pool, model, k=depth, batch_size=self.batch_size, show_progress_bar=self.show_progress_bar
+                )
             ranked = without_queries(pool.queries, ranked, k=self.cutoff)
             rankings[pool.name] = ranked
             values = self.per_query(pool.queries, ranked)
@@ -230,7 +234,7 @@ class RetrievalEvaluator(SignedEvaluator):
                 counts[label] = len(ids)
             if self.pool == "mixed":
                 bias = language_bias(pool.queries, ranked, pool.languages)
-        return RetrievalReport(figures, counts, bias, rankings)
+        return RetrievalReport(figures, counts, bias, rankings, self.sign(use))
 
     def bm25_report(self) -> RetrievalReport:
         """Compute the measures of BM25 over the same queries and passages."""
@@ -243,7 +247,7 @@ class RetrievalEvaluator(SignedEvaluator):
         metrics = {f"{label}_{measure}": value for label, row in values.items() for measure, value in row.items()}
         if report.bias is not None:
             metrics |= {f"bias_{key}": value for key, value in asdict(report.bias).items()}
-        return EvaluationResult(metrics, *retrieval_rows({self.name: report}), self.signature)
+        return EvaluationResult(metrics, *retrieval_rows({self.name: report}), report.signature)
 
     def per_query(self, queries: Sequence[PoolQuery], rankings: Rankings) -> dict[str, dict[str, float]]:
         """Compute measure → query id → value in [0, 1]; a query without hits, or without a relevant passage, has 0.

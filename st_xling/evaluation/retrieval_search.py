@@ -15,8 +15,8 @@ import numpy as np
 import torch
 
 from st_xling.data.retrieval import RetrievalSet
-from st_xling.evaluation.base import SignedEvaluator
 from st_xling.models.encode import Role
+from st_xling.models.normalization import encode_by_language
 from st_xling.utils.console import progress_bar
 from st_xling.utils.options import require
 
@@ -147,7 +147,13 @@ def _pool(sets: Sequence[RetrievalSet], *, mixed: bool) -> RetrievalPool:
 
 
 def dense_search(
-    pool: RetrievalPool, encoder: SignedEvaluator, model: SentenceTransformer, *, k: int = 100, chunk: int | None = None
+    pool: RetrievalPool,
+    model: SentenceTransformer,
+    *,
+    k: int = 100,
+    chunk: int | None = None,
+    batch_size: int | None = None,
+    show_progress_bar: bool = False,
 ) -> Rankings:
     """The best passages of each query by an encoder, best first; equal scores in the order of the passages' ids.
 
@@ -157,10 +163,11 @@ def dense_search(
 
     Args:
         pool: Queries and passages.
-        encoder: The evaluator, which encodes.
-        model: Its model.
+        model: The encoder.
         k: Hits kept for each query.
         chunk: Passages of a chunk; by default as many as :data:`CHUNK_PASSAGES` and :data:`CHUNK_SCORES` allow.
+        batch_size: Most texts of a batch; by default as many as suit the device.
+        show_progress_bar: Whether to show one while encoding.
     Raises:
         ValueError: Embeddings that are zero or not finite.
     """
@@ -172,7 +179,10 @@ def dense_search(
         for row, language in enumerate(languages):
             rows.setdefault(language, []).append(row)
         columns = [[texts[row] for row in own] for own in rows.values()]
-        vectors = np.concatenate(encoder.encode_columns(model, columns, list(rows), role=role))
+        encoded = encode_by_language(
+            model, columns, list(rows), role=role, batch_size=batch_size, show_progress_bar=show_progress_bar
+        )
+        vectors = np.concatenate(encoded)
         vectors = vectors[np.argsort(np.concatenate(list(rows.values())))]
         bad = ~np.isfinite(vectors).all(axis=1) | ~vectors.any(axis=1)
         if bad.any():
@@ -186,7 +196,7 @@ def dense_search(
     # Of each query the rows of its best passages so far, and their scores.
     hits = [(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.float32))] * len(queries)
     texts = pool.passages
-    for start in progress_bar(range(0, total, chunk), desc="corpus", unit="chunks", show=encoder.show_progress_bar):
+    for start in progress_bar(range(0, total, chunk), desc="corpus", unit="chunks", show=show_progress_bar):
         rows = np.arange(start, min(start + chunk, total))
         languages = [pool.languages[pool.passage_ids[row]] for row in rows]
         passages = embed(list(islice(texts, len(rows))), languages, "document")

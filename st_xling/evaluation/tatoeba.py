@@ -19,18 +19,19 @@ from st_xling.data import load_data_specs, load_pairs, read_tatoeba, sample_rows
 from st_xling.data.read import labeled_pairs
 from st_xling.data.spec import data_name, parse_spec, split_options
 from st_xling.data.test_sets import hub_languages
-from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.base import NO_MODEL, EvaluatorOptions, ModelUse, SignedEvaluator, sign_use
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.utils.cosines import nearest, precision_at, weighted_f1
 from st_xling.utils.languages import UNKNOWN, canonical_code, canonical_language, distinct_codes, pair_languages
 from st_xling.utils.options import check_by_name
-from st_xling.utils.signature import sha8
+from st_xling.utils.signature import SignaturePart, sha8
 from st_xling.utils.tables import Column, Row
 from st_xling.utils.text import home_path
 
 if TYPE_CHECKING:
     from datasets import Dataset
     from sentence_transformers import SentenceTransformer
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -144,15 +145,22 @@ class _PairsEvaluator(SignedEvaluator):
 
     languages: dict[str, tuple[str | None, str | None]]
 
-    def __init__(self, pairs: Pairs, primary: str, **options: Any) -> None:
+    def __init__(self, pairs: Pairs, primary: str, **options: Unpack[EvaluatorOptions]) -> None:
         super().__init__(primary, **options)
         self.pairs = aligned_pairs(pairs)
         self.repeats = count_repeats(self.pairs, self.data_name)
 
-    def sign_pairs(self, **parts: Any) -> str:
-        repeats = sum(self.repeats.values()) or None
-        data = f"{self.data_name}@{sha8(self.pairs)}"
-        return self.sign(self.task, **parts, direction="both", ties="index", repeats=repeats, data=data)
+    def sign_pairs(self, use: ModelUse, **parts: SignaturePart) -> str:
+        """Return the signature; ``parts`` come first."""
+        return sign_use(
+            self.task,
+            **parts,
+            direction="both",
+            ties="index",
+            repeats=sum(self.repeats.values()) or None,
+            data=f"{self.data_name}@{sha8(self.pairs)}",
+            use=use,
+        )
 
     def columns(self) -> tuple[list[list[str]], list[str | None]]:
         """Source and target texts of each pair, and their languages."""
@@ -161,11 +169,20 @@ class _PairsEvaluator(SignedEvaluator):
 
     def measure(self, model: SentenceTransformer) -> EvaluationResult:
         """Encode, match both ways and average."""
-        columns = self.encode_columns(model, *self.columns())
-        return self.measure_vectors(dict(zip(self.pairs, zip(columns[::2], columns[1::2]))))
+        texts, languages = self.columns()
+        columns = self.encode_columns(model, texts, languages)
+        vectors = dict(zip(self.pairs, zip(columns[::2], columns[1::2])))
+        return self.measure_vectors(vectors, use=ModelUse.of(model, languages))
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
-        """Match the vectors of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``"""
+    def measure_vectors(
+        self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], *, use: ModelUse = NO_MODEL
+    ) -> EvaluationResult:
+        """Match vectors and average.
+
+        Args:
+            vectors: Of both sides of each of ``pairs``. *Shape of each:* ``(pairs, dim)``
+            use: How the model made them, for the signature; by default nothing is known of it.
+        """
         raise NotImplementedError
 
     def matched(
@@ -219,18 +236,19 @@ class TatoebaEvaluator(_PairsEvaluator):
     task = "tatoeba"
     title = "Translation Retrieval"
 
-    def __init__(self, pairs: Pairs, **options: Any) -> None:
+    def __init__(self, pairs: Pairs, **options: Unpack[EvaluatorOptions]) -> None:
         super().__init__(pairs, "mean_accuracy", **options)
         self.groups = {name: members for name, members in TATOEBA_GROUPS.items() if {*members} <= {*self.pairs}}
         self.languages = {code: (code, "eng") for code in self.pairs}
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model; the eight hex digits identify languages, texts and order."""
+    def sign(self, use: ModelUse) -> str:
+        """Return the signature; its eight hex digits identify languages, texts and order."""
         group = next((name for name, members in TATOEBA_GROUPS.items() if members == (*self.pairs,)), None)
-        return self.sign_pairs(languages=group or self.pairs)
+        return self.sign_pairs(use, languages=group or self.pairs)
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
+    def measure_vectors(
+        self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], *, use: ModelUse = NO_MODEL
+    ) -> EvaluationResult:
         found, metrics = self.matched(vectors, ("to_en", "from_en"))
         accuracies, rows = {}, []
         for language, both in found.items():
@@ -243,7 +261,7 @@ class TatoebaEvaluator(_PairsEvaluator):
             metrics |= {f"{group}_{way}_accuracy".lstrip("_"): value for way, value in averages.items()}
             rows.append(Row(group or "all", [*averages.values()], average=True))
         columns = [Column(f"{way} English", "accuracy", picture=True) for way in ("to", "from")]
-        return EvaluationResult(metrics, [*columns, Column("mean")], rows, self.signature)
+        return EvaluationResult(metrics, [*columns, Column("mean")], rows, self.sign(use))
 
 
 class PrecisionEvaluator(_PairsEvaluator):
@@ -273,7 +291,7 @@ class PrecisionEvaluator(_PairsEvaluator):
     task = "precision"
     title = "Translation Matching"
 
-    def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Any) -> None:
+    def __init__(self, pairs: Pairs, *, at: Sequence[int] = (1, 5), **options: Unpack[EvaluatorOptions]) -> None:
         if not at or min(at) < 1:
             raise ValueError(f"at must hold numbers of candidates, 1 or more: got {tuple(at)}.")
         self.at = tuple(at)
@@ -281,12 +299,13 @@ class PrecisionEvaluator(_PairsEvaluator):
         super().__init__(pairs, self.primary_measure, **options)
         self.languages = {name: _languages(code, pairs[code]) for code, name in distinct_codes(pairs).items()}
 
-    @property
-    def signature(self) -> str:
-        """All that a metric depends on besides the model; the eight hex digits identify pairs, texts and order."""
-        return self.sign_pairs(at=self.at, pairs=self.pairs)
+    def sign(self, use: ModelUse) -> str:
+        """Return the signature; its eight hex digits identify pairs, texts and order."""
+        return self.sign_pairs(use, at=self.at, pairs=self.pairs)
 
-    def measure_vectors(self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]]) -> EvaluationResult:
+    def measure_vectors(
+        self, vectors: Mapping[str, tuple[np.ndarray, np.ndarray]], *, use: ModelUse = NO_MODEL
+    ) -> EvaluationResult:
         _, metrics = self.matched(vectors, DIRECTIONS[:2])
         ways = {pair: precision_at(*sides, at=self.at) for pair, sides in vectors.items()}
         values = {pair: [way[n] for n in self.at for way in both] for pair, both in ways.items()}
@@ -301,7 +320,7 @@ class PrecisionEvaluator(_PairsEvaluator):
         rows = [self.row(pair, own) for pair, own in values.items()]
         if len(rows) > 1:
             rows.append(Row("all", [*means], average=True))
-        return EvaluationResult(metrics, columns, rows, self.signature)
+        return EvaluationResult(metrics, columns, rows, self.sign(use))
 
 
 def _languages(name: str, pairs: Any) -> tuple[str | None, str | None]:

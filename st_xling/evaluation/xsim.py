@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from st_xling.data.hard_translations import HARD_CATEGORIES, hard_translations
-from st_xling.evaluation.base import SignedEvaluator
+from st_xling.evaluation.base import ModelUse, sign_use
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.evaluation.tatoeba import count_repeats
 from st_xling.mining.margins import check_aligned
 from st_xling.mining.mine import Xsim, best_targets, xsim
+from st_xling.models.normalization import encode_by_language
 from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import Margin, check_by_name
 from st_xling.utils.signature import sha8
@@ -135,11 +136,16 @@ def xsim_by_language(
     values: dict[str, list[float | None]] = {}
     hard_texts, kinds = [], (*HARD_CATEGORIES, MISALIGNED)
     repeats = count_repeats(pairs, name)
-    encoder = SignedEvaluator("mean_error", name="xsim", batch_size=batch_size, show_progress_bar=show_progress_bar)
     for language, columns in pairs.items():
         hard = hard_translations(columns[1], seed=seed) if plus_plus else []
         hard_texts.append([each.text for each in hard])
-        source, target, negatives = encoder.encode_columns(model, [*columns, hard_texts[-1]], (language, "eng", "eng"))
+        source, target, negatives = encode_by_language(
+            model,
+            [*columns, hard_texts[-1]],
+            [language, "eng", "eng"],
+            batch_size=batch_size,
+            show_progress_bar=show_progress_bar,
+        )
         try:
             values[language] = [
                 xsim(*sides, margin=margin, k=k).error_rate for sides in ((source, target), (target, source))
@@ -166,7 +172,7 @@ def xsim_by_language(
             rates[language]["to_en_plus_plus"] = {"error": own[2], "categories": dict(zip(kinds, own[3:]))}
         sentences = {} if language == "all" else {"sentences": len(pairs[language][0])}
         rows.append(Row(language, own, average=language == "all", arguments={**sentences, **counts}))
-    signature = encoder.sign(
+    signature = sign_use(
         "xsim",
         languages=pairs,
         direction="both",
@@ -177,5 +183,6 @@ def xsim_by_language(
         hard=sha8(hard_texts) if plus_plus else None,
         seed=seed if plus_plus else None,
         data=f"{name}@{sha8([[language, *map(list, columns)] for language, columns in pairs.items()])}",
+        use=ModelUse.of(model, [*pairs, "eng"]),
     )
     return EvaluationResult(rates, shown, rows, signature)

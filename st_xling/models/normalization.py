@@ -120,7 +120,13 @@ def apply_centering(model: SentenceTransformer, centering: Centering | None) -> 
 
 
 def center_by_text(
-    model: SentenceTransformer, texts: Sequence[str], languages: Sequence[str], center: Center, **options: Any
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    languages: Sequence[str],
+    center: Center,
+    *,
+    batch_size: int | None = None,
+    show_progress_bar: bool = False,
 ) -> SentenceTransformer:
     """Center ``model`` by the means of a text, instead of those that it was saved with.
 
@@ -129,7 +135,8 @@ def center_by_text(
         texts: Texts of all languages.
         languages: Language of each text.
         center: ``"per_language"``, ``"joint"`` or ``"none"``.
-        options: Options of :func:`~st_xling.models.encode.encode`.
+        batch_size: Most texts of a batch; by default as many as suit the device.
+        show_progress_bar: Whether to show one while encoding.
     Raises:
         ValueError: Text of an unknown language, where each language needs a mean.
     """
@@ -139,7 +146,7 @@ def center_by_text(
     # The means are of whole embeddings: a model cuts to truncate_dim after its last module.
     whole = rebuilt(bare, list(bare))
     whole.truncate_dim = None
-    (vectors,) = encode_columns(whole, [texts], **options)
+    (vectors,) = encode_columns(whole, [texts], batch_size=batch_size, show_progress_bar=show_progress_bar)
     return apply_centering(bare, fit_centering(torch.from_numpy(vectors), languages, center))
 
 
@@ -199,7 +206,8 @@ def encode_columns(
     *,
     tasks: Sequence[str | None] | None = None,
     role: Role = "text",
-    **options: Any,
+    batch_size: int | None = None,
+    show_progress_bar: bool = False,
 ) -> list[np.ndarray]:
     """Encode columns of texts; equal texts are encoded once, so that they have equal vectors.
 
@@ -208,7 +216,8 @@ def encode_columns(
         columns: Lists of texts.
         tasks: Route of the model that encodes each column, see :func:`language_tasks`.
         role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
-        options: Options of :func:`~st_xling.models.encode.encode`.
+        batch_size: Most texts of a batch; by default as many as suit the device.
+        show_progress_bar: Whether to show one, and to warn of texts that are cut.
     Returns:
         One array a column. *Shape:* ``(texts, dim)``
     """
@@ -218,12 +227,39 @@ def encode_columns(
         texts = sorted({text for own, column in zip(tasks, columns) if own == task for text in column})
         # By modules and not by a task of encode: encode_query and encode_document have tasks of their own.
         routed = model if task is None else in_language(model, task)
-        embeddings = encode(routed, texts, role=role, **options)
-        if options.get("show_progress_bar"):
+        embeddings = encode(routed, texts, role=role, batch_size=batch_size, show_progress_bar=show_progress_bar)
+        if show_progress_bar:
             warn_of_truncated(count_truncated(model, texts, own_prompt(model, role)), len(texts), model)
         encoded[task] = embeddings, {text: row for row, text in enumerate(texts)}
     by_column = zip(map(encoded.__getitem__, tasks), columns)
     return [embeddings[[row_of[text] for text in column]] for (embeddings, row_of), column in by_column]
+
+
+def encode_by_language(
+    model: SentenceTransformer,
+    columns: Sequence[Sequence[str]],
+    languages: Sequence[str | None],
+    *,
+    role: Role = "text",
+    batch_size: int | None = None,
+    show_progress_bar: bool = False,
+) -> list[np.ndarray]:
+    """Encode columns of texts; a model that is centered by language, each by its language's mean.
+
+    Args:
+        model: Anything with sentence-transformers' ``encode``.
+        columns: Lists of texts.
+        languages: Language of each column; ``None``: not known.
+        role: ``"query"`` or ``"document"``: as ``encode_query`` or ``encode_document`` embed.
+        batch_size: Most texts of a batch; by default as many as suit the device.
+        show_progress_bar: Whether to show one, and to warn of texts that are cut.
+    Returns:
+        One array a column. *Shape:* ``(texts, dim)``
+    """
+    tasks, _ = language_tasks(model, languages)
+    return encode_columns(
+        model, columns, tasks=tasks, role=role, batch_size=batch_size, show_progress_bar=show_progress_bar
+    )
 
 
 @dataclass(frozen=True)

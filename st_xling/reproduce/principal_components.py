@@ -74,11 +74,11 @@ def vectors(
         languages: Their languages.
         of: ``"tokens"`` or ``"sentences"``.
     """
-    from st_xling.models.normalization import encode_columns, language_tasks
+    from st_xling.models.normalization import encode_by_language
 
     check_choice("of", of, Of)
     if of == "sentences":
-        source, target = encode_columns(model, texts, tasks=language_tasks(model, languages)[0])
+        source, target = encode_by_language(model, texts, languages)
         return source, target
     sides = []
     for side in texts:

@@ -442,7 +442,7 @@ def _fit(
         trained = chosen.figures["trained"]
         best = trained[evaluator.primary_measure]
         development = development_score(best, evaluator)
-        scores = {"best_dev": best, "signature": evaluator.signature}
+        scores = {"best_dev": best, "signature": evaluator.identity}
         if development is not None:
             scores |= development.facts()
         metrics = evaluator.prefix_name_to_metrics(dict(trained), evaluator.name)

@@ -232,7 +232,7 @@ class Run:
             described: Description of the data; a run that is resumed must agree with it.
             longer: Whether a run that is resumed may have other steps or epochs than it was started with.
         """
-        signature = getattr(self.evaluator, "signature", None) or ""
+        signature = getattr(self.evaluator, "identity", None) or ""
         self.manifest = {
             "version": __version__,
             "command": self.command,

@@ -6,9 +6,12 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from st_xling._version import __version__
+
+#: Value of a part of a signature; ``None`` omits the part.
+SignaturePart: TypeAlias = "str | float | Iterable[object] | None"
 
 
 def sha8(content: Any) -> str:
@@ -17,7 +20,7 @@ def sha8(content: Any) -> str:
     return hashlib.sha256(written.encode("utf-8", "surrogatepass")).hexdigest()[:8]
 
 
-def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None = None, **parts: Any) -> str:
+def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None = None, **parts: SignaturePart) -> str:
     """A signature: the measure, what else it depends on, how the model was used, the data, our version.
 
     Args:

@@ -12,7 +12,7 @@ class TableModel:
     def __init__(self, table: Mapping[str, Any]) -> None:
         self.table = table
         self.calls: list[tuple[list[str], dict[str, Any]]] = []
-        self.card: dict[Any, dict[str, float]] = {}
+        self.eval_results_dict: dict[Any, dict[str, float]] = {}
         self.model_card_data = self
 
     def encode(self, texts: Sequence[str], **options: Any) -> np.ndarray:
@@ -20,4 +20,4 @@ class TableModel:
         return np.array([self.table[text] for text in texts], dtype=np.float32)
 
     def set_evaluation_metrics(self, evaluator: Any, metrics: dict[str, float], epoch: int = 0, step: int = 0) -> None:
-        self.card[evaluator] = metrics
+        self.eval_results_dict[evaluator] = metrics

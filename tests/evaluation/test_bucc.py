@@ -82,7 +82,7 @@ def test_given_and_tuned_thresholds(data):
     (_, test), vectors = data
     evaluator = BuccEvaluator(test, threshold="tune")
     tuned = evaluator(TableModel(vectors))
-    assert "|threshold:tuned on this gold|" in evaluator.signature
+    assert "|threshold:tuned on this gold|" in evaluator.identity
     for pair in test:
         rows = by_loops(test[pair], vectors, k=4, margin="ratio", retrieval="max")
         assert tuned[f"bucc_{pair}_f1"] == pytest.approx(reference.best_f1(*rows), rel=1e-9)
@@ -94,13 +94,13 @@ def test_given_and_tuned_thresholds(data):
 def test_signature_says_what_a_figure_depends_on(data):
     (train, test), _ = data
     evaluator = BuccEvaluator(test, train=train, name="news")
-    body, digest = evaluator.signature.split("@")
+    body, digest = evaluator.identity.split("@")
     assert body == (
         "bucc|pairs:de-en,zh-en|margin:ratio|k:4|retrieval:max|threshold:train|split:test|duplicates:kept|data:news"
     )
     assert digest.endswith(f"|st-xling:{__version__}") and len(digest.split("|")[0]) == 8
     other = BuccEvaluator({**test, "zh-en": (*test["zh-en"][:2], [(0, 0)])}, train=train, name="news")
-    assert other.signature != evaluator.signature
+    assert other.identity != evaluator.identity
 
 
 CORPORA = (["a", "b"], ["x", "y"], [(0, 0)])
@@ -124,14 +124,14 @@ def test_another_split_gives_the_threshold(tmp_path):
     with pytest.raises(ValueError, match="got split 'training' for both"):
         BuccEvaluator.from_spec(tmp_path, ["de-en"], split="training", k=1)
     tuned = BuccEvaluator.from_spec(tmp_path, ["de-en"], split="training", threshold="tune", k=1)
-    assert "|threshold:tuned on this gold|" in tuned.signature
+    assert "|threshold:tuned on this gold|" in tuned.identity
     other = BuccEvaluator.from_spec(tmp_path, split="sample", k=1)  # all pairs, this one
     assert list(other.corpora) == ["de-en"]
     # Rows of the ids in the files.
     corpus = read_bucc(tmp_path, "de-en", "sample")
     rows = [(corpus.source_ids.index(one), corpus.target_ids.index(other)) for one, other in corpus.gold]
     assert other.corpora["de-en"] == (corpus.source, corpus.target, rows)
-    assert "|threshold:train|split:sample|" in other.signature
+    assert "|threshold:train|split:sample|" in other.identity
 
 
 def test_a_folder_with_gold_of_one_split(tmp_path):
@@ -142,7 +142,7 @@ def test_a_folder_with_gold_of_one_split(tmp_path):
     with pytest.raises(ValueError, match=r"of which .* has no gold .but of dev.: pass threshold='tune' .--split dev"):
         BuccEvaluator.from_spec(tmp_path, split="dev")
     evaluator = BuccEvaluator.from_spec(tmp_path, split="dev", threshold="tune")
-    assert list(evaluator.corpora) == ["de-en"] and "|split:dev|" in evaluator.signature
+    assert list(evaluator.corpora) == ["de-en"] and "|split:dev|" in evaluator.identity
     write_bucc(tmp_path, "de", "training", "dev")
     with pytest.raises(ValueError, match=r"has gold of dev, training: pass --split dev\."):
         BuccEvaluator.from_spec(tmp_path)
@@ -154,10 +154,10 @@ def test_corpora_of_the_phrasebook() -> None:
     test, dev = (mining_phrases("zh", "vi", split=part, size=30, gold=5, seed=2) for part in ("test", "dev"))
     assert evaluator.corpora["zh-vi"] == (test.source, test.target, test.gold)
     assert evaluator.train is not None and evaluator.train["zh-vi"] == (dev.source, dev.target, dev.gold)
-    assert "|pairs:de-en,zh-vi|" in evaluator.signature and "|threshold:dev|split:test|" in evaluator.signature
-    assert "|data:phrasebook-30x5-seed2@" in evaluator.signature
+    assert "|pairs:de-en,zh-vi|" in evaluator.identity and "|threshold:dev|split:test|" in evaluator.identity
+    assert "|data:phrasebook-30x5-seed2@" in evaluator.identity
     given = BuccEvaluator.from_spec("phrasebook:de?size=20&gold=4", threshold=1.06)
-    assert given.train is None and "|threshold:given|" in given.signature
+    assert given.train is None and "|threshold:given|" in given.identity
     for spec, options, message in (
         ("phrasebook", {"pairs": ["deen"]}, "deen"),
         ("phrasebook?size=5&gold=6", {}, "gold=6 for size=5"),
@@ -181,7 +181,7 @@ def test_thresholds_to_publish(make_model: Callable[..., Any], caplog: pytest.Lo
         result = evaluator.evaluate(model)
         found = publishable_thresholds(evaluator, result)
         measured = dict(zip(("precision", "recall", "f1", "threshold"), result.rows[0].values))
-        assert found["de-en"] == PublishedThreshold(**measured, **ways, signature=evaluator.signature)
+        assert found["de-en"] == PublishedThreshold(**measured, **ways, signature=result.signature)
     for options, why in (({"train": {"de-en": test}}, "tuned on the gold"), ({"threshold": float("inf")}, "got inf")):
         evaluator = BuccEvaluator({"de-en": test}, **options)
         assert not publishable_thresholds(evaluator, evaluator.evaluate(model)) and why in caplog.text
@@ -204,9 +204,9 @@ def test_equal_sentences_share_a_vector_and_compete_by_index():
     texts = (["Ja.", "Ja.", "Nein."], ["Yes.", "No."], [(1, 0), (2, 1)])
     model = TableModel(table)
     evaluator = BuccEvaluator({"de-en": texts}, threshold=0.0, k=2, margin="absolute", name="")
-    metrics = evaluator(model)
-    assert [metrics[f"de-en_{name}"] for name in ("n_mined", "n_correct", "recall")] == [2, 1, 0.5]
+    result = evaluator.evaluate(model)
+    assert [result.metrics[f"de-en_{name}"] for name in ("n_mined", "n_correct", "recall")] == [2, 1, 0.5]
     assert [sorted(asked) for asked, _ in model.calls] == [sorted(table)]
     # For the picture on the card: of all mined pairs, by the gold.
-    [counts] = evaluator.histograms.values()
+    [counts] = result.histograms.values()
     assert (sum(counts["correct"]), sum(counts["wrong"])) == (1, 1)

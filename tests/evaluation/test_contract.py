@@ -14,6 +14,7 @@ from sentence_transformers.sentence_transformer.losses import MultipleNegativesR
 
 from st_xling import __version__
 from st_xling.evaluation import BuccEvaluator, PrecisionEvaluator, TatoebaEvaluator, xsim_by_language
+from st_xling.evaluation.base import ModelUse
 from st_xling.evaluation.results import SavedResults
 from st_xling.mining import mine, xsim
 from st_xling.models.normalization import Centering, apply_centering
@@ -46,7 +47,8 @@ def test_keys_and_card(kind: str, model: TableModel) -> None:
         assert evaluator(model) == metrics
         assert all(key.startswith(f"{name}_" if name else "") for key in metrics)
         assert evaluator.primary_metric in metrics and evaluator.greater_is_better
-        assert model.card[evaluator] == metrics
+        assert list(model.eval_results_dict.values()) == [metrics]
+        model.eval_results_dict.clear()
         assert [row.label for row in evaluator.evaluate(model).rows] == ROWS[kind]
 
 
@@ -60,11 +62,10 @@ def test_data_are_never_named_after_the_task(kind: str, model: TableModel) -> No
         result = evaluator.evaluate(model)
         assert f"|data:{expected}@" in result.signature
         assert SavedResults.of(kind, result, "").data_name == expected
-        (listed,) = [each for each in model.card if each.signature == evaluator.signature]
-        assert (
-            listed.name == expected and model.card[listed][listed.primary_metric] == metrics[evaluator.primary_metric]
-        )
-        model.card.clear()
+        ((listed, shown),) = model.eval_results_dict.items()
+        assert listed.get_config_dict() == {"signature": result.signature}
+        assert listed.name == expected and shown[listed.primary_metric] == metrics[evaluator.primary_metric]
+        model.eval_results_dict.clear()
 
 
 def test_sentence_transformers_card_names_the_data(make_model: Any) -> None:
@@ -81,13 +82,38 @@ def test_settings_reach_encoder_signature_and_card(kind: str, model: TableModel)
     evaluator = EVALUATORS[kind](batch_size=7, data_name="news")
     evaluator(model)
     assert all(options["batch_size"] == 7 for _, options in model.calls)
-    body, at, digest = evaluator.signature.partition("@")
+    body, at, digest = evaluator.identity.partition("@")
     assert body.startswith(f"{kind}|") and body.endswith("|data:news") and at
     assert len(digest.split("|")[0]) == 8 and digest.endswith(f"|st-xling:{__version__}")
-    assert evaluator.get_config_dict() == {"signature": evaluator.signature}
+    assert evaluator.get_config_dict() == {"signature": evaluator.identity}
     assert evaluator.description == TITLES[kind]
-    evaluator.model_options = {"layer": "7"}
-    assert "|layer:7|data:news@" in evaluator.signature
+    assert "|layer:7|data:news@" in evaluator.sign(ModelUse({"layer": "7"}))
+
+
+@pytest.mark.parametrize("kind", EVALUATORS)
+def test_one_evaluator_evaluates_two_models(kind: str, make_model: Any) -> None:
+    """A result, a card or a resumed run could have the signature of another model, the last that was evaluated.
+
+    Each result and each card of sentence-transformers has its own model's; the identity, by which a run that is resumed
+    knows its development set, does not change.
+    """
+    evaluator = EVALUATORS[kind](data_name="news")
+    identity = evaluator.identity
+    plain, prompted = make_model().eval(), make_model().eval()
+    prompted.prompts["query"] = "query: "
+    prompted.default_prompt_name = "query"
+    means = {"de": torch.linspace(-0.3, 0.3, 16)}  # French, Vietnamese and English are centered by the joint mean
+    centered = apply_centering(plain, Centering(torch.zeros(16), means))
+    models = {"": plain, "|prompt:query: ": prompted, "|center:joint": centered}
+    for _ in range(2):
+        for use, model in models.items():
+            signature = evaluator.evaluate(model).signature
+            assert signature == identity.replace("|data:", f"{use}|data:")
+            evaluator(model, epoch=1, steps=5)
+            assert evaluator.identity == identity
+    for use, model in models.items():
+        card = generate_model_card(model)
+        assert card.count('"signature"') == 1 and identity.replace("|data:", f"{use}|data:") in card
 
 
 def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCaptureFixture) -> None:
@@ -105,7 +131,7 @@ def test_repeated_sentences_are_counted(model: TableModel, caplog: pytest.LogCap
     report = xsim_by_language(TableModel(vectors), pairs, k=1, name="x")
     assert "deu 39" in caplog.text and "|repeats:39|" in report.signature
     assert report.metrics["deu"]["repeats"] == 39 and report.rows[0].arguments == {"sentences": 50, "repeats": 39}
-    assert not any("repeats" in make().signature for make in EVALUATORS.values())
+    assert not any("repeats" in make().identity for make in EVALUATORS.values())
 
 
 def test_each_language_less_its_own_mean(make_model: Any) -> None:
@@ -123,7 +149,7 @@ def test_each_language_less_its_own_mean(make_model: Any) -> None:
     limit = float(scores[len(scores) // 2 - 1 : len(scores) // 2 + 1].mean())
     evaluator = BuccEvaluator({"de-en": (SOURCE, TARGET, GOLD)}, threshold=limit, k=2, name="")
     assert evaluator(model)["de-en_n_mined"] == np.sum(scores >= limit)
-    assert "center:" not in evaluator.signature
+    assert "center:" not in evaluator.evaluate(model).signature
     plain = np.sort(mine(model.encode(SOURCE), model.encode(TARGET), k=2).scores)
     assert plain.tolist() != scores.tolist()  # the joint mean alone would show
 
@@ -150,4 +176,5 @@ def test_in_sentence_transformers_trainer(make_model: Callable[..., Any], tmp_pa
     logged = [entry for entry in trainer.state.log_history if "eval_dev_f1" in entry]
     assert len(logged) == 2 and all(0 <= entry["eval_dev_f1"] <= 1 for entry in logged)
     assert logged[0]["eval_dev_de-en_n_gold"] == len(GOLD)
-    assert evaluator in model.model_card_data.eval_results_dict
+    (entry,) = model.model_card_data.eval_results_dict
+    assert type(entry) is type(evaluator) and entry.name == "dev"

@@ -1,8 +1,10 @@
 """The re-ranking evaluator: figures by plain loops, matrix, counts, signature, CSV, sentence-transformers' trainer."""
 
+import copy
 from typing import Any
 
 import pytest
+import torch
 
 from st_xling.data.reranking.pools import CandidatePool, CandidatePools
 from st_xling.evaluation import RerankingEvaluator, ranking_scores
@@ -102,13 +104,23 @@ def test_what_is_left_out_is_counted(model: Any, pools: list[CandidatePool]) -> 
     assert RerankingEvaluator(told)(model)["n_without_relevant"] == 5
 
 
+def test_reports_of_one_evaluator_have_their_own_signatures(model: Any, pools: list[CandidatePool]) -> None:
+    """The command printed the signature of the evaluator, which was that of the model it had evaluated last."""
+    evaluator = RerankingEvaluator(pools, name="xquad")
+    before = evaluator.report(model)
+    half = copy.deepcopy(model).to(torch.bfloat16)
+    assert evaluator.report(half).signature == evaluator.identity.replace("|data:", "|dtype:bfloat16|data:")
+    assert before.signature == evaluator.report(model).signature == evaluator.identity
+    assert "signature" not in before.as_dict()
+
+
 def test_the_signature(pools: list[CandidatePool]) -> None:
     evaluator = RerankingEvaluator(pools, name="xquad", seed=2)
-    words = evaluator.signature.split("|")
+    words = evaluator.identity.split("|")
     assert words[:4] == ["reranking", "n:8", "queries:de,vi", "passages:ar,de,en,fr"]
     assert words[4:8] == ["cutoff:none", "ties:pessimistic", "no_relevant:skip", "interval:95%,samples=1000,seed=2"]
-    assert words[8].startswith("data:xquad@") and evaluator.get_config_dict()["signature"] == evaluator.signature
+    assert words[8].startswith("data:xquad@") and evaluator.get_config_dict()["signature"] == evaluator.identity
     other = [*pools[:-1], pool(7, relevant=False)]
-    assert RerankingEvaluator(other, name="xquad", seed=2).signature.split("|")[8] != words[8]
+    assert RerankingEvaluator(other, name="xquad", seed=2).identity.split("|")[8] != words[8]
     made = RerankingEvaluator(CandidatePools(tuple(pools), signature="queries:de,vi-sampled|seed:0"))
-    assert made.signature.startswith("reranking|n:8|queries:de,vi-sampled|seed:0|cutoff:none|")
+    assert made.identity.startswith("reranking|n:8|queries:de,vi-sampled|seed:0|cutoff:none|")

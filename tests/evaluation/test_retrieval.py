@@ -12,9 +12,11 @@ import pytest
 import torch
 
 from st_xling.data.retrieval import RetrievalSet, read_retrieval_set
+from st_xling.evaluation import retrieval_search
 from st_xling.evaluation.retrieval import RetrievalEvaluator, language_bias, strictly_falling, write_run
 from st_xling.evaluation.retrieval_search import PoolQuery, bm25_search, dense_search, retrieval_pools, words
 from st_xling.models.normalization import Centering, apply_centering
+from st_xling.models.view import rebuilt
 from tests.retrieval_files import ENGLISH, OTHERS, beir, translated
 
 
@@ -55,15 +57,15 @@ def test_a_model_centered_by_language(model: Any, sets: list[RetrievalSet], capl
     centered = apply_centering(model, Centering(torch.zeros(16), means))
     evaluator = RetrievalEvaluator(sets, pool="mixed", name="t")
     [pool] = evaluator.pools
-    found = dense_search(pool, evaluator, centered, k=5, chunk=3)
+    found = dense_search(pool, centered, k=5, chunk=3)
     codes = [pool.languages[name] for name in pool.passage_ids]
     passages = np.stack([centered.encode(text, task=code) for text, code in zip(pool.passages, codes)])
     for query in pool.queries:
         scores = sorted((passages @ centered.encode(query.text, task=query.language)).tolist(), reverse=True)
         assert [score for _, score in found[query.id]] == pytest.approx(scores[:5], abs=1e-5)
-    assert "center:" not in evaluator.signature
-    evaluator(apply_centering(model, Centering(torch.zeros(16), {"xx": means["xx"]})))
-    assert "|center:joint|" in evaluator.signature and "text of en is centered" in caplog.text
+    assert "center:" not in evaluator.evaluate(centered).signature
+    result = evaluator.evaluate(apply_centering(model, Centering(torch.zeros(16), {"xx": means["xx"]})))
+    assert "|center:joint|" in result.signature and "text of en is centered" in caplog.text
 
 
 def test_ties_keep_the_order_of_the_ranking(make_model: Any, tmp_path: Path) -> None:
@@ -90,7 +92,7 @@ def test_beirs_rules(model: Any, tmp_path: Path, caplog: pytest.LogCaptureFixtur
     assert len(data.queries["en"]) == len(ENGLISH) and data.n_without_relevant == 0
     evaluator = RetrievalEvaluator([data], measures=["RR", "nDCG@3", "R@5", "P@5"], name="t")
     metrics = evaluator(model)
-    assert "|query_itself:ignored|" in evaluator.signature
+    assert "|query_itself:ignored|" in evaluator.identity
     texts = {name: data.passages[row] for name, row in data.passages.ids.items()}
     run = {}
     for query, text in data.queries["en"].items():
@@ -115,7 +117,7 @@ def test_an_id_of_another_corpus_is_no_query(model: Any, tmp_path: Path) -> None
         tmp_path / "set", {"1": "one", "2": "two"}, {"en": {"1": "one", "2": "two"}}, [("1", "1", 1), ("2", "2", 1)]
     )
     evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="en")], name="")
-    assert evaluator(model)["en_MRR@100"] == 1 and "query_itself" not in evaluator.signature
+    assert evaluator(model)["en_MRR@100"] == 1 and "query_itself" not in evaluator.identity
 
 
 def test_a_query_without_relevant_passages_has_no_language_bias(model: Any, tmp_path: Path) -> None:
@@ -272,25 +274,36 @@ def test_a_large_corpus_streams(make_model: Any, tmp_path: Path, monkeypatch: py
     folder = beir(tmp_path / "set", passages, {"en": {"q": f"{ENGLISH[3]} 603"}}, [("q", "0603", 1)])
     evaluator = RetrievalEvaluator([read_retrieval_set(folder, language="en")])
     asked: list[int] = []
-    encode = evaluator.encode_columns
+    encode = retrieval_search.encode_by_language
 
     def counted(model: Any, columns: Any, *more: Any, **options: Any) -> Any:
         asked.append(sum(map(len, columns)))
         return encode(model, columns, *more, **options)
 
-    monkeypatch.setattr(evaluator, "encode_columns", counted)
+    monkeypatch.setattr(retrieval_search, "encode_by_language", counted)
     model = make_model()
     [pool] = evaluator.pools
-    chunked = dense_search(pool, evaluator, model, k=9, chunk=256)
+    chunked = dense_search(pool, model, k=9, chunk=256)
     assert asked == [1, 256, 256, 188]
-    whole = dense_search(pool, evaluator, model, k=9)
+    whole = dense_search(pool, model, k=9)
     assert [name for name, _ in chunked["en:q"]] == [name for name, _ in whole["en:q"]]
+
+
+def test_reports_of_one_evaluator_have_their_own_signatures(model: Any, sets: list[RetrievalSet]) -> None:
+    """BM25's signature had the encoder's prompt if it was asked for after the encoder was evaluated."""
+    evaluator = RetrievalEvaluator(sets, name="dev")
+    prompted = rebuilt(model, list(model))
+    prompted.prompts |= {"query": "query: ", "document": "passage: "}
+    signatures = [evaluator.report(encoder).signature for encoder in (prompted, model, prompted)]
+    assert evaluator.bm25_report().signature == evaluator.identity == signatures[1]
+    prompts = "|prompt:query: |passage_prompt:passage: |data:"
+    assert signatures[0] == signatures[2] == evaluator.identity.replace("|data:", prompts)
 
 
 def test_the_signature_follows_measures_and_order(model: Any, sets: list[RetrievalSet]) -> None:
     evaluator = RetrievalEvaluator(sets, name="dev")
     assert evaluator.primary_metric == "dev_mean_MRR@100"
     body = "retrieval|passages:xx,en|pool:separate|measures:MRR@100,Recall@100|depth:100|ties:id|data:dev"
-    assert evaluator.signature.startswith(f"{body}@")
-    assert evaluator.signature != RetrievalEvaluator(sets[::-1], name="dev").signature
+    assert evaluator.identity.startswith(f"{body}@")
+    assert evaluator.identity != RetrievalEvaluator(sets[::-1], name="dev").identity
     assert [row.label for row in evaluator.evaluate(model).rows] == ["en-xx", "xx", "en", "xx-en", "mean"]

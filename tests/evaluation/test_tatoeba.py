@@ -49,18 +49,18 @@ def test_keys_values_and_averages():
 
 def test_signature_follows_texts_order_and_truncation():
     evaluator = TatoebaEvaluator(PAIRS, name="mini")
-    body, digest = evaluator.signature.split("@")
+    body, digest = evaluator.identity.split("@")
     assert body == "tatoeba|languages:ara,deu,tha|direction:both|ties:index|data:mini"
     assert len(digest.split("|")[0]) == 8 and "|st-xling:" in digest
-    assert TatoebaEvaluator(dict(reversed(PAIRS.items())), name="mini").signature == evaluator.signature
+    assert TatoebaEvaluator(dict(reversed(PAIRS.items())), name="mini").identity == evaluator.identity
     swapped = {**PAIRS, "ara": (PAIRS["ara"][0][::-1], PAIRS["ara"][1])}
-    assert TatoebaEvaluator(swapped, name="mini").signature != evaluator.signature
-    precision = PrecisionEvaluator(CHINESE, name="dev").signature
+    assert TatoebaEvaluator(swapped, name="mini").identity != evaluator.identity
+    precision = PrecisionEvaluator(CHINESE, name="dev").identity
     assert precision.startswith("precision|at:1,5|pairs:zh-vi|direction:both|ties:index|data:dev@")
-    assert PrecisionEvaluator({"zh-vi": CHINESE["zh-vi"][::-1]}, name="dev").signature != precision
+    assert PrecisionEvaluator({"zh-vi": CHINESE["zh-vi"][::-1]}, name="dev").identity != precision
     whole = {language: (["a", "b"], ["a", "b"]) for language in TATOEBA_GROUPS["xnli14"]}
     evaluator = TatoebaEvaluator(whole)
-    assert "|languages:xnli14|" in evaluator.signature
+    assert "|languages:xnli14|" in evaluator.identity
     metrics = evaluator(TableModel(perfect(whole)))
     assert metrics["tatoeba_xnli14_mean_accuracy"] == 1.0 and "tatoeba_xtreme36_mean_accuracy" not in metrics
 
@@ -104,9 +104,8 @@ def test_means_of_languages_are_found_in_any_spelling(make_model, caplog: pytest
     found = evaluator(model)
     source, target = (model.encode(side, task=task) for side, task in zip(CHINESE["zh-vi"], ("zho", "vie")))
     assert found["dev_zh-vi_source_to_target_p@1"] == precision_at(source, target)[0][1]
-    assert "center:joint" not in evaluator.signature and not caplog.text
-    other = PrecisionEvaluator({"th-vi": CHINESE["zh-vi"]}, name="dev")
-    other(model)
+    assert "center:joint" not in evaluator.evaluate(model).signature and not caplog.text
+    other = PrecisionEvaluator({"th-vi": CHINESE["zh-vi"]}, name="dev").evaluate(model)
     assert "|center:joint|" in other.signature and "centered by their joint mean" in caplog.text
 
 
@@ -239,7 +238,7 @@ def test_real_test_sets(real_data: Path) -> None:
     some = load_english_pairs([real_data / "tatoeba"], "te,jv")[0]
     assert {code: len(source) for code, (source, _) in some.items()} == {"tel": 234, "jav": 205}
     evaluator = TatoebaEvaluator(load_english_pairs([real_data / "tatoeba"])[0])
-    assert "|languages:xtreme36|" in evaluator.signature
+    assert "|languages:xtreme36|" in evaluator.identity
     assert set(evaluator.groups) == {"xnli14", "full28", "xtreme36"}
     sizes = {code: len(source) for code, (source, _) in evaluator.pairs.items()}
     assert sum(sizes.values()) == 31692

@@ -107,7 +107,7 @@ def test_the_saved_model_is_stock_and_says_what_the_adapter_says(
     judged = evaluator(result.model)
     assert figures["layers"][0]["trained"]["mean_p@1"] == pytest.approx(judged["dev_mean_p@1"])
     assert figures["best_dev"] == figures["layers"][0]["trained"]["mean_p@1"]
-    assert figures["layer"] == 2 and figures["signature"] == evaluator.signature
+    assert figures["layer"] == 2 and figures["signature"] == evaluator.identity
 
 
 def test_the_better_centering_is_what_an_adapter_has_to_beat(

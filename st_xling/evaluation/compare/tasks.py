@@ -22,7 +22,7 @@ from st_xling.mining import mine
 from st_xling.mining.mine import MinedPairs, best_targets
 from st_xling.mining.thresholds import correct_pairs
 from st_xling.models.encode import encode
-from st_xling.models.normalization import encode_columns, language_tasks
+from st_xling.models.normalization import encode_by_language
 from st_xling.utils.cosines import translation_ranks
 from st_xling.utils.languages import canonical_language, pair_languages
 from st_xling.utils.signature import sha8
@@ -60,9 +60,13 @@ class Session:
 
     def embed(self, columns: Sequence[Sequence[str]], languages: Sequence[str | None]) -> list[np.ndarray]:
         """Embed each column. *Shape:* ``(texts, dim)`` each"""
-        tasks, _ = language_tasks(self.model, languages)
-        options: dict[str, Any] = {"batch_size": self.batch_size, "show_progress_bar": self.show_progress_bar}
-        return encode_columns(self.model, columns, tasks=tasks, **options)
+        return encode_by_language(
+            self.model,
+            columns,
+            languages,
+            batch_size=self.batch_size,
+            show_progress_bar=self.show_progress_bar,
+        )
 
     @cached_property
     def pairs(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
