@@ -1,0 +1,107 @@
+"""Every recipe, option of training and README's trainer give the losses that they gave before training was moved.
+
+The numbers in ``golden_curves.json`` are of 20 steps on the phrasebook in float32 on one thread, each with the commit
+and the versions that it was recorded with, by ``python -m tests.training.record_golden_curves``. A curve that has
+changed on purpose since its first record has a note that says why.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from st_xling.training.recipe_files import recipe_names
+from tests.training.golden_curves import COMMANDS, NAMES, RECORDED, Curve, by_command, loss_curve
+
+CURVES = {name: entry["losses"] for name, entry in json.loads(RECORDED.read_text(encoding="utf-8"))["curves"].items()}
+EVERYDAY = {
+    "dap",
+    "amber",
+    "semacl-langcl",
+    "mexma",
+    "distill",
+    "dap, loaded, 5 steps of heads",
+    "tr, gradient cache",
+    "tr, mined negatives",
+    "sf",
+    "ir-semacl",
+    "xpr-mixed",
+    "CrossLingualTrainer, TR",
+}
+"""A run of each family of losses, and the options that most others stand on."""
+
+
+def differences(curve: Curve, recorded: Curve) -> list[str]:
+    """Say where two curves differ.
+
+    The loss agrees to 1e-5. Its components are logged with four digits after the point, the last of which may be
+    rounded either way.
+    """
+    if list(curve) != list(recorded):
+        return [f"expected the losses {', '.join(recorded)}: got {', '.join(curve)}"]
+    found = []
+    for name, values in recorded.items():
+        if len(curve[name]) != len(values):
+            found.append(f"{name}: expected {len(values)} steps, got {len(curve[name])}")
+        tolerance = 1e-5 if name == "loss" else 1.01e-4
+        for step, (got, expected) in enumerate(zip(curve[name], values), 1):
+            if got != pytest.approx(expected, rel=1e-5, abs=tolerance):
+                found.append(f"{name}, step {step}: expected {expected}, got {got}")
+                break
+    return found
+
+
+def everyday_first(names: list[str]) -> list[object]:
+    return [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow) for name in names]
+
+
+@pytest.mark.parametrize("name", everyday_first(NAMES))
+def test_the_losses_are_those_recorded(name: str, tmp_path: Path) -> None:
+    assert differences(loss_curve(name, tmp_path), CURVES[name]) == []
+
+
+def test_every_recipe_has_a_curve() -> None:
+    kinds = ("encoder", "adapter", "retriever", "cross-encoder")
+    shipped = {name for kind in kinds for name in recipe_names(kind)}
+    assert shipped <= set(COMMANDS) and list(CURVES) == NAMES
+    assert all(COMMANDS[name][0] == name for name in shipped)
+
+
+TERMS = [
+    (name, term)
+    for name, curve in CURVES.items()
+    for term in curve
+    if name in COMMANDS and COMMANDS[name][0] == name and term != "loss"
+]
+"""Each term of the recipes with a sum of losses, whose weights can be set; none of them is 0.5."""
+
+OTHERS = [
+    ("tr", "losses.translation_ranking.margin=0.31"),
+    ("tr", "losses.translation_ranking.scale=20.1"),
+    ("tr-tlm", "losses.tlm.mask_probability=0.16"),
+    ("mexma", "losses.cross_unmasking.mask_probability=0.41"),
+    ("semacl", "losses.semantic_contrastive.temperature=0.051"),
+    ("sf", "loss.margin=1.01"),
+    ("sf", "adapter.dropout=0.21"),
+    ("xpr-mixed", "loss=mse"),
+    ("xpr-mixed", "negatives.per_positive=2"),
+    ("xpi", "loss=mse"),
+    ("xpr-merged", "training.learning_rate=0.00051"),
+    ("xpr-cascade", "training.learning_rate=0.00051"),
+    ("ir", "losses.in_batch_ranking.scale=20.1"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "setting"),
+    [
+        OTHERS[0],
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in OTHERS[1:]),
+        *(pytest.param(name, f"losses.{term}.weight=0.5", marks=pytest.mark.slow) for name, term in TERMS),
+    ],
+)
+def test_a_curve_tells_other_settings_apart(name: str, setting: str, tmp_path: Path) -> None:
+    """A curve that does not depend on its loss would guard nothing."""
+    curve = by_command([*COMMANDS[name], "--set", setting], tmp_path)
+    found = differences(curve, CURVES[name])
+    assert found and found[0].startswith("loss, step")
