@@ -6,17 +6,19 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from st_xling.data.check import FaultLog
 from st_xling.data.pairs import LANGUAGE_COLUMNS
 from st_xling.utils.languages import (
-    LANGUAGE_NAMES,
     UNKNOWN,
     canonical_language,
     hub_language,
+    is_code,
     is_evident_code,
     match_language,
+    named_language,
     resolve_pair,
 )
 from st_xling.utils.text import is_scored_header
@@ -41,6 +43,29 @@ PARALLEL_NAMES = (
 QUERY_NAMES = (*product(("query", "question", "anchor"), ("passage", "positive", "answer")), *PARALLEL_NAMES)
 """The same of queries and the passages that answer them."""
 
+LOCAL_NAMES = tuple(
+    (source, target)
+    for line in Path(__file__).with_name("header_words.tsv").read_text(encoding="utf-8").splitlines()[1:]
+    for source, target in (pair.split("/") for pair in line.split("\t")[1:])
+)
+"""Names of source and target in other languages, such as Quelle and Ziel, and names that are less usual."""
+
+QUESTION_NAMES = (
+    *(("frage", "antwort"), ("question", "réponse"), ("pregunta", "respuesta"), ("domanda", "risposta")),
+    *(("pergunta", "resposta"), ("vraag", "antwoord"), ("pytanie", "odpowiedź"), ("вопрос", "ответ")),
+    *(("питання", "відповідь"), ("soru", "cevap"), ("fråga", "svar"), ("kysymys", "vastaus"), ("سؤال", "جواب")),
+    *(("السؤال", "الجواب"), ("السؤال", "الإجابة"), ("प्रश्न", "उत्तर"), ("คำถาม", "คำตอบ"), ("câu hỏi", "câu trả lời")),
+    *(
+        ("pertanyaan", "jawaban"),
+        ("问题", "答案"),
+        ("问题", "回答"),
+        ("問題", "答案"),
+        ("質問", "回答"),
+        ("질문", "답변"),
+    ),
+)
+"""Names of queries and answers in other languages."""
+
 LABEL_NAMES = (
     *("label", "labels", "gold label", "is duplicate", "is paraphrase", "is translation", "is relevant", "is positive"),
     *("is match", "match", "relevant", "relevance", "rel", "grade"),
@@ -48,9 +73,12 @@ LABEL_NAMES = (
 """Names of columns that say whether the two texts of a row belong together; underscores count as spaces."""
 
 _NEGATIVE = re.compile(r"negative(?:_(\d+))?", re.IGNORECASE)
-_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "source", "target", "src", "tgt"}  # next to one in a name
+# Words next to a language in a name: "German text", "Quelle (de)".
+_NO_LANGUAGES = {"text", "texts", "sentence", "sentences", "segment", "src", "tgt", "texte", "texto", "testo", "tekst"}
+_NO_LANGUAGES |= {
+    word for pair in (*PARALLEL_NAMES, *LOCAL_NAMES) for name in pair for word in name.split() if not is_code(word)
+}
 _WORDS = re.compile(r"[\"'(\[]*[^\W_]+(?:[\W_]+[^\W_]+){0,2}[\"'):\]]*")  # up to three, that may name a column
-_CODE_OF_NAME = {name.lower(): code for code, name in LANGUAGE_NAMES.items()}
 
 
 class Layout(NamedTuple):
@@ -119,7 +147,9 @@ def choose_columns(
 
     These are the ``columns`` named; a pair that is ``known``; ``english`` and ``non_english``, as the parallel sets of
     sentence-transformers have them; columns that are called by the two languages; the only two columns, if both are
-    languages; then the languages as keys of a column ``translation``. Upper and lower case are the same.
+    languages; then the languages as keys of a column ``translation``; last, source and target in other languages
+    (``Quelle`` and ``Ziel``). Languages may be named in any language (``Deutsch``, ``alemán``). Upper and lower case
+    are the same.
 
     Args:
         names: The names of all columns.
@@ -143,6 +173,9 @@ def choose_columns(
         found, stated = _english_pair(spelled, named)
     elif (found := _language_pair(names, named)) is None:
         found, nested = _language_pair(translation_keys, named, nested=True), True
+    if found is None and columns is None:
+        found = _local_pair(spelled, known)
+        nested = False
     if found is None:
         return None
     if columns is None and not nested:
@@ -165,6 +198,16 @@ def choose_columns(
     return layout
 
 
+def _local_pair(spelled: Mapping[str, str], known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
+    """Return source and target, or query and passage, by their names in other languages."""
+    names = (*QUESTION_NAMES, *LOCAL_NAMES) if known is QUERY_NAMES else LOCAL_NAMES
+    for source, target in names:
+        # A table of sentences has columns that name their languages, too.
+        if {source, target} <= spelled.keys() and (len(spelled) == 2 or source != "source language"):
+            return spelled[source], spelled[target]
+    return None
+
+
 def find_label(names: Iterable[str]) -> str | None:
     """Return the column that says whether the texts of a row belong together; ``None`` where there is none."""
     spelled = {name.strip().lower().replace("_", " "): name for name in names}
@@ -185,10 +228,15 @@ def _language_pair(names: Sequence[str], languages: Languages, nested: bool = Fa
     source, target = (by_code.get((code and match_language(code, by_code)) or "") for code in languages)
     if source and target and source != target:
         return source, target
-    # Only where there are no other columns: "id" may be a row number, "is" a flag.
+    # Codes only where there are no other columns: "id" may be a row number, "is" a flag.
+    if len(names) > 2 and not nested:
+        names = [name for name in names if _language(name) and not is_evident_code(name.strip())]
     if len(names) != 2 or not (nested or all(map(_language, names))):
         return None
     one, other = names
+    # A dictionary may begin with the two names of a language: Deutsch, German.
+    if not nested and canonical_language(_language(one) or one) == canonical_language(_language(other) or other):
+        return None
     if source == other or target == one:
         one, other = other, one
     # A language that is asked for and is neither column's leaves no choice.
@@ -201,12 +249,12 @@ def _language(name: str) -> str | None:
     if is_evident_code(name):
         return name
     text = name.strip().lower().replace("_", " ")
-    if code := _CODE_OF_NAME.get(re.sub(r"\s*\(.*\)$|:$", "", text)):
+    if code := named_language(re.sub(r"\s*\(.*\)$|:$", "", text)):
         return hub_language(code)
     words = [word for word in re.findall(r"\w+", text) if word not in _NO_LANGUAGES]
     if len(words) != 1 or words[0] == text:
         return None
-    code = words[0] if is_evident_code(words[0]) else _CODE_OF_NAME.get(words[0])
+    code = words[0] if is_evident_code(words[0]) else named_language(words[0])
     return code and hub_language(code)
 
 
@@ -264,7 +312,8 @@ def find_layout(
     layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
     # "no,si" may well be a pair; one or two words above sentences may well be names.
     doubtful = layout is None and len(first) > 1 and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
-    if layout and not by_name and not any(named) and all(len(key) == 2 for key in layout.keys[:2]):
+    are_codes = layout is not None and all(len(key) == 2 and key.isascii() and key.isalpha() for key in layout.keys[:2])
+    if are_codes and not by_name and not any(named):
         layout, doubtful = None, True
     if doubtful and columns is None:
         note = "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s"

@@ -11,8 +11,10 @@ from __future__ import annotations
 import difflib
 import logging
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 logger = logging.getLogger(__name__)
@@ -54,6 +56,8 @@ _CHINESE_SCRIPTS = {"CN": "Hans", "SG": "Hans", "MY": "Hans", "TW": "Hant", "HK"
 
 #: LASER's code to the language's name in English.
 LANGUAGE_NAMES = {code: name for code, *_, name in _LANGUAGES}
+
+_ENGLISH_NAMES = {name.casefold(): (twos.split() or [code])[0] for code, twos, _, name in _LANGUAGES}
 
 # Codes of ISO 639-2 for bibliographies. Files have them, but what is typed should be the usual code.
 _BIBLIOGRAPHIC = frozenset(
@@ -375,12 +379,32 @@ def meant_pair(name: str) -> str | None:
     return "-".join(codes) if len(codes) <= 2 else None
 
 
+@lru_cache(maxsize=1)
+def _local_names() -> dict[str, str]:
+    """Return names of languages in other languages than English, case folded, with their codes."""
+    table = Path(__file__).with_name("language_names.tsv").read_text(encoding="utf-8")
+    rows = [line.split("\t") for line in table.splitlines()[1:]]
+    return {name: code for code, *names in rows for name in names}
+
+
+def named_language(name: str) -> str | None:
+    """Return the short code of the language that has this name, in English or in another language.
+
+    Example:
+        >>> named_language("German"), named_language("alemán"), named_language("Немецкий"), named_language("Satz")
+        ('de', 'de', 'de', None)
+    """
+    folded = unicodedata.normalize("NFC", name.strip().casefold())
+    english = _ENGLISH_NAMES.get(folded) or _OTHER_NAMES.get(folded)
+    return english or _local_names().get(folded)
+
+
 def _meant_language(text: str) -> str | None:
     """Return the code of a language that is named otherwise: by its name, in capitals, by a bibliographic code."""
     lower = text.strip().casefold()
-    names = {name.casefold(): short_code(code) for code, name in LANGUAGE_NAMES.items()} | _OTHER_NAMES
-    if lower in names:
-        return names[lower]
+    if code := named_language(text):
+        return code
+    names = _ENGLISH_NAMES | _OTHER_NAMES
     language, *tags = re.split("[-_]", lower)
     if canonical_language(language) in LANGUAGE_NAMES:
         whole = "-".join([short_code(language), *(tag.upper() if len(tag) == 2 else tag.title() for tag in tags)])

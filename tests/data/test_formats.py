@@ -14,6 +14,7 @@ import pytest
 from datasets import Dataset
 
 from st_xling.data import load_data_specs, load_pairs
+from st_xling.data.retrieval import load_query_passage_specs
 from st_xling.utils.text import SCORED_COLUMNS, escape_cell
 from tests.data.test_read import cells, codes
 from tests.retrieval_files import json_lines, lines
@@ -364,7 +365,7 @@ def test_what_is_refused(case: str, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert re.search(message, str(caught.value)), str(caught.value)
 
 
-@pytest.mark.parametrize("first", ["de\ten", "Deutsch\tEnglisch", "Ja.\tYes.", '"source"\t"target"'])
+@pytest.mark.parametrize("first", ["de\ten", "Deutsch\tGerman", "Ja.\tYes.", '"source"\t"target"'])
 def test_a_first_line_that_may_be_a_header(first: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write(tmp_path, {"c.tsv": f"{first}\nWir haben keine Zeit.\tWe have no time.\nEs regnet.\tIt rains.\n"})
     assert cells(load_pairs(tmp_path / "c.tsv"))[0] == tuple(first.split("\t"))
@@ -379,6 +380,52 @@ def test_columns_called_by_a_language_and_a_word(first: str, tmp_path: Path) -> 
     write(tmp_path, {"c.tsv": f"{first}\nEs regnet.\tIt rains.\n"})
     loaded = load_pairs(tmp_path / "c.tsv")
     assert (cells(loaded), codes(loaded)) == ([("Es regnet.", "It rains.")], ("de", "en"))
+
+
+LOCAL_HEADERS: list[tuple[list[str], tuple[str, str]]] = [
+    (["Quelle", "Ziel"], UNKNOWN),
+    (["Quelltext", "Zieltext"], UNKNOWN),
+    (["Quelle (de)", "Ziel (en)"], ("de", "en")),
+    (["source language", "target language"], UNKNOWN),
+    (["Original", "Translation"], UNKNOWN),
+    (["Texte source", "Texte cible"], UNKNOWN),
+    (["texto_origen", "texto_destino"], UNKNOWN),
+    (["原文", "译文"], UNKNOWN),
+    (["النص", "الترجمة"], UNKNOWN),
+    (["ต้นฉบับ", "คำแปล"], UNKNOWN),
+    (["L1", "L2"], UNKNOWN),
+    (["Deutsch", "Englisch"], ("de", "en")),
+    (["Alemán", "Inglés"], ("de", "en")),
+    (["Немецкий", "Английский"], ("de", "en")),
+    (["德语", "英语"], ("de", "en")),
+    (["Almanca", "İngilizce"], ("de", "en")),
+    (["ID", "Deutsch", "Englisch"], ("de", "en")),
+    (["Nr.", "Quelle", "Ziel"], UNKNOWN),
+]
+
+
+@pytest.mark.parametrize("names, languages", LOCAL_HEADERS, ids=lambda value: "-".join(value))
+def test_headers_in_other_languages_are_no_pairs(names: list[str], languages: tuple[str, str], tmp_path: Path) -> None:
+    """A German translator's table began with the pair "Quelle", "Ziel", or was refused for a third column."""
+    row = [*["7"] * (len(names) - 2), "Wir haben heute leider keine Zeit.", "We have no time today."]
+    write(
+        tmp_path,
+        {
+            "c.tsv": "\n".join("\t".join(line) for line in (names, row, row)),
+            "c.csv": "\n".join(";".join(line) for line in (names, row, row)),
+            "c.jsonl": "\n".join(json.dumps(dict(zip(names, row))) for _ in range(2)),
+        },
+    )
+    for name in ("c.tsv", "c.csv", "c.jsonl"):
+        loaded = load_pairs(tmp_path / name)
+        assert (cells(loaded), codes(loaded)) == ([tuple(row[-2:])] * 2, languages), name
+
+
+def test_a_header_of_questions_in_other_languages(tmp_path: Path) -> None:
+    """The header "Frage", "Antwort" of a retriever's training text was trained on as a query with its passage."""
+    write(tmp_path, {"c.tsv": "Frage\tAntwort\nWie hoch ist der Brocken?\tEr ist 1141 Meter hoch.\n"})
+    loaded = load_query_passage_specs([f"de={tmp_path / 'c.tsv'}"])
+    assert [row["source"] for part in loaded.values() for row in part] == ["Wie hoch ist der Brocken?"]
 
 
 def test_other_formats_in_a_folder_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
