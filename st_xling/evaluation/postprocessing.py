@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -17,12 +17,15 @@ from st_xling.data.holdout import hold_out
 from st_xling.evaluation.tatoeba import PrecisionEvaluator
 from st_xling.models import load_encoder, normalization
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
-from st_xling.models.view import model_options
+from st_xling.models.view import EncoderLoadingOptions, model_options
 from st_xling.utils.cosines import precision_at
 from st_xling.utils.languages import UNKNOWN
 from st_xling.utils.options import Center
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 _BEFORE, _INT8 = "as it was", "int8"
 
@@ -56,7 +59,7 @@ def postprocess(
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
-    **options: Any,
+    **options: Unpack[EncoderLoadingOptions],
 ) -> dict[str, Any]:
     """Fit post-processing on parallel text, evaluate each step on other text, and save the model.
 
@@ -108,9 +111,9 @@ def postprocess(
         if UNKNOWN in texts and (center == "per_language" or remove_languages):
             raise ValueError("each language's own mean needs the languages of the text: name them (de-en=PATH).")
         own, bare = normalization.find_centering(encoder), normalization.apply_centering(encoder, None)
-        encoding: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": progress}
-        tasks, _ = normalization.language_tasks(bare, list(texts))
-        columns = normalization.encode_columns(bare, [*texts.values()], tasks=tasks, **encoding)
+        columns = normalization.encode_by_language(
+            bare, [*texts.values()], list(texts), batch_size=batch_size, show_progress_bar=progress
+        )
         fitted = {code: torch.from_numpy(column) for code, column in zip(texts, columns)}
         steps, result = None, encoder
         wanted = own if center is None or (center == "none" and own is None) else center
@@ -124,7 +127,7 @@ def postprocess(
                 dim=dim,
             )
             result = steps.apply(encoder)
-        evaluator = PrecisionEvaluator(held, at=[1], name="", **encoding)
+        evaluator = PrecisionEvaluator(held, at=[1], name="", batch_size=batch_size, show_progress_bar=progress)
         held_columns, codes = evaluator.columns()
         stages = {_BEFORE: evaluator.encode_columns(encoder, held_columns, codes)}
         if steps is not None:

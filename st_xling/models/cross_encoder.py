@@ -16,7 +16,7 @@ from __future__ import annotations
 import copy
 import tempfile
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from sentence_transformers import CrossEncoder, SentenceTransformer
@@ -26,10 +26,14 @@ from torch import nn
 
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.backbone import special_token_id, token_encoder
-from st_xling.models.load import limit_length, load_sentence_transformer
+from st_xling.models.load import LoadingOptions, limit_length, load_sentence_transformer, model_of
 from st_xling.models.lora import check_start
 from st_xling.models.pair_scorer import ONLY_PASSAGES
+from st_xling.models.tiny import TinyOptions
 from st_xling.utils.options import check_choice
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 Head = Literal["cls", "pooler", "keep"]
 
@@ -44,7 +48,7 @@ def cross_encoder(
     max_length: int | None = None,
     seed: int = 0,
     device: str | None = None,
-    **options: Any,
+    **options: Unpack[LoadingOptions],
 ) -> CrossEncoder:
     """A cross-encoder over the encoder inside ``start``.
 
@@ -55,7 +59,7 @@ def cross_encoder(
         max_length: Tokens a pair is cut to, special tokens included; ``None`` keeps the encoder's own.
         seed: Seed of the new head.
         device: Device to put it on; ``None`` lets ST choose.
-        **options: Of :func:`~st_xling.models.load.load_sentence_transformer`: ``revision``, ``dtype``, ….
+        **options: See :class:`~st_xling.models.load.LoadingOptions`.
 
     Raises:
         ValueError: An unknown head, no encoder or no head to keep at ``start``, or a length that its positions do not
@@ -66,10 +70,10 @@ def cross_encoder(
     with torch.random.fork_rng(devices=[]):  # some classes add weights that no head reads, at random
         torch.manual_seed(seed)
         loaded: Any = start
-        if not given and head == "keep":
-            loaded = load_sentence_transformer(CrossEncoder, start, device=device, **options)  # type: ignore[arg-type]
-        elif not given:
-            loaded = load_encoder(start, **options)  # type: ignore[arg-type]
+        if isinstance(start, str) and head == "keep":
+            loaded = load_sentence_transformer(CrossEncoder, start, device=device, **options)
+        elif isinstance(start, str):
+            loaded = load_encoder(start, **options)
         token_encoder(loaded)  # or an error that names what is missing
         check_start(loaded, None, given=given)
         if head == "keep":
@@ -83,14 +87,16 @@ def cross_encoder(
     return model
 
 
-def tiny_cross_encoder(texts: Iterable[str], *, head: Head = "cls", seed: int = 0, **options: Any) -> CrossEncoder:
+def tiny_cross_encoder(
+    texts: Iterable[str], *, head: Head = "cls", seed: int = 0, **options: Unpack[TinyOptions]
+) -> CrossEncoder:
     """:func:`~st_xling.models.tiny_encoder` under a new head.
 
     Args:
         texts: Queries and passages of all languages the model shall read.
         head: ``"cls"`` or ``"pooler"``.
         seed: Seed of all weights.
-        **options: As of :func:`~st_xling.models.tiny_encoder`; ``max_length`` counts the tokens of a pair.
+        **options: Sizes, see :func:`~st_xling.models.tiny_encoder`; ``max_length`` counts the tokens of a pair.
     """
     return cross_encoder(tiny_encoder(texts, seed=seed, **options), head=head, seed=seed)
 
@@ -144,7 +150,7 @@ def _with_new_head(transformer: Transformer, head: Head, seed: int, device: str 
         width = transformer.get_embedding_dimension()
         modules.append(Pooling(width, pooling_mode="cls"))
         modules.append(Dense(width, 1, activation_function=nn.Identity(), module_output_name="scores"))
-    model = load_sentence_transformer(CrossEncoder, modules=modules, device=device)
+    model = model_of(CrossEncoder, modules, device=device)
     return replace_head(model, seed)
 
 

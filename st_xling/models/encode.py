@@ -21,9 +21,9 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import batch_to_device
 from torch import Tensor
 
-from st_xling.models.load import loaded
 from st_xling.models.token_rows import check_texts
 from st_xling.utils.console import on_terminal, progress_bar
+from st_xling.utils.signature import loaded
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +88,8 @@ def encode(
         given = {name: value for name, value in options.items() if value not in (None, False)}
         vectors = getattr(model, own)(texts, batch_size=batch_size or ROWS, convert_to_numpy=True, **given)
         return np.asarray(vectors, np.float32)
-    route = {} if role == "text" else {"task": role}
+    task = None if role == "text" else role
+    route = {} if task is None else {"task": task}
     if prompt is None:
         prompt = own_prompt(model, role)
         if not prompt:
@@ -101,7 +102,7 @@ def encode(
     autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
     options = {"total": len(texts), "desc": "encoding", "unit": "sentences", "show": show_progress_bar}
     with autocast, nullcontext(bar) if bar is not None else progress_bar(**options) as bar:
-        for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, **route):
+        for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, task=task):
             part = model(features, **route)["sentence_embedding"][..., : model.truncate_dim].float()
             if normalize_embeddings:
                 part = F.normalize(part, dim=1)
@@ -180,7 +181,12 @@ def warn_of_truncated(truncated: int, total: int, model: Any) -> None:
 
 
 def token_batches(
-    model: SentenceTransformer, texts: Sequence[str], *, batch_size: int | None = None, **options: Any
+    model: SentenceTransformer,
+    texts: Sequence[str],
+    *,
+    batch_size: int | None = None,
+    prompt: str | None = None,
+    task: str | None = None,
 ) -> Iterator[tuple[np.ndarray, dict[str, Any]]]:
     """Batches of a model's features, on its device; what is in them depends on the texts alone.
 
@@ -190,13 +196,15 @@ def token_batches(
             attention) each batch is preprocessed by itself.
         texts: Texts.
         batch_size: See :func:`encode`.
-        options: Options of ``preprocess``.
+        prompt: Text before each text.
+        task: ``"query"`` or ``"document"``, for modules that distinguish them.
     Yields:
         Places of a batch in ``texts``, and its features.
     Raises:
         ValueError: Before the first batch, for tokens that the word embeddings have no row for.
     """
-    check_texts(model, texts, prompt=options.get("prompt"))
+    check_texts(model, texts, prompt=prompt)
+    route = {} if task is None else {"task": task}
     most_tokens = CPU_TOKENS if model.device.type == "cpu" else GPU_TOKENS
     # Longest first: what does not fit in memory fails at once. Of UTF-8, a token has about as many bytes in any script.
     order = np.argsort([-len(text.encode("utf-8", "surrogatepass")) for text in texts], kind="stable")
@@ -204,7 +212,7 @@ def token_batches(
     while start < len(order):
         longest = min(len(texts[order[start]].encode("utf-8", "surrogatepass")) + 2, model.max_seq_length or math.inf)
         places = order[start : start + min(step, max(1, int(CHUNK_TOKENS // longest)))]
-        features = model.preprocess([texts[place] for place in places], **options)
+        features = model.preprocess([texts[place] for place in places], prompt=prompt, **route)
         mask = features.get("attention_mask")
         tensors = {name: value for name, value in features.items() if isinstance(value, Tensor)}
         if mask is None or any(value.shape != mask.shape for value in tensors.values()) or len(mask) != len(places):

@@ -4,23 +4,79 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import torch
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import CrossEncoder, SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.base.modules.transformer import Transformer
+from sentence_transformers.cross_encoder.model_card import CrossEncoderModelCardData
+from sentence_transformers.sentence_transformer.model_card import SentenceTransformerModelCardData
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
+from torch import nn
 
 from st_xling.models.lora import adapters_on_own_base
 from st_xling.models.token_rows import prepare_tokenizer
 from st_xling.utils.console import first_line
+from st_xling.utils.lazy_model import Loaded
 from st_xling.utils.options import Backend, Dtype, Pooling
-from st_xling.utils.signature import Loaded, loaded
+from st_xling.utils.signature import loaded
 
 Model = TypeVar("Model", bound=BaseModel)
+
+
+class LoadingOptions(TypedDict, total=False):
+    """Options by which any model is loaded, see :func:`load_sentence_transformer`."""
+
+    revision: str | None
+    dtype: Dtype | None
+    backend: Backend
+    trust_remote_code: bool
+
+
+@dataclass
+class EncoderCardData(SentenceTransformerModelCardData):
+    """What sentence-transformers knows of an encoder for its card, and how the encoder was loaded.
+
+    A copy of a model, or one that another process unpickles, so still knows how it was loaded.
+    """
+
+    loaded: Loaded = field(default=Loaded(), init=False, repr=False)
+
+
+@dataclass
+class CrossEncoderCardData(CrossEncoderModelCardData):
+    """The same of a cross-encoder, see :class:`EncoderCardData`."""
+
+    loaded: Loaded = field(default=Loaded(), init=False, repr=False)
+
+
+def card_data(kind: type[BaseModel], *, local_files_only: bool = True) -> EncoderCardData | CrossEncoderCardData:
+    """Return the card data of a new model.
+
+    Args:
+        kind: Class of the model.
+        local_files_only: Never ask the Hub. For the card of a folder, ST would ask it for a model with the *folder's*
+            name, and send the user's token along.
+    """
+    if issubclass(kind, CrossEncoder):
+        return CrossEncoderCardData(local_files_only=local_files_only)
+    return EncoderCardData(local_files_only=local_files_only)
+
+
+def set_loaded(model: BaseModel, how: Loaded) -> None:
+    """Set how ``model`` counts as loaded, see :func:`~st_xling.utils.signature.loaded`.
+
+    Raises:
+        TypeError: For a model that was neither loaded nor made here.
+    """
+    card: Any = model.model_card_data
+    if not isinstance(card, (EncoderCardData, CrossEncoderCardData)):
+        raise TypeError(f"expected a model of load_encoder: got one whose card data are a {type(card).__name__}.")
+    card.loaded = how
 
 
 def cast_to_saved_dtype(model: Model) -> Model:
@@ -43,58 +99,74 @@ def keep_lower_case(model: BaseModel) -> None:
 
 def mark_loaded(model: Model) -> Model:
     """The same model, made here or to be trained: what it is now is its own, and signatures need not name it."""
-    cast_to_saved_dtype(model).st_xling_loaded = Loaded()  # type: ignore[assignment]
+    cast_to_saved_dtype(model)
+    if loaded(model) != Loaded():
+        set_loaded(model, Loaded())
     return model
 
 
 def load_sentence_transformer(
     kind: type[Model],
-    name_or_path: str | None = None,
+    name_or_path: str,
     *,
+    device: str | None = None,
     revision: str | None = None,
     dtype: Dtype | None = None,
     backend: Backend = "torch",
     trust_remote_code: bool = False,
-    **options: Any,
 ) -> Model:
-    """``kind(name_or_path, **options)``, as every model here is made or loaded.
-
-    The Hub is asked about models of the Hub alone. For its card, ST would ask it for a model with the *folder's* name
-    as well, and send the user's token along.
+    """Load a model as every model here is loaded; the Hub is asked about models of the Hub alone.
 
     Args:
         kind: ``SentenceTransformer`` or ``CrossEncoder``.
-        name_or_path: Hub id or folder; ``None`` with ``modules``.
+        name_or_path: Hub id or folder.
+        device: Device to put it on; ``None`` lets ST choose.
         revision: Branch, tag or commit of the Hub.
         dtype: Type of the weights, and so of all that is computed with them; ``None``: as saved.
         backend: Library that runs the transformer; ``"openvino"`` needs optimum.
         trust_remote_code: Let the model's own code run.
-        **options: As ``kind`` takes them.
     Raises:
         ValueError: A revision of a folder; else see :func:`loading`.
     """
-    if name_or_path is None:
-        return kind(model_card_data=kind.model_card_data_class(local_files_only=True), **options)
     is_folder = Path(name_or_path).is_dir()
     if is_folder and revision is not None:
         raise ValueError(
             f"revision (--revision) is for models of the Hub: got {revision!r} for the folder {name_or_path}."
         )
     with loading(name_or_path):
-        if is_folder:
-            # Not local_files_only for the model itself: the base of adapters may be of the Hub.
-            options["model_card_data"] = kind.model_card_data_class(local_files_only=True)
-        if dtype is not None:
-            options["model_kwargs"] = {**options.get("model_kwargs", {}), "dtype": getattr(torch, dtype)}
-        options |= {"revision": revision, "backend": backend, "trust_remote_code": trust_remote_code}
         with adapters_on_own_base(name_or_path) as path:
-            model = kind(path, **options)
+            model = kind(
+                path,
+                device=device,
+                model_kwargs=None if dtype is None else {"dtype": getattr(torch, dtype)},
+                revision=revision,
+                backend=backend,
+                trust_remote_code=trust_remote_code,
+                # Not local_files_only for the model itself: the base of adapters may be of the Hub.
+                model_card_data=card_data(kind, local_files_only=is_folder),
+            )
         prepare_tokenizer(model)
         keep_lower_case(model)
-    signed = {"backend": backend, "revision": revision or "", "trust_remote_code": "yes" if trust_remote_code else ""}
-    signed = {key: value for key, value in signed.items() if value not in ("", "torch")}
-    model.st_xling_loaded = Loaded(str(name_or_path), signed)  # type: ignore[assignment]
+    signed: dict[str, str] = {}
+    if backend != "torch":
+        signed["backend"] = backend
+    if revision:
+        signed["revision"] = revision
+    if trust_remote_code:
+        signed["trust_remote_code"] = "yes"
+    set_loaded(model, Loaded(str(name_or_path), signed))
     return model
+
+
+def model_of(kind: type[Model], modules: Sequence[nn.Module], *, device: str | None = None) -> Model:
+    """Make a model of modules.
+
+    Args:
+        kind: ``SentenceTransformer`` or ``CrossEncoder``.
+        modules: Modules of sentence-transformers, in order.
+        device: Device to put it on; ``None`` lets ST choose.
+    """
+    return kind(modules=list(modules), device=device, model_card_data=card_data(kind))
 
 
 @contextlib.contextmanager

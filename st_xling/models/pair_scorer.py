@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 import numpy as np
 import torch
@@ -23,6 +23,9 @@ from st_xling.utils.console import progress_bar
 from st_xling.utils.options import Autocast, check_choice
 from st_xling.utils.precision import warn_of_slow_bfloat16
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
 # A tokenizer without a length names a huge number.
 _NO_LIMIT = 1_000_000
 
@@ -31,6 +34,15 @@ _TEXTS_AT_ONCE = 1024
 
 #: Option of ST by which only the passage of a pair is cut.
 ONLY_PASSAGES = {"truncation": "only_second"}
+
+
+class PairScorerOptions(TypedDict, total=False):
+    """Options of a :class:`PairScorer`."""
+
+    token_budget: int | None
+    autocast: Autocast | None
+    long_queries: Literal["error", "lowest"]
+    progress: bool
 
 
 class PairScorer:
@@ -148,7 +160,12 @@ class RankedPassage:
 
 
 def rerank(
-    model: CrossEncoder, query: str, passages: Sequence[str], *, top_k: int | None = None, **options: Any
+    model: CrossEncoder,
+    query: str,
+    passages: Sequence[str],
+    *,
+    top_k: int | None = None,
+    **options: Unpack[PairScorerOptions],
 ) -> list[RankedPassage]:
     """Rank the passages of a query, best first; ties by index.
 
@@ -157,7 +174,7 @@ def rerank(
         query: A query.
         passages: Passages, in one or several languages.
         top_k: Maximum number of passages; all by default.
-        options: Options of :class:`PairScorer`.
+        options: See :class:`PairScorer`.
     Raises:
         ValueError: For ``top_k`` below 1, or as :meth:`PairScorer.score`.
     Example:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sentence_transformers import SentenceTransformer
@@ -20,11 +20,14 @@ from st_xling.models import load_encoder
 from st_xling.models.encode import encode
 from st_xling.models.load import cast_to_saved_dtype
 from st_xling.models.sidecar import card_terms, model_fingerprint, model_folder, write_model
-from st_xling.models.view import model_options
+from st_xling.models.view import EncoderLoadingOptions, model_options
 from st_xling.models.vocabulary import model_size, slim_encoder
 from st_xling.utils.languages import canonical_code, match_language
 from st_xling.utils.signature import sign
 from st_xling.utils.tables import format_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 #: Cosine from which two embeddings count as the same.
 SAME = 0.9999
@@ -78,7 +81,7 @@ def slim_model(
     progress: bool = False,
     command: str | None = None,
     complete: Callable[[Path], object] | None = None,
-    **options: Any,
+    **options: Unpack[EncoderLoadingOptions],
 ) -> SlimReport:
     """Cut a model's vocabulary to the tokens of some languages, compare, and save.
 
@@ -94,7 +97,7 @@ def slim_model(
         progress: Show bars on stderr.
         command: Command to record in the report.
         complete: Called with the folder of the slim model before it is moved to its place, such as to write the card.
-        options: Options of :func:`~st_xling.models.load_encoder`; the slim model keeps a ``layer``, a ``dtype`` or a
+        options: See :func:`~st_xling.models.load_encoder`; the slim model keeps a ``layer``, a ``dtype`` or a
             prompt as its own.
     Raises:
         ValueError: For a language without text, a folder that may not be written to, and as

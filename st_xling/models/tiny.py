@@ -6,6 +6,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypedDict
 
 import torch
 from safetensors.torch import save_file
@@ -23,6 +24,19 @@ _SPECIAL = {
     "bert": {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"},
     "xlm-roberta": {"cls": "<s>", "pad": "<pad>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>"},
 }
+
+
+class TinyOptions(TypedDict, total=False):
+    """Sizes of a tiny model, see :func:`tiny_encoder`."""
+
+    vocabulary: int
+    layers: int
+    hidden_size: int
+    heads: int | None
+    pooling: Pooling
+    max_length: int
+    dropout: float
+    architecture: Architecture
 
 
 def tiny_encoder(

@@ -15,9 +15,17 @@ from torch import Tensor, nn
 
 from st_xling.models.backbone import layer_lists, token_encoder
 from st_xling.models.encode import own_prompt, prompt_text
-from st_xling.models.load import limit_length, load_sentence_transformer, loaded, set_pooling
+from st_xling.models.load import (
+    EncoderCardData,
+    LoadingOptions,
+    limit_length,
+    load_sentence_transformer,
+    set_loaded,
+    set_pooling,
+)
 from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.precision import warn_of_slow_bfloat16
+from st_xling.utils.signature import loaded
 
 _PROMPT = "st-xling"
 
@@ -28,6 +36,19 @@ _ONE_LINE = str.maketrans({"%": "%25", "|": "%7C", "\n": "%0A"})
 _SAME_STATES = 0.02
 
 _FINAL_NORMS = ("final_norm", "norm", "LayerNorm", "final_layer_norm")  # next to the list of layers
+
+
+class EncoderLoadingOptions(LoadingOptions, total=False):
+    """Options by which an encoder is loaded, see :func:`load_encoder`."""
+
+    pooling: Pooling | None
+    max_length: int | None
+    device: str | None
+    layer: int | None
+    prompt: str | None
+    prompt_name: str | None
+    passage_prompt: str | None
+    truncate_dim: int | None
 
 
 def load_encoder(
@@ -158,24 +179,26 @@ def model_options(model: Any, *, prompt: str | None = None, retrieval: bool = Fa
 def with_options(model: SentenceTransformer, **options: str) -> SentenceTransformer:
     """The same model, of which signatures name these options as well."""
     known = loaded(model)
-    model.st_xling_loaded = replace(known, options={**known.options, **options})  # type: ignore[assignment]
+    set_loaded(model, replace(known, options={**known.options, **options}))
     return model
 
 
 def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTransformer:
     """Other modules under the prompts, the similarity and the device of ``model``; weights are shared."""
-    own = type(model)  # a subclass may encode in its own way
-    result = load_sentence_transformer(
-        own if own.__init__ is SentenceTransformer.__init__ else SentenceTransformer,
+    kind = type(model)  # a subclass may encode in its own way
+    if kind.__init__ is not SentenceTransformer.__init__:
+        kind = SentenceTransformer
+    result = kind(
         modules=list(modules),
         device=str(model.device),
         prompts={name: text for name, text in model.prompts.items() if text is not None},
         default_prompt_name=model.default_prompt_name,
         similarity_fn_name=model.similarity_fn_name,
         truncate_dim=model.truncate_dim,
+        model_card_data=EncoderCardData(local_files_only=True),
     )
     result.model_card_data.base_model = model.model_card_data.base_model
-    result.st_xling_loaded = loaded(model)  # type: ignore[assignment]
+    set_loaded(result, loaded(model))
     result.backend = model.backend
     if len(result) == len(model):
         result.module_kwargs = model.module_kwargs

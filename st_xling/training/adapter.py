@@ -27,7 +27,7 @@ from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import siamese_contrastive
 from st_xling.losses.siamese_contrastive import Distance, Negatives, check_options
-from st_xling.models.load import load_sentence_transformer
+from st_xling.models.load import model_of
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Centering, fit_centering
 from st_xling.models.sidecar import model_fingerprint
@@ -435,7 +435,7 @@ def _fit(
     # Centered by language, encode(texts, task="zh") takes the mean of that language, encode the joint one.
     cut = cut_to_layer(encoder, int(chosen.label), pooling=run.recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(chosen.adapter).stock_modules()]
-    model = load_sentence_transformer(SentenceTransformer, modules=stock, device=str(encoder.device)).eval()
+    model = model_of(SentenceTransformer, stock, device=str(encoder.device)).eval()
     model.model_card_data.base_model = run.base_model
     scores: dict[str, Any] = {}
     if evaluator is not None:

@@ -1,17 +1,29 @@
-"""A model that is loaded when it is needed, and the prompts of its folder. Nothing here imports torch."""
+"""How a model was loaded; one that is loaded when it is needed, and its prompts. Nothing here imports torch."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from st_xling.utils.io import read_json_object
-from st_xling.utils.signature import Loaded
 from st_xling.utils.text import home_path
 
 ST_CONFIG = "config_sentence_transformers.json"
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """How a model was loaded; the card data of our models have it, see :mod:`st_xling.models.load`.
+
+    Attributes:
+        name: Hub id or folder, as the user named it.
+        options: Options that differ from the saved model, by their names in signatures.
+    """
+
+    name: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -29,8 +41,8 @@ class LazyModel:
     revision: str | None = None
 
     @property
-    def st_xling_loaded(self) -> Loaded:
-        """How it will be loaded, for :func:`~st_xling.utils.signature.name_of`."""
+    def loaded(self) -> Loaded:
+        """How it will be loaded."""
         return Loaded(self.name, {} if self.revision is None else {"revision": self.revision})
 
 

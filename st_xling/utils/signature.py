@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from st_xling._version import __version__
+from st_xling.utils.lazy_model import LazyModel, Loaded
 
 #: Value of a part of a signature; ``None`` omits the part.
 SignaturePart: TypeAlias = "str | float | Iterable[object] | None"
@@ -41,22 +41,16 @@ def sign(*names: str, data: str | None = None, model: Mapping[str, str] | None =
     return "|".join([*names, *written, f"st-xling:{__version__}"])
 
 
-@dataclass(frozen=True)
-class Loaded:
-    """Options of loading; :func:`~st_xling.models.load.load_sentence_transformer` leaves it with the model.
-
-    Attributes:
-        name: Hub id or folder, as the user named it.
-        options: Options that differ from the saved model, by their names in signatures.
-    """
-
-    name: str = ""
-    options: Mapping[str, str] = field(default_factory=dict)
-
-
 def loaded(model: Any) -> Loaded:
-    """Return how ``model`` was loaded; nothing is known of one that was made or loaded elsewhere."""
-    return getattr(model, "st_xling_loaded", Loaded())
+    """Return how ``model`` was loaded; nothing is known of one that was made or loaded elsewhere.
+
+    Args:
+        model: A model of sentence-transformers, or a :class:`LazyModel`.
+    """
+    if isinstance(model, LazyModel):
+        return model.loaded
+    how = getattr(getattr(model, "model_card_data", None), "loaded", None)
+    return how if isinstance(how, Loaded) else Loaded()
 
 
 def name_of(model: Any) -> str | None:

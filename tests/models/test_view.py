@@ -1,5 +1,6 @@
 """An encoder otherwise than it was saved: views with their signatures; cut to a layer, the states of that layer."""
 
+import copy
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -10,12 +11,21 @@ import pytest
 import torch
 import transformers
 from sentence_transformers import SentenceTransformer
+from sentence_transformers.base.model_card import generate_model_card
 from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 from transformers import AutoModel
 
 from st_xling.models.load import mark_loaded
 from st_xling.models.normalization import Centering, apply_centering, encode_columns
-from st_xling.models.view import cut_to_layer, layer_count, layer_states, load_encoder, model_options
+from st_xling.models.view import (
+    cut_to_layer,
+    layer_count,
+    layer_states,
+    load_encoder,
+    model_options,
+    rebuilt,
+    with_options,
+)
 from st_xling.training.retriever import separate_encoders
 from st_xling.utils.signature import name_of
 
@@ -69,10 +79,21 @@ def test_how_it_was_loaded(saved_encoder: Path, make_model: Callable[..., Any]) 
     loaded = load_encoder(str(saved_encoder), dtype="bfloat16", layer=1, trust_remote_code=True, device="cpu")
     assert next(loaded.parameters()).dtype == torch.float32  # on a CPU by autocast
     expected = {"layer": "1", "dtype": "bfloat16", "trust_remote_code": "yes"}
-    assert model_options(loaded) == expected == model_options(pickle.loads(pickle.dumps(loaded)))
-    assert name_of(loaded) == str(saved_encoder)
+    # A copy, and what a worker of another process gets, know it, too.
+    for same in (loaded, copy.deepcopy(loaded), pickle.loads(pickle.dumps(loaded)), rebuilt(loaded, list(loaded))):
+        assert model_options(same) == expected and name_of(same) == str(saved_encoder)
+    assert str(saved_encoder) not in generate_model_card(loaded)
     assert model_options(load_encoder(str(saved_encoder), dtype="float32")) == {}
     assert next(mark_loaded(loaded).parameters()).dtype == torch.bfloat16
+    assert name_of(loaded) is None and model_options(loaded) == {"dtype": "bfloat16"}
+
+
+def test_how_others_models_were_loaded_is_not_known(saved_encoder: Path) -> None:
+    """They may be marked as they are; to note an option of theirs would be lost, or would be a guess."""
+    stock = SentenceTransformer(str(saved_encoder), device="cpu")
+    assert name_of(mark_loaded(stock)) is None and model_options(stock) == {}
+    with pytest.raises(TypeError, match="load_encoder.*SentenceTransformerModelCardData"):
+        with_options(stock, layer="1")
 
 
 def test_faults(saved_encoder: Path) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -21,13 +21,16 @@ from st_xling.evaluation.compare.statistics import ALPHA, MEAN, Cell, compare_va
 from st_xling.evaluation.compare.tasks import TASKS, Cells, Session, Task, measure_speed
 from st_xling.models import load_encoder
 from st_xling.models.sidecar import model_fingerprint
-from st_xling.models.view import model_options
+from st_xling.models.view import EncoderLoadingOptions, model_options
 from st_xling.utils.console import duration, first_line
 from st_xling.utils.io import read_json_object, write_atomic, write_json
 from st_xling.utils.languages import language_name
 from st_xling.utils.paths import without_folders
 from st_xling.utils.signature import sha8, sign
 from st_xling.utils.tables import format_table
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
@@ -49,15 +52,15 @@ class ModelSpec:
     Attributes:
         name: Name in tables.
         model: Hub id or folder.
-        options: Options of :func:`~st_xling.models.load_encoder`.
+        options: See :func:`~st_xling.models.load_encoder`.
     """
 
     name: str
     model: str
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: EncoderLoadingOptions = field(default_factory=EncoderLoadingOptions)
 
 
-def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
+def parse_models(specs: Iterable[str], **options: Unpack[EncoderLoadingOptions]) -> list[ModelSpec]:
     """Parse the models of the command line.
 
     Args:
@@ -72,9 +75,10 @@ def parse_models(specs: Iterable[str], **options: Any) -> list[ModelSpec]:
     models: dict[str, ModelSpec] = {}
     for spec in specs:
         place, query = split_options(spec)
-        own = read_options(query, _OPTIONS, spec=spec)
-        name = unique_name(own.pop("name", Path(place).name or place), models)
-        models[name] = ModelSpec(name, place, {**options, **own})
+        given = read_options(query, _OPTIONS, spec=spec)
+        name = unique_name(given.pop("name", Path(place).name or place), models)
+        # The names of _OPTIONS are those of the type.
+        models[name] = ModelSpec(name, place, cast(EncoderLoadingOptions, {**options, **given}))
     return list(models.values())
 
 

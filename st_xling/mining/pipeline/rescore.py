@@ -21,6 +21,9 @@ from st_xling.utils.signature import name_of
 
 if TYPE_CHECKING:
     from sentence_transformers import CrossEncoder
+    from typing_extensions import Unpack
+
+    from st_xling.models.load import LoadingOptions
 
 logger = logging.getLogger(__name__)
 
@@ -28,13 +31,15 @@ logger = logging.getLogger(__name__)
 _PAIRS = 2000
 
 
-def load_reranker(model: Any, device: str | None = None, **options: Any) -> tuple[CrossEncoder, str | None]:
+def load_reranker(
+    model: Any, device: str | None = None, **options: Unpack[LoadingOptions]
+) -> tuple[CrossEncoder, str | None]:
     """Load a cross-encoder; returns it with the name it was loaded by, if any.
 
     Args:
         model: A cross-encoder, perhaps yet to be loaded, or its Hub id or folder.
         device: Device to load it on; by default a GPU if there is one.
-        **options: As for :func:`~st_xling.models.load.load_sentence_transformer`, if it is loaded.
+        **options: See :func:`~st_xling.models.load.load_sentence_transformer`; only of a name.
     Raises:
         ValueError: If nothing can be loaded at that name, or the model has no trained head of one score.
     """
