@@ -21,7 +21,7 @@ from st_xling.utils.languages import (
     named_language,
     resolve_pair,
 )
-from st_xling.utils.text import is_scored_header
+from st_xling.utils.text import ParallelTextError, is_scored_header
 
 logger = logging.getLogger(__name__)
 
@@ -198,6 +198,16 @@ def choose_columns(
     return layout
 
 
+def check_unique(read: Iterable[str], names: Sequence[str], where: str) -> None:
+    """Raise ``ParallelTextError`` if a column that is read is there twice, as it is unknown which one is meant."""
+    for name in read:
+        if names.count(name) > 1:
+            raise ParallelTextError(
+                f"{where}: {names.count(name)} columns are called {name!r}, and which one is meant is unknown; "
+                "rename or remove one, or choose the columns of CSV and TSV by number: ?columns=0,1"
+            )
+
+
 def _local_pair(spelled: Mapping[str, str], known: Iterable[tuple[str, str]]) -> tuple[str, str] | None:
     """Return source and target, or query and passage, by their names in other languages."""
     names = (*QUESTION_NAMES, *LOCAL_NAMES) if known is QUERY_NAMES else LOCAL_NAMES
@@ -318,6 +328,8 @@ def find_layout(
     if doubtful and columns is None:
         note = "%s: the first line is read as a pair; if it is a header, name its columns: ?columns=%s"
         logger.warning(note, where, ",".join(first))
+    if layout is not None and (columns is None or by_name):
+        check_unique(layout.column_names, first, where)
     if layout is not None:
         keys = tuple(columns) if columns and not by_name else tuple(map(first.index, layout.keys))
         language_keys = tuple(None if name is None else first.index(name) for name in layout.language_keys)

@@ -7,7 +7,6 @@ mappings of names to cells. Columns, languages, empty sides and batches are the 
 from __future__ import annotations
 
 import csv
-import json
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,11 +24,12 @@ from st_xling.data.check import (
     iter_lines,
     numbered_lines,
 )
-from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row
+from st_xling.data.columns import PARALLEL_NAMES, Languages, Layout, Row, check_unique
 from st_xling.data.json_documents import document_rows
 from st_xling.data.pairs import COLUMNS
 from st_xling.data.squad_form import read_squad
 from st_xling.data.tmx import tmx_rows
+from st_xling.utils.json_text import parse_json
 from st_xling.utils.languages import (
     canonical_language,
     is_code,
@@ -164,7 +164,7 @@ def json_objects(path: str | Path, faults: FaultLog, languages: Languages = (Non
 def _json_values(path: str | Path, faults: FaultLog) -> Iterator[tuple[int, Any]]:
     for number, line in numbered_lines(path, faults):
         try:
-            yield number, json.loads(line)
+            yield number, parse_json(line)
         except (ValueError, RecursionError) as error:
             faults.add(path, number, "bad JSON", "an empty line" if not line.strip() else str(error))
 
@@ -209,7 +209,7 @@ def named_cells(
         any_header: A first line that ends with the last needed column's name is a header too, however it calls those
             before: where it does not matter which is which.
     """
-    if file_ending(unpacked_name(path)) in (".jsonl", ".json"):
+    if file_ending(unpacked_name(path)) in (".jsonl", ".ndjson", ".json"):
         first_names = [spellings[0] for spellings in names]
         for number, row in json_objects(path, faults):
             cells = [next((row[name] for name in spellings if name in row), None) for spellings in names]
@@ -244,6 +244,8 @@ def named_cells(
 def parquet_rows(path: str | Path, faults: FaultLog, languages: Languages = (None, None)) -> Iterator[Row]:
     """Read the rows of a Parquet file."""
     with open_parquet(path) as file:
+        names = file.schema_arrow.names
+        check_unique(names, names, str(path))
         batches = (batch.to_pylist() for batch in file.iter_batches(BATCH_ROWS))
         yield from enumerate(chain.from_iterable(batches), 1)
 
@@ -277,6 +279,7 @@ FORMATS: dict[str, Callable[..., Iterator[Row]]] = {
     ".tsv": tsv_rows,
     ".csv": csv_rows,
     ".jsonl": json_objects,
+    ".ndjson": json_objects,
     ".json": json_objects,
     ".parquet": parquet_rows,
     ".tmx": tmx_rows,

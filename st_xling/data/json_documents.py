@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from st_xling.utils.json_text import RepeatedKey, object_of_unique_keys, parse_json
 from st_xling.utils.text import LONGEST_LINE_BYTES, UTF8_MARK, ParallelTextError, open_bytes, read_bytes
 
 _BLOCK_CHARS = 1 << 20
@@ -36,7 +37,9 @@ def document_rows(path: str | Path) -> Iterator[Any] | None:
         if _is_object(line) and stream.read(1 << 12).strip():
             return None
     try:
-        content = json.loads(read_bytes(path).decode("utf-8-sig"))
+        content = parse_json(read_bytes(path).decode("utf-8-sig"))
+    except RepeatedKey as error:
+        raise ParallelTextError(f"{path}: expected rows in JSON; {error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
         return None  # as lines, whose faults have their numbers
     return iter(_rows_of(content, path) if isinstance(content, dict) else [content])
@@ -82,7 +85,7 @@ class _Buffer:
 
     def __init__(self, stream: io.BufferedReader) -> None:
         self._reader = codecs.getreader("utf-8-sig")(stream)
-        self._decoder = json.JSONDecoder()
+        self._decoder = json.JSONDecoder(object_pairs_hook=object_of_unique_keys)
         self._text = ""
         self._place = 0
         self._is_end = False

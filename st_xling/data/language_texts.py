@@ -95,7 +95,7 @@ def load_texts(spec: str, *, skip_bad_lines: bool = False, stream: bool = False)
 def text_rows(path: str | Path, faults: FaultLog) -> Iterator[Row]:
     """Read the texts of a file of one language: its lines that are not blank, or ``text`` (``contents``) of its JSON
     objects behind their ``title``, if they have one."""
-    if file_ending(unpacked_name(path)) not in (".jsonl", ".json"):
+    if file_ending(unpacked_name(path)) not in (".jsonl", ".ndjson", ".json"):
         yield from ((number, [line]) for number, line in numbered_lines(path, faults) if not is_blank(line))
         return
     for number, row in json_objects(path, faults):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from st_xling.data.check import ADVICE, is_unicode
+from st_xling.utils.json_text import RepeatedKey, parse_json
 from st_xling.utils.text import read_bytes
 
 NO_ANSWER = "question without an answer"
@@ -124,8 +125,8 @@ def _text(text: str) -> str:
 def read_json(path: str | Path) -> Any:
     """Return the content of a JSON file, plain or packed."""
     try:
-        return json.loads(read_bytes(path).decode("utf-8-sig"))
+        return parse_json(read_bytes(path).decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{path}: expected UTF-8, got: {error}. {ADVICE['invalid UTF-8']}") from error
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (json.JSONDecodeError, RepeatedKey, RecursionError) as error:
         raise ValueError(f"{path}: expected JSON, got: {error}; check that it is the file.") from error

@@ -143,7 +143,7 @@ def _scores(path: Path) -> list[float | None] | None:
     first = next(lines, "")
     if is_scored_header(tsv_cells(first)):
         return [float(line.partition("\t")[0]) for line in lines]
-    if file_ending(unpacked_name(path)) == ".jsonl" and "score" in json.loads(first):
+    if file_ending(unpacked_name(path)) in (".jsonl", ".ndjson") and "score" in json.loads(first):
         return [json.loads(line)["score"] for line in (first, *lines)]
     return None
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import json
 import logging
 import os
 import shutil
@@ -34,6 +33,7 @@ from st_xling.data.check import FaultLog, is_unicode
 from st_xling.data.formats import is_id_header
 from st_xling.data.line_ids import NEARLY_ALL, LineIds
 from st_xling.utils.console import progress_bar
+from st_xling.utils.json_text import parse_json
 from st_xling.utils.options import TextFormat, check_choice
 from st_xling.utils.text import (
     SCORED_COLUMNS,
@@ -89,7 +89,7 @@ def _parse_line(raw: bytes, format: TextFormat) -> tuple[str | None, str]:
 def json_object(line: str) -> dict[str, Any]:
     """Parse the object of a line of JSON; raises ``ValueError`` for anything else."""
     try:
-        value = json.loads(line)
+        value = parse_json(line)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"expected JSON: {error}" if line.strip() else "expected JSON, got an empty line") from None
     if not isinstance(value, dict):

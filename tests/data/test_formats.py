@@ -10,12 +10,14 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
 from st_xling.data import load_data_specs, load_pairs
 from st_xling.data.retrieval import load_query_passage_specs
-from st_xling.utils.text import SCORED_COLUMNS, escape_cell
+from st_xling.utils.text import SCORED_COLUMNS, ParallelTextError, escape_cell
 from tests.data.test_read import cells, codes
 from tests.retrieval_files import json_lines, lines
 
@@ -181,6 +183,12 @@ READ: dict[str, tuple[dict[str, str | bytes], str, tuple[str, str], list[tuple[s
         {"c.tsv": '"a\tb\nc\t"d\n"e"\tf"\n'}, "c.tsv", UNKNOWN, [('"a', "b"), ("c", '"d'), ('"e"', 'f"')],
     ),
     "columns": ({"c.tsv": "1\ta\tb\tc\n2\tc\td\n"}, "c.tsv?columns=2,1", UNKNOWN, [("b", "a"), ("d", "c")]),
+    "TSV, a column twice that is chosen by number": (
+        {"c.tsv": "source\ttarget\tsource\na\tb\tc\n"}, "c.tsv?columns=2,1", UNKNOWN, [("c", "b")],
+    ),
+    "JSON lines called otherwise": (
+        {"c.ndjson": '{"source": "a", "target": "b"}\n'}, "c.ndjson", UNKNOWN, [("a", "b")],
+    ),
     "TSV, header of more": ({"c.tsv": "id\ttgt\tsrc\n1\tb\ta\n"}, "c.tsv", UNKNOWN, [("a", "b")]),
     "TSV, names": ({"c.tsv": "n\tx\ty\n1\ta\tb\n"}, "c.tsv?columns=y,x", UNKNOWN, [("b", "a")]),
     "TSV, names of words": ({"c.tsv": "source\tQuelle\n"}, "c.tsv", UNKNOWN, [("source", "Quelle")]),
@@ -220,8 +228,34 @@ def test_what_is_read(case: str, stream: bool, tmp_path: Path, monkeypatch: pyte
 NUMBERS = "".join(f"1.{n:04}\t{n}\t{n}\tHund {n}\tdog {n}\n" for n in range(20))
 INVISIBLE = "\u200b\u00ad\u2060"
 
+# An object that has a key twice lost the first of both texts in silence; so did tables with two columns of one name.
+TWICE = '{"source": "Es regnet.", "target": "It rains.", "source": "Es schneit."}'
 # What is written, the spec, and what the error says.
 REFUSED: dict[str, tuple[dict[str, str | bytes], str, str]] = {
+    "JSON lines, a key twice": (
+        {"c.jsonl": f'{{"source": "a", "target": "b"}}\n{TWICE}\n'},
+        "c.jsonl", r"c.jsonl:2: bad JSON \(an object has the key 'source' twice, and which value is meant is unknown",
+    ),
+    "JSON lines, a key twice in a translation": (
+        {"c.ndjson": '{"translation": {"de": "a", "en": "b", "de": "c"}}\n'},
+        "de-en=c.ndjson", r"c.ndjson:1: bad JSON \(an object has the key 'de' twice",
+    ),
+    "JSON array, a key twice": (
+        {"c.json": f'[{{"source": "a", "target": "b"}}, {TWICE}]'},
+        "c.json", "row 2: an object has the key 'source' twice",
+    ),
+    "JSON document, a key twice": (
+        {"c.json": f'{{"data": [{TWICE}]}}'},
+        "c.json", "c.json: expected rows in JSON; an object has the key 'source' twice",
+    ),
+    "TSV, a column twice": (
+        {"c.tsv": "source\ttarget\tsource\na\tb\tc\n"},
+        "c.tsv", "c.tsv: 2 columns are called 'source'(.|\n)*columns=0,1",
+    ),
+    "CSV, a language twice": (
+        {"c.csv": "de,en,de\na,b,c\n"},
+        "de-en=c.csv", "c.csv: 2 columns are called 'de'",
+    ),
     "numbers as text": (
         {"c.tsv": NUMBERS},
         "c.tsv?columns=0,1", r"c.tsv: numbers \(expected sentences, got source 1.0000(.|\n)*columns=3,4",
@@ -623,3 +657,11 @@ def test_skipped_lines_are_listed(tmp_path: Path, caplog: pytest.LogCaptureFixtu
         assert cells(load_pairs(tmp_path / "c.tsv", skip_bad_lines=True)) == HUND
     assert "30 lines: 30 wrong column count" in caplog.text
     assert "c.tsv:3: wrong" in caplog.text and "c.tsv:22: wrong" in caplog.text and "and 10 more" in caplog.text
+
+
+def test_a_column_twice_in_parquet(tmp_path: Path) -> None:
+    """Of two columns of one name, as a join of tables writes them, the last was read in silence."""
+    table = pa.table([["Es regnet."], ["It rains."], ["Es schneit."]], names=["source", "target", "source"])
+    pq.write_table(table, tmp_path / "c.parquet")
+    with pytest.raises(ParallelTextError, match="2 columns are called 'source'"):
+        load_pairs(tmp_path / "c.parquet")

@@ -101,6 +101,11 @@ FAULTS: dict[str, tuple[bytes, dict[str, Any], list[str]]] = {
         {"format": "jsonl"},
         ["3 faults", ":2: bad JSON (expected JSON, got an empty line)"],
     ),
+    "a key twice": (
+        b'{"text": "x"}\n{"text": "y", "text": "z"}',
+        {"format": "jsonl"},
+        [":2: bad JSON", "has the key 'text' twice"],
+    ),
     "id no name": (b'{"text": "x", "id": [1]}', {"format": "jsonl"}, ['"id" must be a string or a whole number']),
     "half a pair": (b'{"text": "\\ud83d"}', {"format": "jsonl"}, [":1: invalid UTF-8 (half of a surrogate pair)"]),
     "XML": (b"\xef\xbb\xbf<srcset>\n<seg>a</seg>\n", {}, ["looks like XML"]),

@@ -216,7 +216,7 @@ def _read(parsed: Mapping[str, DataSpec], *, split: str = "train") -> Pairs:
         raise FileNotFoundError(describe_missing(missing[0]))
     elif (endings := {file_ending(unpacked_name(path)) for path in paths.values()}) == {".json"}:
         data = read_question_answering(paths)
-    elif endings <= {".jsonl", ".tsv"}:
+    elif endings <= {".jsonl", ".ndjson", ".tsv"}:
         data = read_labeled(paths)
     else:
         raise ValueError(f"expected {FORMS}, all of one form: got files ending in {', '.join(sorted(endings))}.")

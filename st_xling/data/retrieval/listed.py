@@ -29,7 +29,7 @@ NEGATIVES = (
 )
 """Names of columns, in order of preference."""
 
-_KINDS = (".jsonl", ".json", ".parquet")
+_KINDS = (".jsonl", ".ndjson", ".json", ".parquet")
 
 
 class ListColumns(NamedTuple):
