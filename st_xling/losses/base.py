@@ -453,4 +453,13 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     for column, encoded, aside in zip(columns, batch, asides):
         column |= aside
         encoded |= aside
+        encoded["sentence_embedding"] = at_least_float32(encoded["sentence_embedding"])
     return batch
+
+
+def at_least_float32(value: Tensor) -> Tensor:
+    """Convert half precision to float32, in which losses are computed whatever the encoder is stored in.
+
+    A cosine of 0.996 and one of 1 are neighbors in bfloat16.
+    """
+    return value.to(torch.promote_types(value.dtype, torch.float32))

@@ -108,8 +108,7 @@ def _terms_with_new_heads(loss: nn.Module) -> nn.Module | None:
     terms = [term for term in whole.as_sum().term_list() if new_heads(term.loss)]
     if not terms:
         return None
-    total = CombinedLoss(whole.model, terms)
-    return CachedLoss(total, mini_batch_size=loss.mini_batch_size) if isinstance(loss, CachedLoss) else total
+    return loss.on_terms(terms) if isinstance(loss, CachedLoss) else CombinedLoss(whole.model, terms)
 
 
 def _rows(data: Any) -> int | None:

@@ -84,6 +84,11 @@ def cached(build: Callable[[Any], CrossLingualLoss], size: int = 2) -> Callable[
     return lambda model: losses.CachedLoss(build(model), mini_batch_size=size)
 
 
+def cached_tokens(build: Callable[[Any], CrossLingualLoss]) -> Callable[[Any], CrossLingualLoss]:
+    """Processes then differ in their number of mini-batches."""
+    return lambda model: losses.CachedLoss(build(model), mini_batch_num_tokens=40)
+
+
 def first_words(model: Any) -> list[int]:
     """Token ids of the first four targets that no other target has: with them alone, one process scores nothing."""
     ids = [set(model.tokenizer(texts, add_special_tokens=False).input_ids[0]) for texts in ([t] for t in TARGETS)]
@@ -115,6 +120,10 @@ CASES = {
     "everything": Case(everything),
     "cached dap unequal": Case(cached(dap), sizes=(5, 3)),
     "cached dap accumulated": Case(cached(dap), accumulate=2),
+    "cached projection": Case(cached(lambda model: TR(model, projection=True)), sizes=(6, 2), accumulate=2),
+    "cached tr, by tokens": Case(cached_tokens(TR), sizes=(6, 2)),
+    "cached tr, once in one process": Case(cached(TR, 4), sizes=(6, 2)),
+    "cached dap, by tokens": Case(cached_tokens(dap), sizes=(7, 1)),
     "cached retrieval": Case(cached(retrieval), columns=5),
     "cached everything": Case(cached(everything, 4), sizes=(6, 2)),
 }
