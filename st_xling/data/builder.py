@@ -19,7 +19,7 @@ class PairsBuilder(datasets.ArrowBasedBuilder):
         features: Columns of the data set.
         skip_bad_lines: Drop faulty lines instead of raising.
         is_stream: Raise the faults of a batch when it is read, not those of all files together.
-        options: As ``datasets.DatasetBuilder``; ``hash`` tells versions of the files and options apart.
+        key: Tells versions of the files and options apart.
     """
 
     def __init__(
@@ -29,11 +29,13 @@ class PairsBuilder(datasets.ArrowBasedBuilder):
         *,
         skip_bad_lines: bool,
         is_stream: bool,
-        **options: Any,
+        key: str,
     ) -> None:
-        self.parts, self.skip_bad_lines, self.is_stream = list(parts), skip_bad_lines, is_stream
+        self.parts = list(parts)
+        self.skip_bad_lines = skip_bad_lines
+        self.is_stream = is_stream
         self.columns = features
-        super().__init__(dataset_name="pairs", **options)
+        super().__init__(dataset_name="pairs", hash=key)
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(features=self.columns)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -133,15 +134,29 @@ def negative_columns(names: Iterable[str]) -> list[str]:
     return sorted(matches, key=lambda name: int(matches[name][1] or 0))
 
 
+@dataclass(frozen=True)
+class ColumnChoice:
+    """How the columns of source and target are chosen.
+
+    Attributes:
+        languages: The languages asked for; they come before those of any name.
+        columns: The columns to read, perhaps with those of negatives behind them; ``None``: see
+            :func:`choose_columns`.
+        known: Pairs of names, in order of preference.
+    """
+
+    languages: Languages = (None, None)
+    columns: Columns | None = None
+    known: Sequence[tuple[str, str]] = PARALLEL_NAMES
+
+
 def choose_columns(
     names: Sequence[str],
     where: str,
+    choice: ColumnChoice,
     *,
-    columns: Columns | None = None,
-    requested: Languages = (None, None),
     named: Languages = (None, None),
     translation_keys: Sequence[str] = (),
-    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
 ) -> Layout | None:
     """Choose the columns to read, the first that fit; ``None`` if none do.
 
@@ -154,12 +169,11 @@ def choose_columns(
     Args:
         names: The names of all columns.
         where: What is read; a warning names columns that are not.
-        columns: Two names, to choose them outright, perhaps with those of negatives behind them.
-        requested: The languages asked for.
-        named: Those asked for or else in the name of the file.
+        choice: How they are chosen; its columns are names.
+        named: The languages asked for or else in the name of the file.
         translation_keys: The keys of a ``translation`` column, if there is one.
-        known: Pairs of names, in order of preference.
     """
+    columns = choice.columns
     spelled = {name.strip().lower().replace("_", " ").removesuffix(":"): name for name in reversed(names)}
     found: tuple[Any, ...] | None
     nested = False
@@ -167,14 +181,14 @@ def choose_columns(
     if columns is not None:
         nested = not set(columns) <= set(names)
         found = tuple(columns) if not nested or set(columns) <= set(translation_keys) else None
-    elif pair := next((pair for pair in known if spelled.keys() >= set(pair)), None):
+    elif pair := next((pair for pair in choice.known if spelled.keys() >= set(pair)), None):
         found = (spelled[pair[0]], spelled[pair[1]])
     elif spelled.keys() >= {"english", "non english"}:
         found, stated = _english_pair(spelled, named)
     elif (found := _language_pair(names, named)) is None:
         found, nested = _language_pair(translation_keys, named, nested=True), True
     if found is None and columns is None:
-        found = _local_pair(spelled, known)
+        found = _local_pair(spelled, choice.known)
         nested = False
     if found is None:
         return None
@@ -183,10 +197,11 @@ def choose_columns(
     if nested or all(map(_language, found[:2])):
         stated = tuple(_language(name) or name for name in found[:2])
     # A column chosen by name states its language better than the name of the file.
-    order = (requested, named, stated) if columns is None else (requested, stated, named)
+    by_file, by_column = (choice.languages, named, stated), (choice.languages, stated, named)
+    order = by_file if columns is None else by_column
     languages = tuple(next(filter(None, codes), UNKNOWN) for codes in zip(*order))
     language_keys = tuple(
-        name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, requested)
+        name if code is None and name in names else None for name, code in zip(LANGUAGE_COLUMNS, choice.languages)
     )
     # Of a row with the label 0 the texts do not belong together; columns that are chosen are read as they are.
     label = find_label(names) if columns is None and not is_scored_header(names) else None
@@ -293,33 +308,25 @@ def column_order_warning(names: Sequence[str]) -> str:
     return ""
 
 
-def find_layout(
-    rows: Iterator[Row],
-    where: str,
-    *,
-    requested: Languages,
-    columns: Columns | None,
-    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
-) -> Layout:
+def find_layout(rows: Iterator[Row], where: str, choice: ColumnChoice) -> Layout:
     """Find the columns of a file in its header or the keys of its first row.
 
     Args:
         rows: The rows of the file, lists of cells or mappings.
         where: The path of the file.
-        requested: The languages asked for; they come before those of the file's name.
-        columns: Columns to read; ``None``: see :func:`choose_columns`.
-        known: Pairs of names. With :data:`QUERY_NAMES`, lines without a header may have negatives behind a pair.
+        choice: How they are chosen. With :data:`QUERY_NAMES`, lines without a header may have negatives behind a pair.
     Raises:
         ParallelTextError, ValueError: If no columns fit, or the languages are those of the file's name in reverse.
     """
-    named = resolve_pair(where, *requested, swapped_on_purpose=columns is not None)
-    options: dict[str, Any] = {"requested": requested, "named": named, "known": known}
+    columns = choice.columns
+    named = resolve_pair(where, *choice.languages, swapped_on_purpose=columns is not None)
     _, first = next(rows, (0, list[str]()))
     following = [len(cell.split()) for _, row in islice(rows, 3) if isinstance(row, list) for cell in row]
     if isinstance(first, Mapping):
-        return layout_of_names(list(first), first.get("translation"), where, columns, options)
+        return layout_of_names(list(first), first.get("translation"), where, choice, named=named)
     by_name = columns is not None and isinstance(columns[0], str)
-    layout = choose_columns(first, where, columns=columns if by_name else None, **options) if len(first) > 1 else None
+    by_header = choice if by_name else replace(choice, columns=None)
+    layout = choose_columns(first, where, by_header, named=named) if len(first) > 1 else None
     # "no,si" may well be a pair; one or two words above sentences may well be names.
     doubtful = layout is None and len(first) > 1 and max(following, default=0) > 3 and all(map(_WORDS.fullmatch, first))
     are_codes = layout is not None and all(len(key) == 2 and key.isascii() and key.isalpha() for key in layout.keys[:2])
@@ -349,12 +356,12 @@ def find_layout(
     languages = tuple(code or UNKNOWN for code in named)
     if columns is not None:
         return Layout(tuple(columns), languages)
-    width = max(2, len(first)) if known is QUERY_NAMES else 2
+    width = max(2, len(first)) if choice.known is QUERY_NAMES else 2
     return Layout(tuple(range(width)), languages, width=width)
 
 
 def layout_of_names(
-    names: Sequence[str], translation: Any, where: str, columns: Columns | None, options: dict[str, Any]
+    names: Sequence[str], translation: Any, where: str, choice: ColumnChoice, *, named: Languages
 ) -> Layout:
     """Return the columns of a table with names.
 
@@ -362,13 +369,14 @@ def layout_of_names(
         names: Names of the columns.
         translation: Keys of the column ``translation``, as a mapping or a list, if there is one.
         where: What is read, for messages.
-        columns: As :func:`choose_columns`.
-        options: Others of :func:`choose_columns`.
+        choice: How they are chosen.
+        named: As :func:`choose_columns`.
     Raises:
         ParallelTextError: If none fit.
     """
     keys = list(translation) if isinstance(translation, (Mapping, list, tuple)) else []
-    layout = choose_columns(names, where, columns=columns, translation_keys=keys, **options)
+    columns = choice.columns
+    layout = choose_columns(names, where, choice, named=named, translation_keys=keys)
     if layout is None:
         faults = FaultLog()
         languages = keys or [name for name in names if _language(name)]
@@ -378,8 +386,8 @@ def layout_of_names(
         if columns is None and len(languages) > 1:
             codes = [_language(name) or name for name in languages]
             fault = f"expected two languages out of {', '.join(languages)}"
-            if any(options["requested"]):
-                asked = "-".join(code or "?" for code in options["requested"])
+            if any(choice.languages):
+                asked = "-".join(code or "?" for code in choice.languages)
                 fault += f"; {asked} was asked for"
             else:
                 fault += f"; name two, as in {codes[0]}-{codes[1]}={where}"

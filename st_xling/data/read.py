@@ -17,6 +17,7 @@ from st_xling._version import __version__
 from st_xling.data.check import FaultLog
 from st_xling.data.columns import (
     PARALLEL_NAMES,
+    ColumnChoice,
     Columns,
     Languages,
     Layout,
@@ -280,8 +281,14 @@ def load_pairs(
         >>> load_pairs("de-en.tsv.gz").select_columns(["source", "target"])  # doctest: +SKIP
     """
     if isinstance(location, str) and _is_spec(location):
-        options = {"source_language": source_language, "target_language": target_language, "columns": columns}
-        _check_unused(f"the spec {location}", **options, name=name, split=split)
+        _check_unused(
+            f"the spec {location}",
+            source_language=source_language,
+            target_language=target_language,
+            columns=columns,
+            name=name,
+            split=split,
+        )
         loaded = load_data_specs([location], skip_bad_lines=skip_bad_lines, stream=stream)
         if len(loaded) > 1:
             raise ValueError(f"{location} names {', '.join(loaded)}; load several by load_data_specs, or name one pair")
@@ -320,8 +327,7 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
             )
         part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
         if set(COLUMNS) - set(part.column_names) or find_label(part.column_names):
-            find = {"requested": pair_languages(name), "columns": None, "known": PARALLEL_NAMES}
-            source = _from_table(part, name, None, find)
+            source = _from_table(part, name, None, ColumnChoice(pair_languages(name)))
             part = source.read(False) if hasattr(part, "__len__") else source.stream(False)
         found[name] = part
     return found
@@ -418,7 +424,7 @@ class Source:
         layouts = [(part.layout, part.where) for part in self.parts]
         key = hashlib.sha256(repr((__version__, skip_bad_lines, readers, layouts, content, table)).encode()).hexdigest()
         features = text_features(self.parts[0].layout.negatives)
-        return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, hash=key)
+        return PairsBuilder(self.parts, features, skip_bad_lines=skip_bad_lines, is_stream=is_stream, key=key)
 
     def _size(self) -> int | None:
         """Estimate the number of rows."""
@@ -438,7 +444,7 @@ def find_source(
     name: str | None = None,
     split: str | None = None,
     stream: bool = False,
-    known: Iterable[tuple[str, str]] = PARALLEL_NAMES,
+    known: Sequence[tuple[str, str]] = PARALLEL_NAMES,
     other: str | None = None,
 ) -> Source:
     """Find the text that a location names, without reading further than its columns.
@@ -446,12 +452,12 @@ def find_source(
     Args:
         location, languages, columns, name, split: As :func:`load_pairs`.
         stream: Whether a data set of the Hub is to be streamed.
-        known: Names of columns, see :func:`~st_xling.data.columns.choose_columns`.
+        known: Names of columns, see :class:`~st_xling.data.columns.ColumnChoice`.
         other: Ending in :data:`~st_xling.data.formats.FORMATS` as which a file of any other ending is read.
     """
     for code in filter(None, languages):
         check_language_code(code, str(location))
-    find: dict[str, Any] = {"requested": languages, "columns": columns, "known": known}
+    choice = ColumnChoice(languages, columns, known)
     if pair := _line_aligned(location, languages):
         _check_unused(" and ".join(map(str, pair)), columns=columns, name=name, split=split)
         return _open_moses(pair, languages)
@@ -467,10 +473,10 @@ def find_source(
         if kinds == {".csv", ".tsv"}:
             raise ValueError(f"{path} holds both .csv and .tsv files; name one file, or part them into two folders")
         if len(kinds) == 1 and kinds <= FORMATS.keys() - {".parquet"}:
-            return _open_files(files, kinds.pop(), find)
+            return _open_files(files, kinds.pop(), choice)
         content = content_sha256(files) if files and not stream else ""
         table = _load_table(path, name, split, stream, content=content)
-        source = _from_table(table, str(path), name, find)
+        source = _from_table(table, str(path), name, choice)
         return source if stream else replace(source, content=content or content_sha256(_arrow_files(table)))
     if path.is_file():
         _check_unused(f"the file {path}", name=name, split=split)
@@ -482,14 +488,14 @@ def find_source(
                 f"lines of source ||| target, or the common beginning of two files (corpus, of corpus.de and "
                 f"corpus.en), got {path}; rename it, or pass both paths of a pair"
             )
-        return _open_files([path], kind if kind in FORMATS else str(other), find)
+        return _open_files([path], kind if kind in FORMATS else str(other), choice)
     if str(location) in HUB_TEST_SETS:
         _check_unused(f"the test set {location}", columns=columns, name=name, split=split)
         table = hub_pairs(str(location), *languages)
-        return _from_table(table.to_iterable_dataset() if stream else table, str(location), None, find)
+        return _from_table(table.to_iterable_dataset() if stream else table, str(location), None, choice)
     if kind in FORMATS or kind == ".zip" or not HUB_ID.fullmatch(str(location)):
         raise FileNotFoundError(describe_missing(path))
-    return _from_table(_load_table(str(location), name, split, stream), str(location), name, find)
+    return _from_table(_load_table(str(location), name, split, stream), str(location), name, choice)
 
 
 def _line_aligned(location: Location, languages: Languages) -> tuple[str | Path, str | Path] | None:
@@ -505,18 +511,18 @@ def _line_aligned(location: Location, languages: Languages) -> tuple[str | Path,
     return None if kind in FORMATS else find_moses(path, languages)
 
 
-def _check_unused(what: str, **options: Any) -> None:
-    """Raise ``ValueError`` if one of these options is given, which ``what`` does not have."""
+def _check_unused(what: str, **options: object) -> None:
+    """Raise ``ValueError`` if one of these options is given, by name, which ``what`` does not have."""
     given = [f"{name}={value!r}" for name, value in options.items() if value is not None]
     if given:
         raise ValueError(f"{what} takes no {' and '.join(given)}; leave it out")
 
 
-def _open_files(paths: Sequence[Path], kind: str, find: dict[str, Any]) -> Source:
+def _open_files(paths: Sequence[Path], kind: str, choice: ColumnChoice) -> Source:
     parts = []
     for path in paths:
-        reader = partial(FORMATS[kind], str(path), languages=find["requested"])
-        layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), **find)
+        reader = partial(FORMATS[kind], str(path), languages=choice.languages)
+        layout = find_layout(reader(FaultLog(skip_bad_lines=True)), str(path), choice)
         if layout.languages == (UNKNOWN, UNKNOWN) and layout.language_keys == (None, None):
             _warn_of_unknown_languages(path)
         parts.append(Part(reader, layout, (str(path), str(path))))
@@ -586,15 +592,16 @@ def _only_split(splits: Iterable[str], where: str) -> str:
     return "train" if "train" in splits else splits[0]
 
 
-def _from_table(table: Any, where: str, name: str | None, find: dict[str, Any]) -> Source:
-    where, languages, pair = f"{where}{f'/{name}' if name else ''}", find["requested"], pair_in_name(name or "")
+def _from_table(table: Any, where: str, name: str | None, choice: ColumnChoice) -> Source:
+    where = f"{where}/{name}" if name else where
+    languages = choice.languages
+    pair = pair_in_name(name or "")
     if pair[0] != pair[1] and pair[0] and (languages[0] == pair[1] or languages[1] == pair[0]):
         pair = (pair[1], pair[0])  # the columns are chosen by language, so that either direction can be read
     feature = table.features.get("translation")
     keys = getattr(feature, "languages", feature)  # of a Translation, or of a plain struct
     named = (languages[0] or pair[0], languages[1] or pair[1])
-    options = {"requested": languages, "named": named, "known": find["known"]}
-    layout = layout_of_names(table.column_names, keys, where, find["columns"], options)
+    layout = layout_of_names(table.column_names, keys, where, choice, named=named)
     part = Part(partial(_table_rows, table, layout.column_names), layout, (where, where))
     return Source((part,), where, table=table)
 

@@ -83,6 +83,7 @@ def encode(
     methods = [getattr(getattr(model, name, None), "__func__", None) for name in ("encode", own)]
     is_plain = methods == [SentenceTransformer.encode, getattr(SentenceTransformer, own)]
     if not is_plain or getattr(model, "_distributed_inference", None) is not None or not texts:
+        # What is not given is not passed: theirs may not take it.
         options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar and on_terminal()}
         given = {name: value for name, value in options.items() if value not in (None, False)}
@@ -100,8 +101,11 @@ def encode(
     vectors = None
     dtype = loaded(model).options.get("dtype")
     autocast = nullcontext() if dtype is None else torch.autocast(model.device.type, getattr(torch, dtype))
-    options = {"total": len(texts), "desc": "encoding", "unit": "sentences", "show": show_progress_bar}
-    with autocast, nullcontext(bar) if bar is not None else progress_bar(**options) as bar:
+    if bar is None:
+        shown: Any = progress_bar(total=len(texts), desc="encoding", unit="sentences", show=show_progress_bar)
+    else:
+        shown = nullcontext(bar)
+    with autocast, shown as bar:
         for rows, features in token_batches(model, texts, batch_size=batch_size, prompt=prompt, task=task):
             part = model(features, **route)["sentence_embedding"][..., : model.truncate_dim].float()
             if normalize_embeddings:

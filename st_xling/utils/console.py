@@ -48,7 +48,16 @@ def on_terminal() -> bool:
     return shows and os.environ.get("RANK", "0") == "0"
 
 
-def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool = True, **options: Any) -> tqdm:
+def progress_bar(
+    iterable: Iterable[Any] | None = None,
+    *,
+    unit: str,
+    desc: str | None = None,
+    total: float | None = None,
+    initial: int = 0,
+    delay: float = 0,
+    show: bool = True,
+) -> tqdm:
     """tqdm's bar on a terminal, which is cleared at the end; elsewhere a logged line each half minute.
 
     Such a line is ``encoding: 12000 of 40000 sentences, 310.00 sentences/s, 01:30 left``.
@@ -56,15 +65,39 @@ def progress_bar(iterable: Iterable[Any] | None = None, *, unit: str, show: bool
     Args:
         iterable: Items that are counted as they are read, if not by ``update``.
         unit: Unit of the count, in the plural.
+        desc: What is counted, before the bar.
+        total: Count at the end; by default the length of ``iterable``, if it has one.
+        initial: Count at the beginning.
+        delay: Show nothing for so many seconds.
         show: Show a bar or log lines.
-        options: Others of tqdm: ``desc``, ``total``, ``initial``, ``leave``.
     """
-    options = {"leave": False, "dynamic_ncols": True, "disable": not show, "unit": f" {unit}", **options}
     if on_terminal():
-        return bar_of_place(iterable, **options)
-    # With ``miniters`` each update looks at the clock, so that tqdm's thread, which would log as well, has no work.
-    options |= {"file": _LogLines(), "miniters": 1, "mininterval": SECONDS_A_LINE, "dynamic_ncols": False}
-    return tqdm(iterable, **options, bar_format="{desc}: {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left")
+        return bar_of_place(
+            iterable,
+            desc=desc,
+            total=total,
+            initial=initial,
+            delay=delay,
+            unit=f" {unit}",
+            leave=False,
+            dynamic_ncols=True,
+            disable=not show,
+        )
+    return tqdm(
+        iterable,
+        desc=desc,
+        total=total,
+        initial=initial,
+        delay=delay,
+        unit=f" {unit}",
+        leave=False,
+        disable=not show,
+        file=_LogLines(),
+        # Each update looks at the clock, so that tqdm's thread, which would log as well, has no work.
+        miniters=1,
+        mininterval=SECONDS_A_LINE,
+        bar_format="{desc}: {n_fmt} of {total_fmt}{unit}, {rate_fmt}, {remaining} left",
+    )
 
 
 class _LogLines(io.StringIO):

@@ -167,7 +167,7 @@ class ResumableFolder:
         write_json(self.record, {**self.task, "steps": self.listed}, indent=1)
 
     @contextmanager
-    def writing(self, step: str, file: str, /, *, checksum: bool = False, **facts: Any) -> Iterator[Path]:
+    def writing(self, step: str, file: str, /, *, checksum: bool = False, **facts: object) -> Iterator[Path]:
         """Yield a temporary file, which becomes ``file`` when the block ends; the step is then finished.
 
         Args:

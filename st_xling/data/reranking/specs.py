@@ -88,7 +88,7 @@ def load_pair_specs(
     dev = list(dev or ())
     data = _read(_parse(specs))
     parts = cut(data, 0.0 if dev else dev_share, test_share)
-    pools = _pools(parts["dev"]) if "dev" in parts else None
+    pools = candidate_pools(_questions(parts["dev"])) if "dev" in parts else None
     if pools is not None and len(pools) < fewest_dev:
         parts = cut(data, 0.0, test_share)
         pools = None
@@ -131,16 +131,19 @@ def load_pool_specs(
     parsed = _parse(specs)
     first = next(iter(parsed.values()))
     has_splits = any(one.is_phrasebook or is_insurance_qa(one.path) for one in parsed.values())
-    options: dict[str, Any] = {"max_candidates": max_candidates, "seed": seed}
     if len(parsed) == 1 and not has_splits and first.path.is_dir():
         if split:
             raise ValueError(f"{first.path} is a test set: it takes no split.")
-        return _retrieval_pools(first, query_languages, **options)
+        return _retrieval_pools(first, query_languages, max_candidates=max_candidates, seed=seed)
     data = _read(parsed, split=split or own_split)
     # What comes without splits of its own is cut as in training, so that the part is the one that was held out there.
     if split is not None and not has_splits:
         data = cut(data, 0.1, TEST_SHARE)[split]
-    return _pools(data, query_languages=query_languages, **options)
+    return candidate_pools(_questions(data), query_languages=query_languages, max_candidates=max_candidates, seed=seed)
+
+
+def _questions(data: Pairs) -> AlignedQuestions:
+    return questions_of_pairs(data) if isinstance(data, AlignedPairs) else data
 
 
 def load_xpi_specs(
@@ -276,11 +279,6 @@ def deal(total: int, shares: Mapping[str, float]) -> dict[str, np.ndarray]:
     return {name: parts[name] for name in shares}
 
 
-def _pools(data: Pairs, **options: Any) -> CandidatePools:
-    """Make pools; options as of :func:`~st_xling.data.reranking.pools.candidate_pools`."""
-    return candidate_pools(questions_of_pairs(data) if isinstance(data, AlignedPairs) else data, **options)
-
-
 class _OtherPassages(Sequence[Sequence[int]]):
     """Rows of all passages for each query, but of the one that is the query itself.
 
@@ -303,7 +301,9 @@ class _OtherPassages(Sequence[Sequence[int]]):
         return [row for row in range(self._passages) if row != own_row]
 
 
-def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **options: Any) -> CandidatePools:
+def _retrieval_pools(
+    spec: DataSpec, query_languages: Iterable[str] | None, *, max_candidates: int | None, seed: int
+) -> CandidatePools:
     """Make every passage of a retrieval set a candidate for every query, in every language of the queries."""
     (language,) = spec.languages
     read = read_retrieval_set(spec.path, language=language, query_languages=query_languages, **spec.reader_options)
@@ -321,7 +321,7 @@ def _retrieval_pools(spec: DataSpec, query_languages: Iterable[str] | None, **op
         if any(row is not None for row in own_rows):
             candidates = _OtherPassages(len(places), own_rows)
         questions = AlignedQuestions({code: list(answered.values())}, passages, relevant, candidates)
-        made.append(candidate_pools(questions, **options))
+        made.append(candidate_pools(questions, max_candidates=max_candidates, seed=seed))
     # No language is drawn: a query that is there in three languages makes three pools.
     signature = f"queries:{','.join(read.queries)}|{made[-1].signature.partition('|')[2]}"
     return CandidatePools(tuple(chain(*made)), skipped, signature)

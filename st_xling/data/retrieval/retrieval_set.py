@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from st_xling.data.check import ParallelTextError
 from st_xling.data.pairs import Sample
@@ -84,15 +83,16 @@ def read_retrieval_set(
         ParallelTextError: Faulty lines, a file's together; relevant passages that are not in the corpus.
         ValueError: A query language that is not there, or whose queries have no relevant passage.
     """
-    options: dict[str, Any] = {"split": split, "skip_bad_lines": skip_bad_lines}
     is_id = "/" in str(folder) and HUB_ID.fullmatch(str(folder))
     if not home_path(str(folder)).exists() and (is_id or str(folder) in HUB_RETRIEVAL_SETS):
         query_language, *more = [language] if query_languages is None else query_languages
         if more:
             raise ValueError(f"{folder}, a data set of the Hub, takes one language of queries.")
-        parts = load_hub_retrieval_set(str(folder), language, query_language, name=name, **options)
+        parts = load_hub_retrieval_set(
+            str(folder), language, query_language, name=name, split=split, skip_bad_lines=skip_bad_lines
+        )
     else:
-        parts = read_folder(folder, language, query_languages, **options)
+        parts = read_folder(folder, language, query_languages, split=split, skip_bad_lines=skip_bad_lines)
     where = f"{folder}, split {split!r}"
     has_all_queries = query_languages is None
     return checked_set(language, *parts, where=where, skip_bad_lines=skip_bad_lines, has_all_queries=has_all_queries)
@@ -261,7 +261,6 @@ def load_retrieval_specs(
         ValueError: A spec of another form; and as :func:`read_retrieval_set`.
     """
     codes = None if query_languages is None else list(query_languages)
-    common: dict[str, Any] = {"split": split, "query_languages": codes}
     parsed = [parse_retrieval_spec(spec) for spec in specs]
     # Files of XQuAD-R are read together, since each holds the questions of one language alone.
     squads = [spec for spec in parsed if is_squad(spec.location)]
@@ -274,13 +273,19 @@ def load_retrieval_specs(
     for spec in parsed:
         (code,) = spec.languages
         if spec.is_phrasebook:
-            sets.append(phrase_set(spec, code, **common))
+            sets.append(phrase_set(spec, code, split=split, query_languages=codes))
             continue
         if is_squad(spec.location):
             data = sentences[code]
         else:
-            options = {**common, "skip_bad_lines": skip_bad_lines, **folder_options(spec)}
-            data = read_retrieval_set(spec.location, language=code, **options)
+            data = read_retrieval_set(
+                spec.location,
+                language=code,
+                split=spec.options.get("split", split),
+                query_languages=spec.options.get("queries", codes),
+                name=spec.options.get("name"),
+                skip_bad_lines=skip_bad_lines,
+            )
         sets.append(sample_queries(data, spec.sample, spec.text))
     return sets
 
@@ -303,8 +308,3 @@ def parse_retrieval_spec(spec: str, *, options: Iterable[str] = OF_SETS, forms: 
     """
     known = {name: OPTIONS[name] for name in options}
     return parse_spec(spec, known, phrasebook=("size", "split", "seed", "queries"), languages=1, forms=forms)
-
-
-def folder_options(spec: DataSpec) -> dict[str, Any]:
-    """Return the options of a spec as :func:`read_retrieval_set` takes them."""
-    return {"query_languages" if name == "queries" else name: value for name, value in spec.reader_options.items()}

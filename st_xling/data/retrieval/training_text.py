@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from st_xling.data.columns import QUERY_NAMES
 from st_xling.data.pairs import pair_dataset, sample_rows
@@ -14,7 +14,6 @@ from st_xling.data.retrieval.listed import find_lists, is_table, open_lists
 from st_xling.data.retrieval.retrieval_set import (
     OF_SETS,
     RetrievalSet,
-    folder_options,
     is_squad,
     parse_retrieval_spec,
     phrase_set,
@@ -64,8 +63,7 @@ def load_query_passage_specs(
             found = query_passages(phrase_set(parsed, language, split=split))
         elif Path(place).is_dir():
             _check_options(parsed, OF_SETS)
-            folder = {"split": split, "skip_bad_lines": skip_bad_lines, **folder_options(parsed)}
-            found = _of_folder(place, language, **folder)
+            found = _of_folder(parsed, language, split=split, skip_bad_lines=skip_bad_lines)
         elif lists := find_lists(home_path(place), parsed.options.get("columns")):
             _check_options(parsed, ("columns",))
             found = open_lists(home_path(place), lists, language).read(skip_bad_lines)
@@ -103,10 +101,18 @@ def query_passages(data: RetrievalSet) -> Dataset:
     )
 
 
-def _of_folder(folder: str, language: str, *, split: str, skip_bad_lines: bool, **options: Any) -> Dataset:
-    file = plain_or_packed(Path(folder) / f"{split}.jsonl")
+def _of_folder(spec: DataSpec, language: str, *, split: str, skip_bad_lines: bool) -> Dataset:
+    split = spec.options.get("split", split)
+    file = plain_or_packed(Path(spec.location) / f"{split}.jsonl")
     if not file.is_file():
-        data = read_retrieval_set(folder, language=language, split=split, skip_bad_lines=skip_bad_lines, **options)
+        data = read_retrieval_set(
+            spec.location,
+            language=language,
+            split=split,
+            query_languages=spec.options.get("queries"),
+            name=spec.options.get("name"),
+            skip_bad_lines=skip_bad_lines,
+        )
         return query_passages(data)
     # The passages are next to the queries: no corpus is needed.
     queries, passages = read_queries_with_passages(file, skip_bad_lines=skip_bad_lines)
