@@ -5,6 +5,7 @@ and the versions that it was recorded with, by ``python -m tests.training.record
 changed on purpose since its first record has a note that says why.
 """
 
+import itertools
 import json
 from pathlib import Path
 
@@ -30,12 +31,35 @@ EVERYDAY = {
 }
 """A run of each family of losses, and the options that most others stand on."""
 
+SENSITIVE = {
+    "tr, LoRA",
+    "ir",
+    "ir-semacl",
+    "ir-langcl",
+    "ir-semacl-langcl",
+    "ir-semacl-langcl, shared encoder, other text",
+}
+"""Runs whose losses fall so fast that rounding grows: with older instructions (``ATEN_CPU_CAPABILITY=default``, SSE4.2
+in MKL and oneDNN) or two threads they differ by up to 1.1e-5, all others by at most 1.4e-6."""
 
-def differences(curve: Curve, recorded: Curve) -> list[str]:
+SAME = [
+    {"tr", "tr, gradient cache"},
+    {"dap", "dap, gradient cache", "dap, stream", "dap, turned to English"},
+    {"dap, pivot de", "dap, no pivot"},
+    {"CrossLingualTrainer, TR", "CrossLingualTrainer, TR, gradient cache"},
+]
+"""Options that change how a loss is computed or its text is read, and not the loss: without dropout, the gradient
+cache, a stream and pairs that are turned to the pivot give the same curve."""
+
+
+def differences(curve: Curve, recorded: Curve, *, tolerance: float = 1e-5) -> list[str]:
     """Say where two curves differ.
 
-    The loss agrees to 1e-5. Its components are logged with four digits after the point, the last of which may be
-    rounded either way.
+    Args:
+        curve: What a run has logged.
+        recorded: What it shall be.
+        tolerance: Of the loss, relative or absolute, whichever is larger. Its components are logged with four digits
+            after the point, the last of which may be rounded either way.
     """
     if list(curve) != list(recorded):
         return [f"expected the losses {', '.join(recorded)}: got {', '.join(curve)}"]
@@ -43,9 +67,9 @@ def differences(curve: Curve, recorded: Curve) -> list[str]:
     for name, values in recorded.items():
         if len(curve[name]) != len(values):
             found.append(f"{name}: expected {len(values)} steps, got {len(curve[name])}")
-        tolerance = 1e-5 if name == "loss" else 1.01e-4
+        least = tolerance if name == "loss" else 1.01e-4
         for step, (got, expected) in enumerate(zip(curve[name], values), 1):
-            if got != pytest.approx(expected, rel=1e-5, abs=tolerance):
+            if got != pytest.approx(expected, rel=tolerance, abs=least):
                 found.append(f"{name}, step {step}: expected {expected}, got {got}")
                 break
     return found
@@ -57,7 +81,8 @@ def everyday_first(names: list[str]) -> list[object]:
 
 @pytest.mark.parametrize("name", everyday_first(NAMES))
 def test_the_losses_are_those_recorded(name: str, tmp_path: Path) -> None:
-    assert differences(loss_curve(name, tmp_path), CURVES[name]) == []
+    tolerance = 5e-5 if name in SENSITIVE else 1e-5
+    assert differences(loss_curve(name, tmp_path), CURVES[name], tolerance=tolerance) == []
 
 
 def test_every_recipe_has_a_curve() -> None:
@@ -65,6 +90,13 @@ def test_every_recipe_has_a_curve() -> None:
     shipped = {name for kind in kinds for name in recipe_names(kind)}
     assert shipped <= set(COMMANDS) and list(CURVES) == NAMES
     assert all(COMMANDS[name][0] == name for name in shipped)
+
+
+def test_every_option_has_a_curve_of_its_own() -> None:
+    """An option that a run ignored would have the curve of the run without it."""
+    for first, second in itertools.combinations(NAMES, 2):
+        alike = not differences({"loss": CURVES[first]["loss"]}, {"loss": CURVES[second]["loss"]})
+        assert alike is any({first, second} <= names for names in SAME), f"{first} | {second}"
 
 
 TERMS = [
