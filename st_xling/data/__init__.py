@@ -26,6 +26,7 @@ Importing this package does not import ``datasets``; reading does.
 
 from st_xling.data.check import Fault, ParallelTextError
 from st_xling.data.hard_translations import HARD_CATEGORIES, HardTranslation, hard_translations
+from st_xling.data.holdout import hold_out
 from st_xling.data.language_texts import load_texts
 from st_xling.data.leak import LeakError, LeakReport, drop_leaks, leaks, load_evaluation_specs, refuse_leaks
 from st_xling.data.pairs import COLUMNS, sample_rows
@@ -46,6 +47,7 @@ __all__ = [
     "ParallelTextError",
     "drop_leaks",
     "hard_translations",
+    "hold_out",
     "leaks",
     "load_data_specs",
     "load_evaluation_specs",

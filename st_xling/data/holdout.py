@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from st_xling.data.pairs import head
-from st_xling.data.text_columns import column_batches, exact_keys, leak_key
 
 if TYPE_CHECKING:
     from datasets import Dataset, IterableDataset
+
+Data = TypeVar("Data")
+"""A data set or a stream of pairs, or name → these."""
 
 MOST_PAIRS = 500
 MOST_SHARE = 0.02
@@ -22,25 +22,59 @@ FEWEST_PAIRS = 50
 
 
 def hold_out(
-    data: Mapping[str, Dataset], *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE
-) -> tuple[dict[str, Dataset], dict[str, Dataset]]:
-    """Split each data set into training and development rows.
+    data: Data, *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, column: str = "target"
+) -> tuple[Data, Any]:
+    """Split a data set, or each of several, into training and development rows.
 
     A row goes to development when the hash of its target text falls below one share for all data sets: an English
     sentence is on the same side for every language, and on the same side tomorrow. Texts count as the leak check
     counts them (:func:`~st_xling.data.text_columns.leak_key`), so that no spelling in other case trains on what
-    evaluates.
+    evaluates. Development rows of a stream come from its first 50,000; their texts are then skipped wherever they come.
 
     Args:
-        data: Name → data set with ``target``.
+        data: A data set or a stream, or name → these.
         pairs: Development pairs of the largest data set, about.
         share: Share of the rows at most.
+        column: Column of the target texts.
 
     Returns:
-        Training and development data sets, by name; those too small to spare a row have none in the second.
+        Training and development rows, each a data set (of a stream, a stream and a data set), or name → these. Of
+        several, those too small to spare a row have none in the second; of a single one that is empty then.
+
+    Raises:
+        TypeError: No data set.
+        ValueError: No such column; fewer than one pair; a share outside of 0 to 1.
+
+    Example:
+        >>> from st_xling.data.phrasebook import parallel_phrases
+        >>> train, dev = hold_out(parallel_phrases("de", "en", size=400), share=0.1)
+        >>> len(train) + len(dev), bool(set(train["target"]) & set(dev["target"]))
+        (400, False)
     """
+    if not 0 < share <= 1:
+        raise ValueError(f"share must be above 0 and at most 1: got {share}.")
+    if pairs < 1:
+        raise ValueError(f"pairs must be at least 1: got {pairs}.")
+    parts: Mapping[str, Any] = data if isinstance(data, Mapping) else {"": data}
+    for part in parts.values():
+        _check_column(part, column)
+    train: Any
+    if all(hasattr(part, "__len__") for part in parts.values()):
+        train, dev = _hold_out_rows(parts, pairs=pairs, share=share, column=column)
+    else:
+        train, dev = hold_out_streams(parts, pairs=pairs, share=share, column=column)
+    if isinstance(data, Mapping):
+        return train, dev
+    return train[""], dev[""] if dev else head(parts[""], 1).select([])
+
+
+def _hold_out_rows(
+    data: Mapping[str, Dataset], *, pairs: int, share: float, column: str
+) -> tuple[dict[str, Dataset], dict[str, Dataset]]:
+    import numpy as np
+
     limit = min(2**64 - 1, int(2**64 * min(share, pairs / max([1, *map(len, data.values())]))))
-    found = {name: _candidates(dataset, limit) for name, dataset in data.items()}
+    found = {name: _candidates(dataset, limit, column) for name, dataset in data.items()}
     held = {text for candidates in found.values() for text in candidates.values()}
     for name, candidates in found.items():
         if len(candidates) == len(data[name]) and held.issuperset(candidates.values()):
@@ -55,29 +89,59 @@ def hold_out(
 
 
 def hold_out_streams(
-    data: Mapping[str, IterableDataset], *, pairs: int = MOST_PAIRS, share: float = MOST_SHARE, rows: int = HEAD_ROWS
+    data: Mapping[str, IterableDataset],
+    *,
+    pairs: int = MOST_PAIRS,
+    share: float = MOST_SHARE,
+    rows: int = HEAD_ROWS,
+    column: str = "target",
 ) -> tuple[dict[str, IterableDataset], dict[str, Dataset]]:
     """Do the same for streams: development pairs come from the first ``rows`` rows of each.
 
     Their target texts are then skipped wherever they come in any stream, so that none is trained on.
     """
-    _, dev = hold_out({name: head(stream, rows) for name, stream in data.items()}, pairs=pairs, share=share)
-    held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset["target"])
+    from st_xling.data.text_columns import leak_key
+
+    heads = {name: head(stream, rows) for name, stream in data.items()}
+    _, dev = _hold_out_rows(heads, pairs=pairs, share=share, column=column)
+    held = frozenset(leak_key(text) for dataset in dev.values() for text in dataset[column])
     if held:
-        return {name: stream.filter(partial(_may_train, held=held)) for name, stream in data.items()}, dev
+        return {
+            name: stream.filter(partial(_may_train, held=held, column=column)) for name, stream in data.items()
+        }, dev
     return dict(data), dev
 
 
-def _may_train(row: Mapping[str, str], held: frozenset[str]) -> bool:
+def _check_column(part: Any, column: str) -> None:
+    if not hasattr(part, "select_columns"):
+        raise TypeError(
+            f"rows are held out from data sets: got {type(part).__name__}; load pairs by load_pairs, or wrap lists by "
+            "Dataset.from_dict."
+        )
+    names = part.column_names
+    if names is not None and column not in names:  # None: of a stream that does not know them
+        raise ValueError(
+            f"rows are held out by the text of their column {column}: got {', '.join(names) or 'none'}; name another "
+            "by column=."
+        )
+
+
+def _may_train(row: Mapping[str, str], held: frozenset[str], column: str) -> bool:
     """Return whether a row's target text is not held out."""
-    return leak_key(row["target"]) not in held
+    from st_xling.data.text_columns import leak_key
+
+    return leak_key(row[column]) not in held
 
 
-def _candidates(dataset: Dataset, limit: int) -> dict[int, str]:
+def _candidates(dataset: Dataset, limit: int, column: str) -> dict[int, str]:
     """Row → normalized target text, of the rows whose key is below ``limit``."""
+    import numpy as np
+
+    from st_xling.data.text_columns import column_batches, exact_keys, leak_key
+
     found: dict[int, str] = {}
     rows = 0
-    for batch in column_batches(dataset, "target"):
+    for batch in column_batches(dataset, column):
         texts = [leak_key(text) for text in batch]
         found |= {rows + row: texts[row] for row in np.flatnonzero(exact_keys(texts) < np.uint64(limit)).tolist()}
         rows += len(texts)

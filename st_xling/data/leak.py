@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from st_xling._version import __version__
 from st_xling.data.language_texts import load_texts
@@ -25,11 +26,20 @@ if TYPE_CHECKING:
 
     from st_xling.data.text_columns import Hashes
 
+logger = logging.getLogger(__name__)
+
 Texts: TypeAlias = "Dataset | IterableDataset | tuple[Iterable[str], Iterable[str]] | Iterable[str]"
 """Pairs (a data set with ``source`` and ``target``, or two aligned lists), or sentences of one language."""
 
+Data = TypeVar("Data")
+"""A data set or a stream of pairs, or name → these."""
+
 BATCH_ROWS = 10_000
 SHOWN_EXAMPLES = 5
+
+TRAINING = "training"
+EVALUATION = "evaluation"
+"""Names of single sets in a report."""
 
 
 class SideLeak(NamedTuple):
@@ -109,7 +119,9 @@ class LeakError(ValueError):
     """Training and evaluation data share text, and that was not to be."""
 
 
-def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progress: bool = False) -> LeakReport:
+def leaks(
+    train: Texts | Mapping[str, Texts], evaluation: Texts | Mapping[str, Texts], *, progress: bool = False
+) -> LeakReport:
     """Find the sentences of the evaluation sets that occur, on either side, in the training sets.
 
     Two texts are the same if their :func:`~st_xling.data.text_columns.leak_key` is: NFKC, case folded, letters, marks
@@ -117,15 +129,17 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
     text is read once, in batches; some chance match has a probability of (training x evaluation texts) / 2^64.
 
     Args:
-        train: Name → pairs or sentences.
-        evaluation: Name → pairs or sentences. A pair counts as leaked when one training row has both its sides.
+        train: Pairs or sentences, or name → these. A single set is called ``training`` in the report.
+        evaluation: Pairs or sentences, or name → these; a single set is called ``evaluation``. A pair counts as leaked
+            when one training row has both its sides.
         progress: Show a bar on stderr, once it has taken two seconds.
 
     Returns:
         How much is shared, the signature of the check, and the training rows in question.
 
     Raises:
-        ValueError: If there is no training or evaluation set, or an empty one.
+        ValueError: If there is no training or evaluation set, or an empty one; a data set without ``source`` and
+            ``target``; a path or a spec in place of text.
 
     Example:
         >>> report = leaks({"de-en": (["Hallo!"], ["Hello!"])}, {"dev": ["HELLO", "Bye"]})
@@ -136,6 +150,8 @@ def leaks(train: Mapping[str, Texts], evaluation: Mapping[str, Texts], *, progre
 
     from st_xling.data.text_columns import NORMALISATION, find_sorted, text_hashes
 
+    train = _by_name(train, TRAINING)
+    evaluation = _by_name(evaluation, EVALUATION)
     if not train or not evaluation:
         raise ValueError(f"expected training and evaluation sets, got {len(train)} and {len(evaluation)}; name both.")
     hashed: dict[str, dict[str, Hashes]] = {}
@@ -195,30 +211,72 @@ def _sides(hashes: Sequence[Hashes], digest: Any) -> dict[str, Hashes]:
     return {"source": hashes[0], "target": hashes[1], "pair": pair_hashes(*hashes)}
 
 
-def drop_leaks(train: Mapping[str, Any], report: LeakReport) -> dict[str, Any]:
-    """Drop the rows in question from the training data sets.
+def drop_leaks(train: Data, against: LeakReport | Texts | Mapping[str, Texts], *, progress: bool = False) -> Data:
+    """Drop the training rows of which a side is in the evaluation data.
+
+    What evaluates the model stays as it is. The number of dropped rows is logged.
 
     Args:
-        train: What the report was made of: name → ``Dataset`` or ``IterableDataset``.
-        report: From :func:`leaks`.
+        train: A data set or a stream of pairs, or name → these.
+        against: Evaluation data as :func:`leaks` takes them, such as from :func:`load_evaluation_specs`; or the report
+            of :func:`leaks` on the same training data.
+        progress: Show a bar on stderr, once it has taken two seconds.
+
+    Returns:
+        The other rows, in their order: a data set or a stream, or name → these, as ``train`` is.
 
     Raises:
-        ValueError: If nothing of a data set would be left.
+        TypeError: ``train`` is no data set.
+        ValueError: If nothing of a data set would be left; else as :func:`leaks`.
+
+    Example:
+        >>> from datasets import Dataset
+        >>> pairs = Dataset.from_dict({"source": ["Hallo!", "Ja."], "target": ["Hello!", "Yes."]})
+        >>> drop_leaks(pairs, ["HELLO", "Bye"])["target"][:]
+        ['Yes.']
     """
-    result = {}
-    for name, part in train.items():
-        rows, leaked = report.train_rows[name], set(report.leaked_rows[name])
+    parts = _by_name(train, TRAINING)
+    for name, part in parts.items():
+        if not hasattr(part, "select_columns"):
+            raise TypeError(
+                f"rows are dropped from data sets: got {type(part).__name__} for {name!r}; wrap lists by "
+                "Dataset.from_dict."
+            )
+    report = against if isinstance(against, LeakReport) else leaks(parts, against, progress=progress)
+    if unknown := [name for name in parts if name not in report.train_rows]:
+        raise ValueError(
+            f"the leak report must be of these training data: got one of {', '.join(report.train_rows)}, without "
+            f"{', '.join(unknown)}; make it anew, by leaks()."
+        )
+    result: dict[str, Any] = {}
+    for name, part in parts.items():
+        rows = report.train_rows[name]
+        leaked = set(report.leaked_rows[name])
         if len(leaked) == rows:
             raise ValueError(
                 f"every row of {name!r} has a side in the evaluation data: nothing is left to train on; check that it "
                 "is not the evaluation set itself, or leave it out."
+            )
+        if leaked:
+            logger.info(
+                "%s: %s of %s rows dropped, which are in evaluation data", name, f"{len(leaked):,}", f"{rows:,}"
             )
         if leaked and hasattr(part, "select"):
             part = part.select([row for row in range(rows) if row not in leaked])
         elif leaked:  # a stream
             part = part.filter(lambda _, row, out=leaked: row not in out, with_indices=True)
         result[name] = part
-    return result
+    kept: Any = result if isinstance(train, Mapping) else result[TRAINING]
+    return kept
+
+
+def _by_name(texts: Any, name: str) -> Mapping[str, Any]:
+    """Return texts by name: those of a single set under ``name``."""
+    if isinstance(texts, (str, Path)):
+        raise ValueError(
+            f"expected text to compare, got {str(texts)!r}; read it first, such as by load_evaluation_specs([…])."
+        )
+    return texts if isinstance(texts, Mapping) else {name: texts}
 
 
 def refuse_leaks(report: LeakReport) -> None:
@@ -234,7 +292,13 @@ def refuse_leaks(report: LeakReport) -> None:
 def _batches(texts: Any) -> Iterator[list[list[str]]]:
     """Yield batches of one column of sentences, or of two aligned ones."""
     if hasattr(texts, "select_columns"):
-        for batch in texts.select_columns(["source", "target"]).iter(batch_size=BATCH_ROWS):
+        names = texts.column_names  # None: of a stream that does not know them
+        if names is not None and not {"source", "target"} <= set(names):
+            raise ValueError(
+                f"the leak check reads the columns source and target: got {', '.join(names) or 'none'}; rename them: "
+                "dataset.rename_columns({…}), or pass the texts of one language as a list."
+            )
+        for batch in texts.select_columns(["source", "target"]).with_format(None).iter(batch_size=BATCH_ROWS):
             yield [batch["source"], batch["target"]]
         return
     two = isinstance(texts, (tuple, list)) and len(texts) == 2 and not any(isinstance(side, str) for side in texts)

@@ -57,6 +57,22 @@ def head(dataset: Dataset | IterableDataset, rows: int) -> Dataset:
     return Dataset(pa.concat_tables(tables)) if tables else Dataset.from_dict({name: [] for name in names})
 
 
+def append_columns(dataset: Dataset, columns: Dataset) -> Dataset:
+    """Return ``dataset`` with the columns of another one of as many rows behind its own; it keeps its format."""
+    from datasets import concatenate_datasets
+
+    # concatenate_datasets drops the format where only one of them has it, and the name of the split.
+    joined = concatenate_datasets([dataset.with_format(None), columns.with_format(None)], axis=1, split=dataset.split)
+    form = dataset.format
+    if form["type"] is None:
+        return joined
+    names = [*form["columns"], *columns.column_names]
+    options = {"columns": names} if set(names) != set(joined.column_names) else {}
+    return joined.with_format(
+        form["type"], output_all_columns=form["output_all_columns"], **options, **form["format_kwargs"]
+    )
+
+
 def require_rows(dataset: Dataset, where: str) -> Dataset:
     """Return ``dataset`` itself, if it has rows.
 

@@ -1,5 +1,7 @@
 """Development pairs: by target text, the same for every language and tomorrow; no set is emptied."""
 
+from typing import Any
+
 import pytest
 from datasets import Dataset
 
@@ -93,3 +95,45 @@ def test_held_out_text_is_passed_over_wherever_it_comes(data: dict[str, Dataset]
     assert len(judged) > 5 and all(len(part) <= 100 for part in dev.values())
     trained = [row["target"] for part in train.values() for row in part]
     assert len(trained) > 800 - 3 * len(judged) and not judged & set(trained)
+
+
+def test_a_single_data_set_needs_no_name(data: dict[str, Dataset]) -> None:
+    """The same rows as by name, since the hash of a text decides; of a stream, a stream and a data set."""
+    pairs = data["de-en"]
+    train, dev = hold_out(pairs, share=0.1)
+    by_name = hold_out({"de-en": pairs}, share=0.1)
+    assert isinstance(train, Dataset) and train[:] == by_name[0]["de-en"][:] and dev[:] == by_name[1]["de-en"][:]
+    stream, same = hold_out(pairs.to_iterable_dataset(), share=0.1)
+    assert [row["target"] for row in stream] == train["target"][:] and same["target"][:] == dev["target"][:]
+    streams, held = hold_out({name: part.to_iterable_dataset() for name, part in data.items()}, share=0.1)
+    assert list(streams) == list(data) and held["de-en"]["target"][:] == dev["target"][:]
+
+
+def test_a_single_data_set_too_small_to_spare_a_row() -> None:
+    """Its development rows are an empty data set with the same columns."""
+    small = pair("It rains.", "I know.")
+    train, dev = hold_out(small)
+    assert train[:] == small[:] and len(dev) == 0 and dev.column_names == small.column_names
+    _, of_stream = hold_out(small.to_iterable_dataset())
+    assert len(of_stream) == 0 and of_stream.column_names == small.column_names
+
+
+def test_another_column_of_targets(data: dict[str, Dataset]) -> None:
+    pairs = data["de-en"]
+    renamed = pairs.rename_columns({"source": "anchor", "target": "positive"})
+    assert hold_out(renamed, column="positive")[1]["positive"][:] == hold_out(pairs)[1]["target"][:]
+    stream, dev = hold_out(renamed.to_iterable_dataset(), column="positive")
+    assert {leak_key(row["positive"]) for row in stream}.isdisjoint(map(leak_key, dev["positive"])) and len(dev) > 0
+
+
+@pytest.mark.parametrize(("pairs", "options", "error"), [
+    (pair("It rains."), {"share": 0.0}, "share must be above 0 and at most 1: got 0.0"),
+    (pair("It rains."), {"share": 2.0}, "got 2.0"),
+    (pair("It rains."), {"share": float("nan")}, "got nan"),
+    (pair("It rains."), {"pairs": 0}, "pairs must be at least 1: got 0"),
+    (pair("It rains."), {"column": "en"}, "by the text of their column en: got source, target; name another"),
+    (["It rains."], {}, "rows are held out from data sets: got list; load pairs by load_pairs"),
+])  # fmt: skip
+def test_what_cannot_be_split(pairs: Any, options: dict[str, Any], error: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        hold_out(pairs, **options)

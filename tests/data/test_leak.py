@@ -233,3 +233,48 @@ def test_rows_of_either_label_are_test_sentences(tmp_path: Path) -> None:
     report = leaks({"train": GERMAN}, found)
     (sides,) = report.sets.values()
     assert sides["source"] == (2, 1)
+
+
+def test_a_single_data_set_needs_no_name() -> None:
+    """In a script there is one data set; it had to be wrapped in a dict, and unwrapped again."""
+    evaluation = pairs(("Es regnet!", "Rain."), ("Nein.", "No."))
+    report = leaks(GERMAN, evaluation)
+    assert report.sets["evaluation"]["source"].leaked == 1 and list(report.leaked_rows["training"]) == [3]
+    kept = drop_leaks(GERMAN, evaluation)
+    assert isinstance(kept, Dataset) and kept["source"][:] == GERMAN["source"][:3]
+    assert drop_leaks(GERMAN, report)[:] == kept[:]
+    assert drop_leaks(GERMAN, ["I KNOW", "café"])["target"][:] == [
+        text for text in GERMAN["target"] if text != "I know."
+    ]
+    assert drop_leaks(GERMAN, {"dev": evaluation, "test": ["I know"]})["source"][:] == [
+        "Der Hund schläft.",
+        "Ich weiß es nicht.",
+    ]
+    named = drop_leaks({"de-en": GERMAN, "more": GERMAN.select([0])}, evaluation)
+    assert {name: len(part) for name, part in named.items()} == {"de-en": 3, "more": 1}
+    stream = drop_leaks(GERMAN.to_iterable_dataset(), evaluation)
+    assert isinstance(stream, IterableDataset) and [row["source"] for row in stream] == kept["source"][:]
+    assert drop_leaks(GERMAN, ["แมวดำ"])[:] == GERMAN[:]  # nothing is shared
+
+
+def test_dropped_rows_are_counted_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO", logger="st_xling"):
+        drop_leaks(GERMAN, ["It is raining"])
+    assert "training: 1 of 4 rows dropped" in caplog.text
+
+
+@pytest.mark.parametrize(("train", "against", "error"), [
+    (GERMAN, "tatoeba/v1", "expected text to compare, got 'tatoeba/v1'; read it first, .*load_evaluation_specs"),
+    (GERMAN, Path("dev.txt"), "expected text to compare, got 'dev.txt'"),
+    ("de-en.tsv", ["Hello"], "got 'de-en.tsv'; read it first"),
+    (["Hallo", "Ja"], ["Hello"], "rows are dropped from data sets: got list for 'training'"),
+    (GERMAN, [], "evaluation set 'evaluation' has no sentences"),
+    (GERMAN, GERMAN, "every row of 'training' has a side in the evaluation data"),
+    (GERMAN.rename_columns({"source": "de", "target": "en"}), ["Hello"], "source and target: got de, en; rename them"),
+    (GERMAN, GERMAN.rename_column("target", "en"), "source and target: got source, en; rename them"),
+    (GERMAN, leaks({"fr-en": GERMAN}, ["Hello"]), "report must be of these training data: got one of fr-en, without"),
+])  # fmt: skip
+def test_what_is_no_text_or_no_data_set(train: Any, against: Any, error: str) -> None:
+    """A path was compared letter by letter, and nothing was found to leak."""
+    with pytest.raises((ValueError, TypeError), match=error):
+        drop_leaks(train, against)
