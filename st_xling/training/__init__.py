@@ -6,7 +6,8 @@
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
 - ``trainer``: trainers that stop at NaN, save the loss's own parameters and train in several processes
 - ``warm_up``: new heads learn alone first
-- ``mixture``, ``teacher``, ``sentence_vectors``: training text as one data set, labels and vectors that are cached
+- ``hard_negatives``, ``teacher``: functions from a data set to a data set with more columns
+- ``mixture``, ``sentence_vectors``: training text as one data set, vectors that are cached
 - ``transfer``: fine-tuning on English labels, tested in other languages
 """
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from st_xling.training.adapter import train_adapter as train_adapter
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
+    from st_xling.training.hard_negatives import add_hard_negatives as add_hard_negatives
     from st_xling.training.options import ModelOptions as ModelOptions
     from st_xling.training.options import TrainingOptions as TrainingOptions
     from st_xling.training.recipe import Recipe as Recipe
@@ -32,6 +34,7 @@ if TYPE_CHECKING:
     from st_xling.training.retriever import train_retrieval as train_retrieval
     from st_xling.training.run import TrainingInterrupted as TrainingInterrupted
     from st_xling.training.run import TrainingResult as TrainingResult
+    from st_xling.training.teacher import add_teacher_vectors as add_teacher_vectors
     from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer
     from st_xling.training.trainer import NotFiniteError as NotFiniteError
     from st_xling.training.warm_up import warm_up_heads as warm_up_heads

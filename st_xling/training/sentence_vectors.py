@@ -113,6 +113,11 @@ class CachedVectors:
         return torch.from_numpy(np.stack(found))
 
 
+def cache_folder(folder: str | Path | None) -> Path:
+    """Return the folder of a cache; ``None``: one next to the downloaded models."""
+    return Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors")
+
+
 def check_cache(folder: str | Path | None) -> None:
     """Raise ``ValueError`` for a cache that is a file or a broken link."""
     if folder is not None and os.path.lexists(folder) and not Path(folder).is_dir():
@@ -139,7 +144,8 @@ def cached_vectors(
     Returns:
         Column → vectors; and the number of texts that were encoded.
     """
-    folder, encoded = Path(folder or Path(HF_HOME) / "st-xling" / "sentence-vectors"), 0
+    folder = cache_folder(folder)
+    encoded = 0
     check_cache(folder)
     folder.mkdir(parents=True, exist_ok=True)
 

@@ -4,20 +4,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import torch
+from datasets import Dataset, DatasetDict
 from safetensors.torch import load_file
-from sentence_transformers import SentenceTransformer
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+from sentence_transformers.sentence_transformer.losses import MSELoss
 from sentence_transformers.sentence_transformer.modules import Normalize
 from torch.nn import functional as F
 
 from st_xling.cli import main
 from st_xling.training import load_recipe, train
 from st_xling.training import teacher as teaching
+from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.options import TeacherOptions
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.sentence_vectors import CachedVectors
-from st_xling.training.teacher import load_teacher, principal_directions
+from st_xling.training.teacher import add_teacher_vectors, load_teacher, principal_directions
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
@@ -170,3 +178,154 @@ def test_teachers_students_and_data_that_do_not_fit(teacher: Path, data: Any, ma
         with pytest.raises(ValueError, match=error):
             train(out=tmp_path / "run", **{**good, **options})
     assert not (tmp_path / "run").exists()
+
+
+def labels_of(dataset: Dataset) -> torch.Tensor:
+    return torch.tensor(dataset.with_format(None)["label"][:])
+
+
+@pytest.mark.parametrize("reads", ["target", "source", "both"])
+@pytest.mark.parametrize("width", [24, 16])
+def test_the_column_has_the_labels_of_a_recipes_batches(
+    reads: Any, width: int, teacher: Path, data: Any, make_model: Any, tmp_path: Path
+) -> None:
+    """In every row: of a student with the teacher's dimensions and of one with fewer, which get directions of PCA."""
+    pairs = data["vi-en"]
+    student = make_model(hidden_size=width)
+    made = recipe(teacher__model=str(teacher), teacher__reads=reads)
+    vectors, _ = teaching.teacher_vectors(made, None, tmp_path / "cache", pairs)
+    assert vectors is not None
+    learned = teaching.vectors_for(make_model(hidden_size=width), vectors, made)
+    taught = add_teacher_vectors(pairs, str(teacher), reads=reads, student=student, cache=tmp_path / "cache")
+    assert taught.column_names == [*pairs.column_names, "label"]
+    assert taught.select_columns(pairs.column_names).with_format(None)[:] == pairs[:]
+    expected = learned([pairs[row] for row in range(len(pairs))])
+    if width == 24:
+        assert torch.equal(labels_of(taught), expected)
+    torch.testing.assert_close(labels_of(taught), expected, rtol=0, atol=1e-6)  # products differ with their shape
+    assert isinstance(student[-1], Normalize)  # as its teacher does
+    assert pa.types.is_float32(taught.data.schema.field("label").type.value_type) or reads == "both"
+
+
+@pytest.mark.parametrize("name", ["CrossLingualTrainer", "SentenceTransformerTrainer"])
+@pytest.mark.parametrize("reads", ["target", "both"])
+def test_both_trainers_learn_from_the_column(
+    name: str, reads: Any, teacher: Path, data: Any, make_model: Any, tmp_path: Path
+) -> None:
+    """MSE at the first step, recomputed from the model's and the teacher's embeddings; and it falls."""
+    trainers: dict[str, Any] = {kind.__name__: kind for kind in (CrossLingualTrainer, SentenceTransformerTrainer)}
+    student = make_model(hidden_size=24)
+    pairs = data["vi-en"].select_columns(["source", "target"])
+    taught = add_teacher_vectors(pairs, str(teacher), reads=reads, student=student, cache=tmp_path / "cache")
+    first, of_target = ([*student.encode(pairs[column][:])] for column in ("source", "target"))
+    known = {column: SentenceTransformer(str(teacher)).encode(pairs[column][:]) for column in ("source", "target")}
+    own = known["source"] if reads == "both" else known["target"]
+    expected = (np.mean((first - own) ** 2) + np.mean((of_target - known["target"]) ** 2)) / 2
+    args = SentenceTransformerTrainingArguments(
+        str(tmp_path / "run"),
+        max_steps=8,
+        per_device_train_batch_size=24,
+        learning_rate=1e-2,
+        logging_steps=1,
+        report_to="none",
+        disable_tqdm=True,
+    )
+    trainer = trainers[name](model=student, args=args, train_dataset=taught, loss=MSELoss(student))
+    trainer.train()
+    losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
+    assert losses[0] == pytest.approx(expected, rel=1e-3) and losses[-1] < losses[0]
+
+
+def test_labels_are_files_and_are_made_once(
+    teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten million vectors would not fit into memory. Rows can be chosen, saved and mapped as any others."""
+    pairs, cache = data["vi-en"], tmp_path / "cache"
+    whole = add_teacher_vectors(pairs, str(teacher), cache=cache)
+    assert any(Path(file["filename"]).parent == cache for file in whole.cache_files)
+    monkeypatch.setattr(teaching, "encode", None)  # whatever would encode now, fails
+    monkeypatch.setattr(teaching, "teacher_labels", None)
+    again = add_teacher_vectors(pairs, str(teacher), cache=cache)
+    assert torch.equal(labels_of(again), labels_of(whole))
+    assert torch.equal(labels_of(whole.select([3, 1])), labels_of(whole)[[3, 1]])
+    lengths = whole.map(lambda row: {"length": len(row["label"])}, remove_columns=["label"])
+    assert lengths["length"][:].tolist() == [24] * len(pairs)
+    whole.save_to_disk(str(tmp_path / "saved"))
+    assert torch.equal(labels_of(Dataset.load_from_disk(str(tmp_path / "saved"))), labels_of(whole))
+
+
+def test_labels_are_read_as_tensors_and_formats_are_kept(teacher: Path, data: Any, tmp_path: Path) -> None:
+    """As lists of numbers, 128 labels of 384 dimensions took 25 ms; and negatives next to them made them lists."""
+    pairs = data["vi-en"]
+    taught = add_teacher_vectors(pairs, str(teacher), cache=tmp_path)
+    more = add_hard_negatives(taught, SentenceTransformer(str(teacher)))
+    for part in (taught, more, more.select([3]), next(iter(more.to_iterable_dataset().batch(2)))):
+        label = part["label"][0]
+        assert isinstance(label, torch.Tensor) and label.dtype == torch.float32
+    assert isinstance(more[0]["source"], str) and more.column_names[-2:] == ["label", "negative_1"]
+    arrays = add_teacher_vectors(pairs.with_format("numpy", columns=["target"]), str(teacher), cache=tmp_path)
+    assert arrays.format["type"] == "numpy" and set(arrays[0]) == {"target", "label"}
+
+
+def test_damaged_labels_are_made_again(teacher: Path, data: Any, tmp_path: Path, caplog: Any) -> None:
+    pairs, cache = data["vi-en"], tmp_path / "cache"
+    whole = labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache))
+    for path in cache.glob("*.arrow"):
+        path.write_bytes(path.read_bytes()[:-40])
+    assert torch.equal(labels_of(add_teacher_vectors(pairs, str(teacher), cache=cache)), whole)
+    assert caplog.text.count("is damaged: it is made again") == 2
+
+
+def test_rows_and_students_have_labels_of_their_own(teacher: Path, data: Any, make_model: Any, tmp_path: Path) -> None:
+    """Equal texts share a vector, an order of rows is kept, and another prompt or student is another file."""
+    pairs, cache = data["vi-en"], tmp_path / "cache"
+    model = SentenceTransformer(str(teacher))
+    whole = labels_of(add_teacher_vectors(pairs, model, cache=cache))
+    order = [5, 5, 0, *range(10, 24)]
+    assert torch.equal(labels_of(add_teacher_vectors(pairs.select(order), model, cache=cache)), whole[order])
+    for prompt in ("", "passage: "):
+        plain = labels_of(add_teacher_vectors(pairs, model, prompt=prompt, cache=cache))
+        expected = torch.tensor(model.encode(pairs["target"][:], prompt=prompt))
+        torch.testing.assert_close(plain, expected, rtol=0, atol=1e-6)
+        assert not torch.allclose(plain, whole, atol=1e-3)
+    assert torch.equal(labels_of(add_teacher_vectors(pairs, model, prompt_name="query", cache=cache)), whole)
+    fewer = labels_of(add_teacher_vectors(pairs, model, dim=8, cache=cache))
+    torch.testing.assert_close(fewer.norm(dim=1), torch.ones(len(pairs)))
+    assert fewer.shape == (len(pairs), 8)
+    student = make_model(hidden_size=8)
+    assert torch.equal(labels_of(add_teacher_vectors(pairs, model, student=student, cache=cache)), fewer)
+
+
+TWO = Dataset.from_dict({"source": ["Es regnet.", "Ich weiß."], "target": ["It rains.", "I know."]})
+
+
+@pytest.mark.parametrize(("dataset", "options", "error"), [
+    (TWO.to_iterable_dataset(), {}, "a teacher reads all text before training: got a stream"),
+    (DatasetDict({"train": TWO}), {}, "expected a data set of pairs, got DatasetDict"),
+    (TWO.rename_column("target", "en"), {}, "reads the text columns target: got source, en, without target; rename"),
+    (TWO.rename_column("source", "de"), {"reads": "both"}, "source and target: got de, target, without source"),
+    (TWO, {"reads": "english"}, "reads must be one of target, source, both: got 'english'"),
+    (TWO.add_column("label", [0, 1]), {}, "has labels already, in label; .*remove_columns"),
+    (TWO.add_column("score", [0.5, 1.0]), {}, "has labels already, in score"),
+    (TWO.select([]), {}, "reads text in every row of target: got an empty data set"),
+    (Dataset.from_dict({"source": ["a"], "target": ["b"]}).map(lambda row: {"target": None},
+        features=TWO.features), {}, "got a row without"),
+    (TWO, {"dim": 8, "student": "any"}, "those of student= or dim=: got both, dim=8"),
+    (TWO, {"cache": __file__}, "must be a folder"),
+])  # fmt: skip
+def test_errors_come_before_the_teacher_is_loaded(dataset: Any, options: dict[str, Any], error: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=error):
+        add_teacher_vectors(dataset, "nowhere/at-all", **options)
+
+
+def test_dimensions_that_the_teacher_does_not_have(teacher: Path, data: Any, make_model: Any, tmp_path: Path) -> None:
+    pairs = data["vi-en"]
+    options: dict[str, Any] = {"cache": tmp_path}
+    with pytest.raises(ValueError, match="a student of 32 dimensions .* got vectors of 24 .*projection_dim=24"):
+        add_teacher_vectors(pairs, str(teacher), student=make_model(hidden_size=32), **options)
+    with pytest.raises(ValueError, match="a label of 32 dimensions .* choose at most 24"):
+        add_teacher_vectors(pairs, str(teacher), dim=32, **options)
+    with pytest.raises(ValueError, match="a label of 16 dimensions .* of 8 texts"):
+        add_teacher_vectors(pairs.select(range(8)), str(teacher), dim=16, **options)
+    with pytest.raises(ValueError, match="a label of 0 dimensions"):
+        add_teacher_vectors(pairs, str(teacher), dim=0, **options)

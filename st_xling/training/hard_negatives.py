@@ -1,0 +1,329 @@
+"""Hard negatives: targets of other pairs that a model finds near a source, mined before training as columns of text."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import numpy as np
+from datasets import Dataset
+from sentence_transformers import SentenceTransformer
+from sentence_transformers.util import mine_hard_negatives
+
+from st_xling.data.pairs import append_columns
+from st_xling.data.text_columns import column_texts, leak_key, text_columns
+from st_xling.models.encode import encode
+from st_xling.utils.options import check_choice, check_number
+
+logger = logging.getLogger(__name__)
+
+SamplingStrategy = Literal["top", "random"]
+
+SCORES_AT_A_TIME = 2**27
+"""Similarities that are held in memory at a time: 512 MiB. ST's 16,384 sources would need 40 GiB of 668,000 targets."""
+MOST_SOURCES_AT_A_TIME = 16_384
+SEARCHED_RANKS = 300
+"""Nearest targets that are searched at least. Of multilingual-e5-small, with a relative margin of 0.05, none of the
+nearest 11 (ST's default for one negative) is allowed for 21 % of German-English pairs; of the nearest 300 for 1.5 %."""
+
+
+def add_hard_negatives(
+    dataset: Dataset,
+    model: SentenceTransformer,
+    *,
+    num_negatives: int = 1,
+    anchor_column_name: str = "source",
+    positive_column_name: str = "target",
+    range_min: int = 0,
+    range_max: int | None = None,
+    max_score: float | None = None,
+    min_score: float | None = None,
+    absolute_margin: float | None = None,
+    relative_margin: float | None = 0.05,
+    sampling_strategy: SamplingStrategy = "top",
+    prompts: str | Mapping[str, str] | None = None,
+    seed: int = 0,
+    batch_size: int | None = None,
+    show_progress_bar: bool = True,
+) -> Dataset:
+    """Add hard negatives to every pair, mined by ``mine_hard_negatives`` of sentence-transformers.
+
+    Every row stays, in its place. Texts count as equal if their :func:`~st_xling.data.text_columns.leak_key` is (case,
+    punctuation and white space do not matter): targets of equal sources are no negatives of each other, no two
+    negatives of a row are the same text, and equal sources have the same negatives. A source with fewer candidates than
+    ``num_negatives`` (all near ones are within the margin, mostly where its own translation is wrong) is filled up
+    with targets drawn at random, which are no harder than the other rows of its batch; how many is logged.
+
+    Neither the order of the rows nor the batch size of the encoder changes what is mined.
+
+    Args:
+        dataset: Pairs, in memory or on disk; no stream.
+        model: Model that searches, usually the one to be trained.
+        num_negatives: Number of negatives of each pair.
+        anchor_column_name: Column of the sources.
+        positive_column_name: Column of their translations, and of all candidates.
+        range_min: Number of nearest candidates to skip.
+        range_max: Number of nearest candidates to search; ``None``: 300, or ten for each negative.
+        max_score: Highest similarity of a negative.
+        min_score: Lowest similarity of a negative.
+        absolute_margin: A negative is at least this much less similar to the source than its translation.
+        relative_margin: The same as a share of the translation's similarity. Without it, many of the nearest are
+            translations, too.
+        sampling_strategy: ``"top"``: the nearest candidates; ``"random"``: any of those in the range.
+        prompts: Text before each text, as in sentence-transformers' training arguments: one for both columns, or column
+            → text, none for a column that is missing. ``None``: the model's own for queries and documents.
+        seed: Seed of random draws.
+        batch_size: Maximum number of texts that are encoded together; ``None``: as suits the device.
+        show_progress_bar: Show progress on stderr.
+
+    Returns:
+        ``dataset`` with the columns ``negative_1``, ``negative_2``, …, nearest first.
+
+    Raises:
+        TypeError: No data set.
+        ValueError: A stream, missing or empty columns, negatives that are there already; numbers out of range; a source
+            that has fewer other targets than ``num_negatives``. All before any text is encoded.
+
+    Source:
+        Moreira et al. 2024 (NV-Retriever), the method TopK-PercPos, with its margin of 0.05.
+
+    Example:
+        >>> from st_xling.data.phrasebook import parallel_phrases
+        >>> from st_xling.models import tiny_encoder
+        >>> pairs = parallel_phrases("de", "en", size=20).select_columns(["source", "target"])
+        >>> model = tiny_encoder([*pairs["source"], *pairs["target"]], vocabulary=200, hidden_size=16)
+        >>> add_hard_negatives(pairs, model, num_negatives=2).column_names
+        ['source', 'target', 'negative_1', 'negative_2']
+    """
+    names = [f"negative_{number}" for number in range(1, num_negatives + 1)]
+    _check_numbers(num_negatives, relative_margin, absolute_margin, max_score, min_score)
+    check_choice("sampling_strategy", sampling_strategy, SamplingStrategy)
+    _check_columns(dataset, anchor_column_name, positive_column_name, names)
+    _check_prompts(prompts, [*dataset.column_names, *names])
+    sources = list(column_texts(dataset, anchor_column_name))
+    targets = list(column_texts(dataset, positive_column_name))
+    _check_texts(anchor_column_name, sources)
+    _check_texts(positive_column_name, targets)
+    source_prompt = _prompt_of(anchor_column_name, prompts)
+    target_prompt = _prompt_of(positive_column_name, prompts)
+
+    # Equal texts are one for the search, so that ST, which compares the strings, sees all targets of a source.
+    source_keys = [leak_key(text) for text in sources]
+    target_keys = [leak_key(text) for text in targets]
+    text_of_source = _first_texts(sources, source_keys)
+    text_of_target = _first_texts(targets, target_keys)
+    translations: dict[str, set[str]] = {}
+    for source_key, target_key in zip(source_keys, target_keys):
+        translations.setdefault(text_of_source[source_key], set()).add(text_of_target[target_key])
+    candidates = sorted(text_of_target.values())
+    _check_candidates(translations, candidates, num_negatives)
+
+    # Sorted, so that neither ties nor draws depend on the order of the rows.
+    pairs = [(source, target) for source in sorted(translations) for target in sorted(translations[source])]
+    anchors, positives = zip(*pairs)
+    encoder = _Encoder(model, source_prompt, target_prompt, batch_size=batch_size, show_progress_bar=show_progress_bar)
+    if range_max is None:
+        range_max = range_min + max(SEARCHED_RANKS, 10 * num_negatives)
+    with _seeded(seed):  # ST draws from Python's global generator
+        mined = mine_hard_negatives(
+            Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)}),
+            encoder,  # type: ignore[arg-type]
+            anchor_column_name="anchor",
+            positive_column_name="positive",
+            range_min=range_min,
+            range_max=range_max,
+            max_score=max_score,
+            min_score=min_score,
+            absolute_margin=absolute_margin,
+            relative_margin=relative_margin,
+            num_negatives=num_negatives,
+            sampling_strategy=sampling_strategy,
+            output_format="labeled-list",  # the only one with sources that have fewer negatives than asked for
+            faiss_batch_size=max(1, min(MOST_SOURCES_AT_A_TIME, SCORES_AT_A_TIME // len(candidates))),
+            verbose=False,
+        )
+    negatives: dict[str, list[str]] = {source: [] for source in translations}
+    for source, texts in zip(mined["anchor"], mined["positive"]):
+        negatives[source] = texts[1:]  # the first is the translation
+    filled = _fill(negatives, translations, candidates, num_negatives, seed=seed)
+    _log_filled(filled, sum(text_of_source[key] in filled for key in source_keys), len(dataset), num_negatives)
+    columns = {
+        name: [negatives[text_of_source[key]][position] for key in source_keys] for position, name in enumerate(names)
+    }
+    return append_columns(dataset, Dataset.from_dict(columns))
+
+
+class _Encoder:
+    """The model as ``mine_hard_negatives`` calls it, which encodes by :func:`~st_xling.models.encode.encode`.
+
+    That one is faster than ST's batches of rows, and shows one bar on a terminal and lines in a log.
+    """
+
+    def __init__(
+        self,
+        model: SentenceTransformer,
+        source_prompt: str | None,
+        target_prompt: str | None,
+        *,
+        batch_size: int | None,
+        show_progress_bar: bool,
+    ) -> None:
+        self.model = model
+        self.source_prompt = source_prompt
+        self.target_prompt = target_prompt
+        self.batch_size = batch_size
+        self.show_progress_bar = show_progress_bar
+        self.device = model.device
+        self.similarity = model.similarity
+        self.similarity_pairwise = model.similarity_pairwise
+
+    def encode_query(self, texts: Sequence[str], **_: Any) -> np.ndarray:
+        return self._encode(texts, "query", self.source_prompt)
+
+    def encode_document(self, texts: Sequence[str], **_: Any) -> np.ndarray:
+        return self._encode(texts, "document", self.target_prompt)
+
+    def _encode(self, texts: Sequence[str], role: Literal["query", "document"], prompt: str | None) -> np.ndarray:
+        return encode(
+            self.model,
+            texts,
+            role=role,
+            prompt=prompt,
+            batch_size=self.batch_size,
+            normalize_embeddings=True,
+            show_progress_bar=self.show_progress_bar,
+        )
+
+
+@contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Seed Python's global random generator, and restore its state afterwards."""
+    state = random.getstate()
+    random.seed(seed)
+    try:
+        yield
+    finally:
+        random.setstate(state)
+
+
+def _first_texts(texts: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
+    """Return the alphabetically first text of each key."""
+    first: dict[str, str] = {}
+    for text, key in zip(texts, keys):
+        if key not in first or text < first[key]:
+            first[key] = text
+    return first
+
+
+def _fill(
+    negatives: dict[str, list[str]],
+    translations: Mapping[str, set[str]],
+    candidates: Sequence[str],
+    num_negatives: int,
+    *,
+    seed: int,
+) -> dict[str, int]:
+    """Fill up lists that are too short with random candidates, in place; return how many each source lacked."""
+    generator = random.Random(seed)
+    filled: dict[str, int] = {}
+    for source in sorted(translations):
+        chosen = negatives[source] = list(negatives[source])
+        if len(chosen) < num_negatives:
+            filled[source] = num_negatives - len(chosen)
+        excluded = {*translations[source], *chosen}
+        while len(chosen) < num_negatives:
+            text = candidates[generator.randrange(len(candidates))]
+            if text not in excluded:
+                excluded.add(text)
+                chosen.append(text)
+    return filled
+
+
+def _log_filled(filled: Mapping[str, int], filled_rows: int, rows: int, num_negatives: int) -> None:
+    logger.info("hard negatives: %d for each of %s pairs", num_negatives, f"{rows:,}")
+    if not filled:
+        return
+    message = "%s of %s pairs have fewer than %d hard negatives below the margins: theirs are filled up at random"
+    if 2 * filled_rows > rows:
+        message += (
+            "; the model hardly tells these texts apart: use one that is trained for similarity, or a smaller margin"
+        )
+        logger.warning(message, f"{filled_rows:,}", f"{rows:,}", num_negatives)
+    else:
+        logger.info(message, f"{filled_rows:,}", f"{rows:,}", num_negatives)
+
+
+def _check_numbers(
+    num_negatives: int,
+    relative_margin: float | None,
+    absolute_margin: float | None,
+    max_score: float | None,
+    min_score: float | None,
+) -> None:
+    if num_negatives < 1:
+        raise ValueError(f"num_negatives must be at least 1: got {num_negatives}.")
+    check_number("relative_margin", relative_margin, least=0)
+    check_number("absolute_margin", absolute_margin, least=0)
+    check_number("max_score", max_score)
+    check_number("min_score", min_score)
+
+
+def _check_columns(dataset: Any, source: str, target: str, names: Sequence[str]) -> None:
+    """Raise an error for what is no data set of pairs, or has negatives already."""
+    if not isinstance(dataset, Dataset):
+        if hasattr(dataset, "take"):
+            raise ValueError(
+                "the search for hard negatives reads all pairs before training: got a stream; load it whole, such as "
+                "by load_pairs(…) without stream=True."
+            )
+        raise TypeError(
+            f"expected a data set of pairs, got {type(dataset).__name__}; call add_hard_negatives for each of several, "
+            "and wrap lists by Dataset.from_dict."
+        )
+    texts = text_columns(dataset)
+    if missing := [name for name in (source, target) if name not in texts]:
+        raise ValueError(
+            f"hard negatives are searched in the text columns {source} and {target}: got {', '.join(texts) or 'none'}, "
+            f"without {' and '.join(missing)}; name them by anchor_column_name and positive_column_name."
+        )
+    if source == target:
+        raise ValueError(f"anchor_column_name and positive_column_name must be two columns: got {source} for both.")
+    if taken := [name for name in names if name in dataset.column_names]:
+        raise ValueError(
+            f"the data set has hard negatives already ({', '.join(taken)}); to replace them, remove them first: "
+            f"dataset.remove_columns({taken})."
+        )
+
+
+def _check_texts(name: str, texts: Sequence[str | None]) -> None:
+    if not texts:
+        raise ValueError("hard negatives need pairs to choose from: got an empty data set.")
+    if None in texts:
+        row = texts.index(None)
+        raise ValueError(f"expected text in every row, got None in row {row} of the column {name}; drop such rows.")
+
+
+def _check_candidates(translations: Mapping[str, set[str]], candidates: Sequence[str], num_negatives: int) -> None:
+    short = [source for source, own in translations.items() if len(candidates) - len(own) < num_negatives]
+    if short:
+        raise ValueError(
+            f"num_negatives must be at most the number of other targets that each source has: got {num_negatives}, too "
+            f"many for {len(short):,} of {len(translations):,} sources, such as {min(short)[:60]!r}; lower it, or add "
+            "text."
+        )
+
+
+def _check_prompts(prompts: str | Mapping[str, str] | None, columns: Sequence[str]) -> None:
+    unknown = [] if prompts is None or isinstance(prompts, str) else [name for name in prompts if name not in columns]
+    if unknown:
+        raise ValueError(f"prompts must be for columns of the data ({', '.join(columns)}): got {', '.join(unknown)}.")
+
+
+def _prompt_of(column: str, prompts: str | Mapping[str, str] | None) -> str | None:
+    """Return the prompt of a column: ``None`` is the model's own, and a column that a mapping lacks has none."""
+    if prompts is None or isinstance(prompts, str):
+        return prompts
+    return prompts.get(column, "")
