@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -115,7 +116,8 @@ def ranking_scores(
     Returns:
         Means over queries. Where none is left to average over, 0.
     Raises:
-        ValueError: Without queries, or as :func:`relevant_ranks`, naming the query.
+        ValueError: Without queries, for ``ks`` that are no whole numbers from 1 on, or as :func:`relevant_ranks`,
+            naming the query.
     Source:
         Chen et al. 2020 (XPR), equations 5 to 11.
     """
@@ -123,6 +125,8 @@ def ranking_scores(
         raise ValueError(
             f"scores and labels must hold a list for each query, and at least one: got {len(scores)} and {len(labels)}."
         )
+    if not isinstance(ks, Sequence) or not all(isinstance(k, Integral) and k >= 1 for k in ks):
+        raise ValueError(f"ks must be a list of whole numbers from 1 on, such as (1, 10): got {ks!r}.")
     ranks = []
     for query, (row_scores, row_labels) in enumerate(zip(scores, labels)):
         try:

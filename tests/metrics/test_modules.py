@@ -86,6 +86,53 @@ def test_a_refused_call_leaves_nothing_behind(name: str, in_memory: bool) -> Non
                 assert way == "add"
 
 
+@pytest.mark.parametrize("name", metrics.NAMES)
+def test_a_missing_input_is_named(name: str) -> None:
+    """A call without references, or with none of both, ended in "object of type 'NoneType' has no len()"."""
+    case = CASES[name][0]
+    predictions, references = case["predictions"], case["references"]
+    for arguments, message in (
+        ({"predictions": predictions}, "expected predictions and references: got no references"),
+        ({"references": references}, "expected predictions and references: got no predictions"),
+        ({}, "got no predictions and no references"),
+    ):
+        for way in ("compute", "add_batch"):
+            with pytest.raises(ValueError, match=message):
+                getattr(load(name), way)(**arguments)
+    with pytest.raises(ValueError, match="expected prediction and reference: got no reference"):
+        load(name).add(prediction=predictions[0])
+    with pytest.raises(ValueError, match="must have at least one row: got none"):
+        load(name).compute(predictions=[], references=[])
+    # An empty batch, the last of a loop, adds nothing.
+    module = load(name)
+    module.add_batch(predictions=predictions, references=references)
+    module.add_batch(predictions=[], references=[])
+    assert module.compute(**case.get("options", {})) == load(name).compute(
+        **{**case.get("options", {}), **{"predictions": predictions, "references": references}}
+    )
+
+
+def test_pairs_without_a_score_are_named() -> None:
+    """``add`` of a pair without its score, and training pairs without one, were a bare KeyError: 'score'."""
+    pair = {"source_id": "ก", "target_id": "é"}
+    scored = {**pair, "score": 1.0}
+    with pytest.raises(ValueError, match="predictions must be a list of pairs .*'score'"):
+        load("bucc_mining").add(prediction=[pair], reference=[pair])
+    with pytest.raises(ValueError, match="references must be a list of pairs"):
+        load("bucc_mining").add(prediction=[scored], reference=[{"source_id": "ก"}])
+    with pytest.raises(ValueError, match="train_predictions must be a list of pairs"):
+        load("bucc_mining").compute(
+            predictions=[[scored]], references=[[pair]], train_predictions=[[pair]], train_references=[[pair]]
+        )
+
+
+@pytest.mark.parametrize("ks", [3, (0,), (1.5,), ("1",)])
+def test_ranks_are_whole_numbers(ks) -> None:
+    """``ks=3`` was a TypeError about iterables, and acc@0 was reported as 0."""
+    with pytest.raises(ValueError, match="ks must be a list of whole numbers from 1 on"):
+        load("xpr_ranking").compute(predictions=[[0.9, 0.2]], references=[[0, 1]], ks=ks)
+
+
 def test_rows_before_a_refused_one_are_kept() -> None:
     module = load("bucc_mining")
     module.add_batch(predictions=[mined(("a", "b", 1.0))], references=[gold(("a", "b"))])

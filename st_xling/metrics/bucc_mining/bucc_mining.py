@@ -78,6 +78,13 @@ class BuccMining(RecoveringMetric):
             predictions=_plain(predictions, "predictions"), references=_plain(references, "references"), **others
         )
 
+    def add(self, *, prediction=None, reference=None, **others):
+        """Add a corpus to what compute() evaluates, as evaluate's metrics do."""
+        if prediction is not None and reference is not None:
+            prediction = _plain([prediction], "predictions")[0]
+            reference = _plain([reference], "references")[0]
+        super().add(prediction=prediction, reference=reference, **others)
+
     def _compute(
         self,
         predictions,
@@ -100,7 +107,11 @@ class BuccMining(RecoveringMetric):
         compared = _compared(predictions, references, names)
         train = None
         if train_predictions is not None or train_references is not None:
-            train = _compared(train_predictions or [], train_references or [], [f"train {n}" for n in names])
+            train = _compared(
+                _plain(train_predictions, "train_predictions") or [],
+                _plain(train_references, "train_references") or [],
+                [f"train {n}" for n in names],
+            )
         thresholds, source = row_thresholds(compared, threshold=threshold, train=train)
         rows = []
         for name, pairs, limit in zip(names, compared, thresholds):
@@ -122,8 +133,10 @@ class BuccMining(RecoveringMetric):
 def _plain(rows, name):
     """Return rows with the keys that count of each pair."""
     keys = ("source_id", "target_id", *(["score"] if "predictions" in name else []))
+    if rows is None or not len(rows):
+        return rows
     try:
-        return rows and [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
+        return [[{key: pair[key] for key in keys} for pair in pairs] for pairs in rows]
     except (KeyError, TypeError):
         example = ", ".join(f"{key!r}: ..." for key in keys)
         raise ValueError(f"{name} must be a list of pairs [{{{example}}}, ...] for each corpus.") from None

@@ -91,5 +91,7 @@ class Tatoeba(RecoveringMetric):
 
 def _matrix(rows, name):
     if rows.ndim != 2:
-        raise ValueError(f"{name} must be vectors of one length: got {len(rows)} rows of several lengths.")
+        raise ValueError(
+            f"{name} must be vectors of one length: got {len(rows)} rows that are none, or of several lengths."
+        )
     return rows
