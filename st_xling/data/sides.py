@@ -24,6 +24,10 @@ DRAWN_ROWS = 400
 LOOKED_AT = 100
 LEAST_ROWS = 10
 """Fewer rows of two languages are not identified."""
+LEAST_SWAPPED = 4
+"""Fewer rows of two languages that are swapped are not identified."""
+SWAPPED_SHARE = 0.8
+"""Share of few rows that must be in the language of the other side."""
 LEAST_CHARS = 15
 """Shorter texts are names and interjections, which are identified by chance."""
 
@@ -144,28 +148,32 @@ def check_sides(data: Mapping[str, Any]) -> list[str]:
             check_no_ids(rows[side], f"{name}, {side}")
         for pair, places in pair_rows(rows).items():
             some = rows.select(places)
-            found = [_other_language(some[side], code) for side, code in zip(("source", "target"), pair)]
-            if not any(found):
-                continue
-            sides = zip(("source", "target"), found, pair)
-            faults = [f"{side} looks like {other}, expected {code}" for side, other, code in sides if other]
-            if all(found) and found[0] in expected_labels(pair[1]) and found[1] in expected_labels(pair[0]):
+            sides = ("source", "target")
+            few = [_other_language(some[side], code, least=LEAST_SWAPPED) for side, code in zip(sides, pair)]
+            if all(few) and few[0] in expected_labels(pair[1]) and few[1] in expected_labels(pair[0]):
+                faults = [f"{side} looks like {other}, expected {code}" for side, other, code in zip(sides, few, pair)]
                 raise ValueError(
                     f"{name}: the sides look swapped: {'; '.join(faults)}; name the languages as "
                     f"{pair[1]}-{pair[0]}, or swap the columns (?columns=1,0)."
                 )
+            found = [_other_language(some[side], code) for side, code in zip(sides, pair)]
+            if not any(found):
+                continue
+            found_sides = zip(sides, found, pair)
+            faults = [f"{side} looks like {other}, expected {code}" for side, other, code in found_sides if other]
             advice = "check the file and the languages named for it"
             lines.append(f"{name}: {'; '.join(faults)}; nothing is changed; {advice}")
             logger.warning("%s", lines[-1])
     return lines
 
 
-def _other_language(texts: Iterable[str], expected: str) -> str | None:
-    """Return the language of more than half of the texts, if it is not the expected one."""
+def _other_language(texts: Iterable[str], expected: str, *, least: int = LEAST_ROWS) -> str | None:
+    """Return the language of more than half of the texts, of fewer than ten of nearly all, if it is not expected."""
     long = sorted((text for text in texts if len(text) >= LEAST_CHARS or not text.isascii()), key=len)
     try:
         labels = expected_labels(expected)
     except LanguageUnknown:
         return None
-    label = main_language(long[-LOOKED_AT:]) if len(long) >= LEAST_ROWS else UNKNOWN
+    share = 0.5 if len(long) >= LEAST_ROWS else SWAPPED_SHARE
+    label = main_language(long[-LOOKED_AT:], share=share) if len(long) >= least else UNKNOWN
     return None if label in (UNKNOWN, *labels) else label

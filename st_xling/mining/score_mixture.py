@@ -161,6 +161,8 @@ def estimate_threshold(
             "scores must descend, without NaN, with source_indices and target_indices in the same order: sort the "
             "three by the scores."
         )
+    if not len(scores):
+        return _without_threshold("no threshold is estimated, as there are no pairs")
     if len(scores) < LEAST_PAIRS:
         return _without_threshold(f"{len(scores):,} pairs are too few to estimate a threshold: all pairs are kept")
     if min(forward.indices.shape[1], backward.indices.shape[1]) < 2:

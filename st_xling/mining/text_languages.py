@@ -22,8 +22,10 @@ logger = logging.getLogger(__name__)
 
 _SIDES = ("source", "target")
 
-# Fewest sentences by which a language is identified, and most that are looked at.
+# Fewest sentences by which a language is identified, fewest of each of two texts that are swapped, and most that are
+# looked at.
 _FEWEST = 10
+_FEWEST_SWAPPED = 4
 _MOST = 200
 
 # Share of them that must be in it.
@@ -48,7 +50,8 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
     """Raise if texts are surely in other languages than named, and warn if one side seems to be.
 
     It is an error if the two languages are swapped, or if the language filter would reject nearly all sentences.
-    Languages that py3langid does not know pass, and so do texts of a few sentences.
+    Languages that py3langid does not know pass, and so do texts of a few sentences: fewer than ten, or four of each if
+    they are swapped.
 
     Args:
         filters: The languages named for both texts, and the filters that will run.
@@ -59,14 +62,16 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
     """
     named = filters.source_language, filters.target_language
     samples = [_sample(texts) for texts in (sources, targets)]
+    few = [
+        None if code is None else _other_language(sample, code, _FEWEST_SWAPPED) for sample, code in zip(samples, named)
+    ]
+    if _are_swapped(few, named):
+        facts = _facts(few, named)
+        raise WrongLanguage(f"0 pairs: {facts}. Swap the two languages or the two texts, or name no languages.")
     others = [None if code is None else _other_language(sample, code) for sample, code in zip(samples, named)]
     if not any(others):
         return
-    facts = "; ".join(
-        f"the {side} looks like {other}, you said {code}" for side, other, code in zip(_SIDES, others, named) if other
-    )
-    if _are_swapped(others, named):
-        raise WrongLanguage(f"0 pairs: {facts}. Swap the two languages or the two texts, or name no languages.")
+    facts = _facts(others, named)
     limit = filters.enabled.get("language")
     for side, other, code, sample in zip(_SIDES, others, named, samples):
         if other is None or limit is None:
@@ -79,6 +84,11 @@ def check_text_languages(filters: FilterOptions, sources: Sequence[str], targets
                 f"--{side}-language, or leave it out."
             )
     logger.warning("%s", facts)
+
+
+def _facts(others: Sequence[str | None], named: Sequence[str | None]) -> str:
+    sides = zip(_SIDES, others, named)
+    return "; ".join(f"the {side} looks like {other}, you said {code}" for side, other, code in sides if other)
 
 
 def _are_swapped(identified: Sequence[str | None], named: Sequence[str | None]) -> bool:
@@ -98,15 +108,15 @@ def _sample(texts: Sequence[str]) -> list[str]:
     return [text for row in rows if (text := texts[row]).strip()]
 
 
-def _other_language(sample: Sequence[str], code: str) -> str | None:
-    """Return the language of most sentences, if it is not the expected one."""
+def _other_language(sample: Sequence[str], code: str, fewest: int = _FEWEST) -> str | None:
+    """Return the language of most sentences, if it is not the expected one and enough of them tell theirs."""
     try:
         labels = expected_labels(code)
     except LanguageUnknown:
         return None
     # Punjabi in Arabic letters would be taken for Urdu.
     telling = [part for text in sample if (part := identifiable_part(text, code))]
-    label = main_language(telling, share=_SHARE) if len(telling) >= _FEWEST else UNKNOWN
+    label = main_language(telling, share=_SHARE) if len(telling) >= fewest else UNKNOWN
     return None if label in (UNKNOWN, *labels) else label
 
 

@@ -4,9 +4,12 @@ import re
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from st_xling.cli import main
+from st_xling.data.pairs import pair_dataset
+from st_xling.data.sides import check_sides
 from st_xling.mining import FilterOptions, MiningText, align_texts, encode, mine_texts, score_texts
 from st_xling.mining.text_languages import WrongLanguage, check_text_languages, language_in_name, named_or_found
 
@@ -50,6 +53,39 @@ def test_swapped_languages() -> None:
     disabled = FilterOptions(disable=["all"], source_language="en", target_language="de")
     with pytest.raises(WrongLanguage, match="Swap the two languages"):
         check_text_languages(disabled, GERMAN, ENGLISH)
+
+
+def test_a_few_sentences_that_are_swapped(tmp_path: Path) -> None:
+    """Eight lines with swapped languages ended with status 0 and "0 pairs", next to "All pairs are kept"."""
+    swapped = FilterOptions(source_language="en", target_language="de")
+    for rows in (4, 8):
+        with pytest.raises(WrongLanguage, match="0 pairs: the source looks like de, you said en; the target looks"):
+            check_text_languages(swapped, GERMAN[:rows], ENGLISH[:rows])
+        pairs = pair_dataset((one, other, "en", "de") for one, other in zip(GERMAN[:rows], ENGLISH[:rows]))
+        with pytest.raises(ValueError, match="the sides look swapped: source looks like de, expected en"):
+            check_sides({"en-de": pairs})
+    # One side alone is not judged by so few: a text may begin with names.
+    check_text_languages(FilterOptions(source_language="fr"), GERMAN[:8], ENGLISH[:8])
+
+
+def test_texts_whose_pairs_are_all_rejected(tmp_path: Path) -> None:
+    """Three lines with swapped languages, which are too few to tell, gave 0 pairs and "All pairs are kept"."""
+    for name, lines in (("de", GERMAN), ("en", ENGLISH)):
+        (tmp_path / name).write_text("\n".join(lines[:3]), encoding="utf-8")
+    vectors = np.eye(3, 8, dtype=np.float32)
+    report = mine_texts(
+        tmp_path / "de",
+        tmp_path / "en",
+        tmp_path / "out.tsv",
+        source_embeddings=vectors,
+        target_embeddings=vectors,
+        k=2,
+        threshold="estimated",
+        filters=FilterOptions(source_language="en", target_language="de"),
+    )
+    text = "\n".join(report.lines())
+    assert report.pairs == 0 and "All pairs are kept" not in text and "all pairs are kept" not in text
+    assert "the filters reject all, most of them by language; the texts are taken for en and de: correct" in text
 
 
 def test_one_language_that_is_wrong(caplog: pytest.LogCaptureFixture) -> None:

@@ -128,12 +128,28 @@ class MiningReport(Report):
         if total:
             before = " before filters" if self.threshold_source in ("given", "published", "calibrated") else ""
             lines += [f"scores of {total:,} pairs{before}, best first:", *self.histogram.lines()]
-        if self.threshold_source == "none":
+        if not total:
+            lines.append(self._without_pairs())
+        elif self.threshold_source == "none":
             lines.append(ALL_KEPT)
-        elif total:
+        else:
             kept = self.histogram.kept
             lines.append(f"{kept:,} of {total:,} pairs ({kept / total:.1%}) reach the threshold. {OTHER_THRESHOLDS}")
         return [*lines, *filter(None, [self.threshold_note])]
+
+    def _without_pairs(self) -> str:
+        """Return why there are no pairs, and what to do."""
+        if not self.rejected:
+            return "No pairs: no sentence of either text is among the nearest of one in the other."
+        reason = max(self.rejected, key=self.rejected.__getitem__)
+        advice = f"--disable-filter {reason} keeps them, and --rejects FILE shows them"
+        if reason == "language":
+            source, target = (code or "an unknown language" for code in (self.source_language, self.target_language))
+            advice = (
+                f"the texts are taken for {source} and {target}: correct --source-language and --target-language. "
+                f"Otherwise {advice}"
+            )
+        return f"No pairs are left: the filters reject all, most of them by {reason}; {advice}."
 
 
 @helpful_arguments
