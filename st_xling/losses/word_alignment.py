@@ -102,6 +102,11 @@ class WordAlignmentLoss(TokenLevelLoss):
                 f"word alignment reads attention under masks of its own, which {attention!r} does not take: load the "
                 "model with model_kwargs={'attn_implementation': 'sdpa'}."
             )
+        if parts.has_shared_distances:
+            raise ValueError(
+                f"word alignment sets the masks of each layer, and {type(parts.model).__name__} takes those of its "
+                "first one in all: drop the word alignment term."
+            )
         self.positions, self.segments = usable_positions(parts, positions), segments
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
@@ -152,7 +157,10 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.M
     """
     masked = copy.copy(layer)
 
-    def forward(states: Tensor, attention_mask: Tensor | None = None, *args: Any, **kwargs: Any) -> Any:
+    def forward(states: Tensor, *args: Any, **kwargs: Any) -> Any:
+        # Families give it by name, or as the first one behind the states.
+        named = "attention_mask" in kwargs
+        attention_mask = kwargs.pop("attention_mask") if named else next(iter(args), None)
         allowed = visible[:, None]
         if attention_mask is not None:  # padding, and a window in which a layer may look
             own = attention_mask >= 0 if attention_mask.is_floating_point() else attention_mask.bool()
@@ -162,7 +170,9 @@ def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.M
         if attention_mask is None or attention_mask.dtype == torch.bool or attention_mask.is_floating_point():
             lowest = torch.finfo(states.dtype).min
             allowed = torch.zeros_like(allowed, dtype=states.dtype).masked_fill(~allowed, lowest)
-        return call(states, allowed, *args, **kwargs)
+        if named:
+            return call(states, *args, attention_mask=allowed, **kwargs)
+        return call(states, allowed, *args[1:], **kwargs)
 
     masked.forward = forward
     return masked

@@ -58,6 +58,14 @@ class Backbone:
         return number
 
     @property
+    def has_shared_distances(self) -> bool:
+        """True if the first layer alone has weights for the distances between tokens, for all layers, as in T5."""
+        first, *others = [
+            any(hasattr(part, "relative_attention_bias") for part in layer.modules()) for layer in self.layers
+        ]
+        return first and not any(others)
+
+    @property
     def position_table(self) -> nn.Embedding | None:
         """Learned absolute positions; ``None`` where positions are relative or rotary."""
         return getattr(self.embeddings, "position_embeddings", None)
@@ -109,11 +117,13 @@ class Backbone:
         # A copy of the encoder down to the list of layers, which shares everything else with it.
         model = copy.copy(self.model)
         model._modules = dict(model._modules)
+        _match_layer_types(model, len(layers))
         path = next(name for name, child in model.named_modules() if child is self.layers).split(".")
         parent = model
         for name in path[:-1]:
             child = copy.copy(parent._modules[name])
             child._modules = dict(child._modules)  # type: ignore[union-attr]
+            _match_layer_types(child, len(layers))
             parent._modules[name], parent = child, child  # type: ignore[assignment]
         parent._modules[path[-1]] = nn.ModuleList(layers)
         if len(layers) < len(self.layers) and "conv" in parent._modules:  # next to DeBERTa's first layer
@@ -123,6 +133,17 @@ class Backbone:
             model._modules[name] = _Constant(states)
         inputs = {"inputs_embeds": states, "attention_mask": attention_mask.long(), "position_ids": position_ids}
         return model(**_known(model, return_dict=True, **inputs)).last_hidden_state
+
+
+def _match_layer_types(module: Any, count: int) -> None:
+    """Give a copy of an encoder with ``count`` layers the kinds of the last ones.
+
+    Gemma looks them up by a layer's place: one that looks far would get the mask and positions of one that looks near.
+    """
+    kinds = getattr(getattr(module, "config", None), "layer_types", None)
+    if kinds and count < len(kinds):
+        module.config = copy.copy(module.config)
+        module.config.layer_types = kinds[-count:]
 
 
 class _Constant(nn.Module):
@@ -168,6 +189,16 @@ def token_encoder(model: nn.Module) -> nn.Module:
     return encoder
 
 
+def is_causal(encoder: nn.Module) -> bool:
+    """Return whether a Hugging Face model is a decoder, whose tokens see those before them alone.
+
+    Decoders that were made to look both ways say so in their configuration, by transformers' ``is_causal: false``.
+    """
+    if not getattr(encoder.config, "is_causal", True):
+        return False
+    return any(getattr(part, "is_causal", False) for part in encoder.modules())
+
+
 def layer_lists(module: nn.Module, count: int) -> Iterator[tuple[nn.Module, str, nn.ModuleList]]:
     """Lists of ``count`` layers inside ``module``, with their parents and names there; none within another.
 
@@ -201,7 +232,7 @@ def backbone(model: nn.Module) -> Backbone:
             "(BERT, XLM-R, DistilBERT, MPNet, DeBERTa, ModernBERT, EuroBERT), or sentence-level losses only."
         )
     layers = lists[0][2]
-    if any(getattr(part, "is_causal", False) for part in layers[-1].modules()):
+    if is_causal(encoder):
         raise ValueError(
             f"{name} is a decoder, and token-level objectives need a bidirectional encoder: take one, or train this "
             "model with sentence-level losses only."
@@ -219,6 +250,11 @@ def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:
         ValueError: The tokenizer has none; ``purpose`` names who needs it.
     """
     value = getattr(tokenizer, f"{kind}_token_id", None)
+    if value is None and kind == "mask" and "<extra_id_0>" in tokenizer.get_vocab():
+        raise ValueError(
+            f"{purpose} needs a mask token: {type(tokenizer).__name__} has none, but T5's spans; set "
+            "tokenizer.mask_token = '<extra_id_0>'."
+        )
     if value is None:
         raise ValueError(
             f"{purpose} needs a {kind} token: {type(tokenizer).__name__} has none; add one with "

@@ -320,6 +320,12 @@ class RepresentationTranslationHead(nn.Module):
         depth = len(backbone.layers)
         if not 1 <= layers <= depth:
             raise ValueError(f"layers must lie in 1..{depth}, the encoder's depth: got {layers}; lower it.")
+        if layers < depth and backbone.has_shared_distances:
+            raise ValueError(
+                f"the last layers of {type(backbone.model).__name__} know no order of tokens by themselves, since the "
+                f"first one has the distances for all: pass layers={depth}, or train by sentence-level losses, MLM or "
+                "TLM."
+            )
         self.layers = nn.ModuleList(plain_copy(layer) for layer in backbone.layers[-layers:])
         config = backbone.model.config
         self.heads = int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]
@@ -328,9 +334,11 @@ class RepresentationTranslationHead(nn.Module):
         if self.language_embeddings is not None:
             nn.init.zeros_(self.language_embeddings.weight)
         self.vocabulary_head = VocabularyHead(backbone, head=head, target_vocabulary=target_vocabulary, tied=tied)
-        words = backbone.word_embeddings.weight.detach()
-        self.mask_embedding = nn.Parameter(words[mask_id].clone())
-        self.to(words.device)
+        words = backbone.word_embeddings
+        with torch.no_grad():  # as the encoder reads it: Gemma scales its rows
+            mask_embedding = words(torch.tensor([mask_id], device=words.weight.device))[0]
+        self.mask_embedding = nn.Parameter(mask_embedding.clone())
+        self.to(words.weight.device, words.weight.dtype)
 
     def forward(self, states: Tensor, mask: Tensor, start: int, *, backbone: Backbone, position_ids: Tensor) -> Tensor:
         """Hidden states of the positions to reconstruct.

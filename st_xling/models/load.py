@@ -18,6 +18,7 @@ from sentence_transformers.sentence_transformer.model_card import SentenceTransf
 from sentence_transformers.sentence_transformer.modules import Pooling as PoolingModule
 from torch import nn
 
+from st_xling.models.backbone import is_causal, token_encoder
 from st_xling.models.lora import adapters_on_own_base
 from st_xling.models.token_rows import prepare_tokenizer
 from st_xling.utils.console import first_line
@@ -205,12 +206,41 @@ class _NotLoadable(ValueError):
     """Already worded, where one block is within another."""
 
 
-def set_pooling(model: SentenceTransformer, pooling: Pooling) -> None:
-    """Put a pooling of this kind where the model has its first, or ``ValueError`` if it has none."""
+def set_pooling(model: SentenceTransformer, pooling: str) -> None:
+    """Put a pooling of this kind where the model has its first.
+
+    Raises:
+        ValueError: The model has no pooling module, or is a decoder, whose first token sees no other.
+    """
     places = [place for place, module in enumerate(model) if isinstance(module, PoolingModule)]
     if not places:
         raise ValueError(f"it has no pooling module to set to {pooling!r}.")
+    if pooling == "cls" and is_causal(token_encoder(model)):
+        raise ValueError(
+            f"pooling 'cls' gives all texts one embedding: {type(token_encoder(model)).__name__} is a decoder, whose "
+            "first token sees no other; take 'mean', or none for the last token."
+        )
     model[places[0]] = PoolingModule(model[0].get_embedding_dimension(), pooling_mode=pooling)  # type: ignore[operator]
+
+
+def pooling_of_bare(model: SentenceTransformer, pooling: Pooling | None) -> str | None:
+    """The pooling that fits a transformer without sentence-transformers' modules.
+
+    Args:
+        model: The transformer as it was loaded, under the mean of its tokens.
+        pooling: Pooling that a recipe has for bare transformers.
+
+    Returns:
+        ``"lasttoken"`` of a decoder, whose last token alone has seen the whole text; ``"mean"`` in place of ``"cls"``
+        where the tokenizer puts no token before a text (T5); else ``pooling``.
+    """
+    if is_causal(token_encoder(model)):
+        return "lasttoken"
+    tokenizer: Any = model.tokenizer
+    before = tokenizer("a", verbose=False)["input_ids"][:1]
+    if pooling == "cls" and not {*before} & {*tokenizer.all_special_ids}:
+        return "mean"
+    return pooling
 
 
 def limit_length(model: BaseModel, max_length: int) -> None:

@@ -28,6 +28,7 @@ from sentence_transformers.base.model import BaseModel
 from torch import nn
 
 from st_xling.models.backbone import token_encoder
+from st_xling.models.training_dtype import to_float32
 from st_xling.utils.io import read_json_object, write_json
 
 NAME = "default"
@@ -85,7 +86,11 @@ def merge_adapters(module: M) -> M:
 
 
 def merge_lora(model: BaseModel) -> None:
-    """Merge the adapters of a model and make all its weights trainable."""
+    """Merge the adapters of a model and make all its weights trainable.
+
+    Weights of 16 bits become float32, so that they are not rounded to what they were before.
+    """
+    to_float32(model)
     merge_adapters(model)
     token_encoder(model).requires_grad_(True)
 
@@ -182,6 +187,9 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model.add_adapter(config, NAME)
+    for weight in token_encoder(model).parameters():  # transformers gives adapters the type of the frozen weights
+        if weight.requires_grad:
+            weight.data = weight.data.to(torch.promote_types(weight.dtype, torch.float32))
     name_base(model, str(base.resolve()))
 
 

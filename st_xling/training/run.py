@@ -29,7 +29,7 @@ from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leak
 from st_xling.data.reranking.pools import pool_texts
 from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.encode import name_unused_prompts
-from st_xling.models.load import limit_length, loading, mark_loaded, set_pooling
+from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
 from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
 from st_xling.training.arguments import training_arguments
 from st_xling.training.development import DevelopmentScore, development_score
@@ -305,6 +305,8 @@ class Run:
                 with loading(encoder):
                     ready = is_sentence_transformer_model(encoder, revision=self.load_options.get("revision"))
                 encoder = mark_loaded(load_encoder(encoder, **self.load_options))
+            if not ready:
+                bare["pooling"] = pooling_of_bare(encoder, bare.get("pooling"))
             shape = ({} if ready else bare) | own
             if shape.get("pooling") not in (None, shape_of(encoder)["pooling"]):
                 set_pooling(encoder, shape["pooling"])

@@ -39,6 +39,7 @@ from st_xling.data.columns import column_order_warning
 from st_xling.models.heads import new_heads
 from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
+from st_xling.models.training_dtype import train_in_float32
 from st_xling.training.development import development_score
 from st_xling.training.run_folder import (
     DONE,
@@ -165,6 +166,13 @@ class FiniteTrainer(Trainer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.args.logging_nan_inf_filter = False  # which would hide what training should stop at
+        model: Any = self.model
+        loss = getattr(self, "loss", None)  # none where the model computes it
+        losses: list[Any] = [*loss.values()] if isinstance(loss, dict) else [loss]
+        losses = [part for part in losses if part is not None]
+        adapts = getattr(self.args, "lora", None) is not None or has_adapters(model)
+        mixed_precision = self.args.bf16 or self.args.fp16
+        train_in_float32(model, *losses, keep_adapted=adapts and mixed_precision)
         # transformers removes earlier checkpoints before done.json is written: too early, were the machine to stop.
         self.add_callback(CheckpointCallback(self, self.args.save_total_limit))
         self.args.save_total_limit = None

@@ -1,0 +1,181 @@
+"""Training from the encoders that people start from today: what is learned, saved, and said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from datasets import Dataset
+from sentence_transformers import (
+    SentenceTransformer,
+    SentenceTransformerTrainer,
+    SentenceTransformerTrainingArguments,
+)
+
+from st_xling.data.phrasebook import parallel_phrases
+from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.models import load_encoder
+from st_xling.training import CrossLingualTrainer, load_recipe, train
+from tests.modern_models import STARTS, saved_start
+
+TEXTS = ["Das Buch ist alt.", "我买了三本旧书。", "The dog is sleeping under the table."]
+SHORT = {
+    "training.max_steps": 3,
+    "training.per_device_train_batch_size": 8,
+    "training.learning_rate": 1e-3,
+    "training.logging_steps": 1,
+    "training.warm_up_heads": 0,
+}
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Dataset]:
+    return {code: parallel_phrases(code[:2], "en", size=32) for code in ("de-en", "zh-en")}
+
+
+def vectors(model: SentenceTransformer) -> torch.Tensor:
+    return model.eval().encode(TEXTS, convert_to_tensor=True).float()
+
+
+def losses(result: Any) -> list[float]:
+    return [entry["loss"] for entry in result.history if "loss" in entry]
+
+
+@pytest.mark.parametrize("name", STARTS)
+def test_saved_as_it_was_trained(name: str, data: Any, tmp_path: Path) -> None:
+    """Trained by the recipe, saved, and loaded by sentence-transformers alone: same vectors, prompts and tokens."""
+    start = saved_start(name)
+    result = train(load_recipe("tr", overrides=SHORT), data, tmp_path / "run", model=str(start))
+    saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    before = SentenceTransformer(str(start), device="cpu")
+    torch.testing.assert_close(vectors(saved), vectors(result.model), rtol=1e-5, atol=1e-6)
+    assert float((vectors(saved) - vectors(before)).abs().max()) > 1e-5
+    assert [type(module) for module in saved] == [type(module) for module in before]
+    assert saved.prompts == before.prompts and saved.max_seq_length == before.max_seq_length
+    ids = [model.preprocess([TEXTS[0]], prompt="query: ")["input_ids"].tolist() for model in (saved, before)]
+    assert ids[0] == ids[1]
+    assert getattr(saved.tokenizer, "padding_side", None) == getattr(before.tokenizer, "padding_side", None)
+
+
+@pytest.fixture
+def bare(tmp_path: Path) -> Any:
+    def save(name: str) -> Path:
+        model = SentenceTransformer(str(saved_start(name)), device="cpu")
+        model[0].auto_model.save_pretrained(tmp_path / name)
+        model.tokenizer.save_pretrained(tmp_path / name)
+        return tmp_path / name
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("name", "pooling"), [("qwen3", "lasttoken"), ("t5", "mean"), ("modernbert", "cls"), ("xlm-r-large", "cls")]
+)
+def test_a_bare_transformer_is_pooled_as_it_reads(
+    name: str, pooling: str, bare: Any, data: Any, tmp_path: Path
+) -> None:
+    """The recipes' CLS is the first token, which in a decoder sees no other: ln(batch) was the loss of every step."""
+    options = {**SHORT, "training.max_steps": 2}
+    result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(bare(name)))
+    assert result.model[1].pooling_mode == pooling
+    first, second, _ = vectors(result.model)
+    assert float((first - second).abs().max()) > 1e-4
+    if name == "qwen3":
+        cls = load_recipe("tr", overrides={**options, "model.pooling": "cls"})
+        with pytest.raises(ValueError, match="Qwen3Model is a decoder, whose first token sees no other"):
+            train(cls, data, tmp_path / "other", model=str(bare(name)))
+
+
+LITTLE = {"per_device_train_batch_size": 16, "max_steps": 4, "learning_rate": 2e-5, "warmup_steps": 0}
+
+
+def trained_share(kind: Any, data: Any, folder: Path, **options: Any) -> tuple[float, Any]:
+    """Train an encoder that is stored in bfloat16; the share of its layers' weights that moved, and the model."""
+    model = SentenceTransformer(str(saved_start("modernbert", dtype=torch.bfloat16)), device="cpu")
+    before = {name: weight.detach().clone().float() for name, weight in model.named_parameters()}
+    arguments = SentenceTransformerTrainingArguments(
+        str(folder), report_to="none", disable_tqdm=True, save_strategy="no", use_cpu=True, **{**LITTLE, **options}
+    )
+    rows = data["de-en"].select_columns(["source", "target"])
+    kind(model=model, args=arguments, train_dataset=rows, loss=TranslationRankingLoss(model)).train()
+    layers = [(name, weight) for name, weight in model.named_parameters() if "layers" in name]
+    moved = sum(int((weight.float() != before[name]).sum()) for name, weight in layers)
+    return moved / sum(weight.numel() for _, weight in layers), model
+
+
+def test_small_updates_of_weights_in_bfloat16_are_not_lost(data: Any, tmp_path: Path, caplog: Any) -> None:
+    """transformers loads a checkpoint in the type it was stored in. In bfloat16, most updates of AdamW at 2e-5 are
+    rounded away, and training went on without a word."""
+    coarse, _ = trained_share(SentenceTransformerTrainer, data, tmp_path / "st")
+    share, model = trained_share(CrossLingualTrainer, data, tmp_path / "ours")
+    assert coarse < 0.5 and share > 0.99
+    lines = [line for line in caplog.messages if "stored in bfloat16" in line]
+    assert len(lines) == 1 and "trained, and saved, in float32" in lines[0]
+    model.save_pretrained(str(tmp_path / "saved"))
+    saved = SentenceTransformer(str(tmp_path / "saved"), device="cpu")
+    assert {weight.dtype for weight in saved.parameters()} == {torch.float32}
+    torch.testing.assert_close(vectors(saved), vectors(model), rtol=0, atol=0)
+
+
+def test_heads_over_bfloat16_are_trained_in_float32(data: Any, tmp_path: Path) -> None:
+    """The scale of Gemma's embeddings, which is computed in the stored type, is that of a float32 model, too."""
+    start = saved_start("embedding-gemma", dtype=torch.bfloat16)
+    model = SentenceTransformer(str(start), device="cpu")
+    loss = TranslationRankingLoss(model) + RepresentationTranslationLoss(model, direction="both")
+    arguments = SentenceTransformerTrainingArguments(
+        str(tmp_path), report_to="none", disable_tqdm=True, use_cpu=True, **{**LITTLE, "max_steps": 1}
+    )
+    rows = data["de-en"].select_columns(["source", "target"])
+    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss, warm_up_steps=1)
+    exact = SentenceTransformer(str(start), device="cpu", model_kwargs={"dtype": torch.float32}).float()
+    torch.testing.assert_close(vectors(model), vectors(exact), rtol=0, atol=0)
+    trainer.train()
+    assert {weight.dtype for weight in loss.parameters()} == {torch.float32}
+    states = trainer.optimizer.state.values()  # type: ignore[union-attr]
+    assert states and {state["exp_avg_sq"].dtype for state in states} == {torch.float32}
+
+
+@pytest.mark.parametrize(
+    ("name", "bf16"),
+    [
+        ("embedding-gemma", True),
+        ("qwen3", True),
+        pytest.param("embedding-gemma", False, marks=pytest.mark.slow),
+        pytest.param("qwen3", False, marks=pytest.mark.slow),
+    ],
+)
+def test_adapters_over_bfloat16(name: str, bf16: bool, data: Any, tmp_path: Path) -> None:
+    """transformers gives adapters the type of the frozen weights; merged into them, small changes are lost as well."""
+    start = saved_start(name, dtype=torch.bfloat16)
+    options = {**SHORT, "training.lora": {"rank": 4}, "training.bf16": bf16, "training.learning_rate": 2e-5}
+    result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(start))
+    saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert {weight.dtype for weight in saved.parameters()} == {torch.float32}
+    torch.testing.assert_close(saved.state_dict(), result.model.state_dict(), rtol=0, atol=0)
+    for (buffer, value), (_, trained) in zip(saved.named_buffers(), result.model.named_buffers()):
+        torch.testing.assert_close(value, trained, rtol=0, atol=0, msg=buffer)
+    before = dict(SentenceTransformer(str(start), device="cpu").named_parameters())
+    layer = "0.model.layers.0.mlp.up_proj.weight"
+    moved = (dict(saved.named_parameters())[layer] != before[layer].float()).float().mean()
+    assert float(moved) > 0.95
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("cached", [0, 4])
+@pytest.mark.parametrize("name", ["qwen3", "embedding-gemma", "modernbert", "xlm-r-large", "t5"])
+def test_gradient_checkpointing_with_adapters(name: str, cached: int, keep: bool, data: Any, tmp_path: Path) -> None:
+    """The inputs of a frozen encoder need gradients, or nothing is trained: the losses are those without it."""
+    options = {**SHORT, "training.lora": {"rank": 4, "dropout": 0.0, "merge": not keep}}
+    options |= {"training.mini_batch_size": cached}
+    start, results = str(saved_start(name)), []
+    for checkpointing in (False, True):
+        recipe = load_recipe("tr", overrides={**options, "training.gradient_checkpointing": checkpointing})
+        results.append(train(recipe, data, tmp_path / f"run-{checkpointing}", model=start))
+    assert losses(results[1]) == pytest.approx(losses(results[0]), rel=1e-5)
+    norms = [[entry["grad_norm"] for entry in result.history if "grad_norm" in entry] for result in results]
+    assert norms[1] == pytest.approx(norms[0], rel=1e-4) and min(norms[1]) > 0
+    saved = load_encoder(str(tmp_path / "run-True"), device="cpu")
+    torch.testing.assert_close(vectors(saved), vectors(results[1].model), rtol=1e-5, atol=1e-6)
