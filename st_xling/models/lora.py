@@ -175,12 +175,13 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
 
     _check_targets(token_encoder(model), options.target_modules)
     heads = _classification_heads(token_encoder(model))
+    has_pooler = any(re.fullmatch(_POOLER, name) for name, _ in token_encoder(model).named_modules())
     config = LoraConfig(
         r=options.rank,
         lora_alpha=options.alpha,  # type: ignore[arg-type]
         lora_dropout=options.dropout,
         target_modules=options.target_modules,  # type: ignore[arg-type]
-        exclude_modules=_POOLER,
+        exclude_modules=_POOLER if has_pooler else None,  # peft warns where there is nothing to exclude
         modules_to_save=heads or None,
         task_type="SEQ_CLS" if heads else "FEATURE_EXTRACTION",
     )
