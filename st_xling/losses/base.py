@@ -150,6 +150,24 @@ class CrossLingualLoss(nn.Module):
         """
         raise NotImplementedError
 
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> LossValue:
+        """Compute the loss from embeddings, the interface of sentence-transformers' losses.
+
+        Without the texts, equal ones are not recognized: a duplicate counts as a negative.
+
+        Args:
+            embeddings: One matrix a text column. *Shape:* ``(batch, dim)`` each
+            labels: Whatever the objective reads from the data set's label column. *Shape:* ``(batch,)``
+
+        Returns:
+            As :meth:`forward`.
+
+        Raises:
+            ValueError: An objective that reads token states; too few columns.
+        """
+        batch = [{"sentence_embedding": at_least_float32(column)} for column in embeddings]
+        return self.compute_loss(self.columns_read(batch), labels)
+
     def columns_read(self, columns: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Return the columns that the objective reads; ``ValueError`` if there are too few, a warning once if more."""
         count, most = len(columns), self.max_columns
@@ -203,6 +221,11 @@ class TokenLevelLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         return mean_of_parts(self.compute_parts(batch, labels))
 
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> LossValue:
+        raise ValueError(
+            f"{self.title} reads the states of tokens, not sentence embeddings: call it with the tokenized columns."
+        )
+
 
 class Term(nn.Module):
     """One summand: an objective, its weight, the columns it reads (``None``: all), and its name in the log."""
@@ -237,12 +260,15 @@ class Term(nn.Module):
 
 
 class Components(dict[str, Tensor]):
-    """A sum's weighted components, which add up and multiply by name, so that ``MatryoshkaLoss`` can wrap a sum."""
+    """A sum's weighted components, which are added, multiplied and divided by name, as ST's wrappers do with a loss."""
 
     def __mul__(self, weight: float) -> Components:
         return Components({name: value * weight for name, value in self.items()})
 
     __rmul__ = __mul__
+
+    def __truediv__(self, divisor: float) -> Components:
+        return Components({name: value / divisor for name, value in self.items()})
 
     def __add__(self, other: Mapping[str, Tensor] | float) -> Components:
         more = other if isinstance(other, Mapping) else dict.fromkeys(self, other)  # the 0.0 that a wrapper starts from
@@ -295,6 +321,14 @@ class CombinedLoss(CrossLingualLoss):
         terms = zip(self.names, self.term_list())
         return Components({n: t.weight * _total(t.loss.compute_loss(t.select(batch), labels)) for n, t in terms})
 
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> Components:
+        columns = self.columns_read([{"sentence_embedding": column} for column in embeddings])
+        components = Components()
+        for name, term in zip(self.names, self.term_list()):
+            chosen = [column["sentence_embedding"] for column in term.select(columns)]
+            components[name] = term.weight * _total(term.loss.compute_loss_from_embeddings(chosen, labels))
+        return components
+
     def term_list(self) -> list[Term]:
         """Return the summands, in order."""
         return list(self.terms)  # type: ignore[arg-type]
@@ -325,6 +359,11 @@ class SentenceTransformersLoss(CrossLingualLoss):
 
     def get_config_dict(self) -> dict[str, Any]:
         return self.loss.get_config_dict() if hasattr(self.loss, "get_config_dict") else {}  # type: ignore[operator]
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> LossValue:
+        if not self.reads_encoding:
+            raise ValueError(f"{self.title} makes an encoder pass of its own: call it with the tokenized columns.")
+        return super().compute_loss_from_embeddings(embeddings, labels)
 
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> Tensor:
         loss: Any = self.loss
@@ -398,8 +437,11 @@ def warn_once(message: str) -> None:
 
 
 def _model_of(loss: nn.Module) -> Any:
-    names = ("model", "sentence_embedder", "encoder")  # as ST's losses call it
-    return next((getattr(loss, name) for name in names if hasattr(loss, name)), None)
+    """Return the model that a loss trains, by the names that ST's losses have for it, or the first one in the loss."""
+    for name in ("model", "sentence_embedder", "encoder"):
+        if hasattr(loss, name):
+            return getattr(loss, name)
+    return next((part for part in loss.children() if isinstance(part, SentenceTransformer)), None)
 
 
 def _teacher_columns(labels: Tensor | None, columns: int, title: str) -> list[Tensor]:

@@ -61,8 +61,8 @@ class CachedLoss(CrossLingualLoss):
     First every mini-batch is encoded without gradients; sentence-level terms then see the whole batch's embeddings,
     token-level terms add up over the mini-batches. In the backward pass each mini-batch is encoded again, with the same
     dropout, and receives its share of both gradients. Value and gradients are those of the uncached loss, for one more
-    encoder pass. Texts of like length are encoded together, so that little is computed on padding. A batch that fits
-    into one mini-batch is encoded once.
+    encoder pass. Texts of like length are encoded together, so that little is computed on padding (with token-level
+    terms: in mini-batches of tokens). A batch that fits into one mini-batch is encoded once.
 
     Args:
         loss: Any objective or sum of objectives, sentence-transformers' own included if they compute from embeddings.
@@ -147,6 +147,9 @@ class CachedLoss(CrossLingualLoss):
     def compute_loss(self, batch: Batch, labels: Tensor | None) -> LossValue:
         """The wrapped loss on columns that are already encoded: nothing is left to cache."""
         return self.loss.compute_loss(batch, labels)
+
+    def compute_loss_from_embeddings(self, embeddings: list[Tensor], labels: Tensor | None = None) -> LossValue:
+        return self.loss.compute_loss_from_embeddings(embeddings, labels)
 
     def on_terms(self, terms: list[Term]) -> CachedLoss:
         """Return some of the wrapped loss's terms as a sum, cached as the whole is."""
@@ -364,10 +367,13 @@ class _TokenCache:
         self.model = cached.model
         self.reads_encoding = cached.reads_encoding
         self.labels = labels
-        # Rows are encoded in this order; sentence-level terms read them in their own.
         lengths = torch.stack([row_lengths(column) for column in columns])
         longest = lengths.amax(dim=0)
-        self.order = order_by_length(longest, unit=ROWS_IN_TURN)
+        # Rows are encoded in this order; sentence-level terms read them in their own. By length, mini-batches of rows
+        # would hide other words than they do in the order of the batch, for the same seed.
+        self.order = torch.arange(len(longest), device=longest.device)
+        if cached.mini_batch_num_tokens is not None:
+            self.order = order_by_length(longest, unit=ROWS_IN_TURN)
         self.columns = [take_rows(column, self.order) for column in columns]
         self.ordered_labels = None if labels is None else labels[self.order]
         size = MiniBatchSize(cached.mini_batch_size, cached.mini_batch_num_tokens)

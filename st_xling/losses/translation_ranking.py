@@ -172,7 +172,7 @@ class TranslationRankingLoss(CrossLingualLoss):
         batch = batch if self.hard_negatives else batch[:2]
         embeddings = [column["sentence_embedding"] for column in batch]
         if self.projection is not None:
-            embeddings = [self.projection(column) for column in embeddings]
+            embeddings = [self._project(self.projection, column) for column in embeddings]
         ids = [text_ids(column) if self.mask_duplicates else None for column in batch]
         gathered = GatheredBatch.of(embeddings[0])
         if gathered.total == 1:
@@ -189,6 +189,16 @@ class TranslationRankingLoss(CrossLingualLoss):
             negative_ids=torch.cat(negative_ids) if negative_ids else None,
         )
 
+    @staticmethod
+    def _project(projection: nn.Module, embeddings: Tensor) -> Tensor:
+        weight = next(projection.parameters())
+        if embeddings.shape[1] != weight.shape[1]:
+            raise ValueError(
+                f"the projection takes embeddings of {weight.shape[1]} dimensions: got {embeddings.shape[1]}; leave "
+                "projection out where a loss is computed on parts of the embeddings, as by MatryoshkaLoss."
+            )
+        return projection(embeddings.to(weight.dtype))
+
     def get_config_dict(self) -> dict[str, Any]:
         return {**super().get_config_dict(), "projection": self.projection is not None}
 
@@ -200,7 +210,9 @@ def _projection(model: Any) -> nn.Module:
     nn.init.normal_(dense.weight, std=0.02)
     nn.init.zeros_(dense.bias)
     weights = next(model.parameters())
-    return nn.Sequential(dense, nn.Tanh()).to(weights.device, weights.dtype)
+    # Losses are computed in float32 at least, whatever the encoder is stored in.
+    dtype = torch.promote_types(weights.dtype, torch.float32)
+    return nn.Sequential(dense, nn.Tanh()).to(weights.device, dtype)
 
 
 def text_ids(column: dict[str, Tensor]) -> Tensor | None:
