@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
+from st_xling.losses.length_groups import encode_rows
 from st_xling.models.heads import new_heads
 
 logger = logging.getLogger(__name__)
@@ -469,6 +470,8 @@ def mean_of_parts(parts: list[Part]) -> Tensor:
 def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: bool = True) -> Batch:
     """Encode all columns in one pass where they preprocess alike, else one by one; same values either way.
 
+    On a CPU that pass encodes texts of similar length together, see :func:`~st_xling.losses.length_groups.encode_rows`.
+
     Args:
         model: A ``SentenceTransformer``, possibly wrapped for distributed training.
         columns: One feature dict a column. Entries of :data:`ASIDE` stay out of the encoder and are handed on.
@@ -488,7 +491,7 @@ def encode_columns(model: nn.Module, columns: list[dict[str, Any]], *, needed: b
     if merged is None:  # the columns themselves: AdaptiveLayerLoss leaves layers' states in them for its next pass
         batch = [dict(model(features)) for features in columns]
     else:
-        output = model(merged)
+        output = encode_rows(model, merged)
         shared = [key for key in _SHARED_OUTPUTS if isinstance(output.get(key), Tensor)]
         rows = [output[key].unflatten(0, (len(columns), -1)).unbind(0) for key in shared]
         batch = [dict(zip(shared, values)) for values in zip(*rows)]

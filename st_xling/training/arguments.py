@@ -149,11 +149,9 @@ def training_arguments(
     if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
     try:
-        made = kind(**values)
+        return kind(**values)
     except (TypeError, ValueError, ImportError) as error:
         raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
-    made.split_by_length = options.split_by_length  # type: ignore[attr-defined]  # for our trainers
-    return made
 
 
 def sampler_options(options: TrainingOptions) -> dict[str, Any]:

@@ -80,8 +80,6 @@ class TrainingOptions:
         early_stopping_patience: Evaluations without a better score after which training ends; 0: never.
         prompt_name: A prompt of the model to put before every text, as ``prompts`` does, which holds any text.
         group_by_length: Batch sentences of like length.
-        split_by_length: On a CPU, encode a batch in parts of like length: the same loss and gradient but for rounding
-            (dropout draws other numbers), and little time spent on padding.
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see ``CachedLoss``; 0: all.
         lora: Train adapters over frozen weights, with these :class:`~st_xling.models.lora.LoraOptions`; ``None``: train
             all weights.
@@ -118,7 +116,6 @@ class TrainingOptions:
     early_stopping_patience: int = setting(0, kinds=_BY_TRAINER)
     prompt_name: str | None = setting(None, kinds=_BY_PAIRS)
     group_by_length: bool = setting(True, kinds=_BY_TRAINER)
-    split_by_length: bool = setting(True, kinds=_BY_TRAINER)
     mini_batch_size: int = setting(
         0, "--mini-batch-size", "Rows encoded at a time, for large batches in little memory.", kinds=[ENCODER]
     )

@@ -33,11 +33,12 @@ from sentence_transformers import CrossEncoder
 from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
 from sentence_transformers.cross_encoder import losses as st_losses
-from torch import nn
+from torch import Tensor, nn
 
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
+from st_xling.losses.length_groups import row_groups
 from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encoder
 from st_xling.models.load import load_sentence_transformer, mark_loaded
 from st_xling.models.lora import add_lora, end_lora, trained_share
@@ -174,7 +175,49 @@ load_cross_encoder_recipe = CrossEncoderRecipe.load
 
 
 class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
-    """``CrossEncoderTrainer`` with what :class:`GuardedTrainer` adds."""
+    """``CrossEncoderTrainer`` with what :class:`GuardedTrainer` adds.
+
+    On a CPU, a loss that is a mean over pairs is computed on groups of pairs of similar length, so that little is
+    computed on padding: the same loss and gradient up to rounding.
+    """
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        groups = self._groups_of_pairs(inputs)
+        if len(groups) < 2:
+            return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
+        rows = sum(map(len, groups))
+        shares: list[Tensor] = []
+        for group in groups:
+            mean: Any = super().compute_loss(model, _take_rows(inputs, group))
+            shares.append(len(group) / rows * mean)
+        loss = torch.stack(shares).sum()
+        return (loss, {}) if return_outputs else loss
+
+    def _groups_of_pairs(self, inputs: Mapping[str, Any]) -> list[Tensor]:
+        """Return the rows of each group; none where the loss cannot be divided, or a wrapped model would see groups."""
+        pairs = isinstance(self.loss, (st_losses.BinaryCrossEntropyLoss, st_losses.MSELoss))
+        if not pairs or self.model_wrapped is not self.model:
+            return []
+        model: Any = self.model
+        columns = [values for name, values in inputs.items() if name in ("query", "passage")]
+        lengths = model.preprocess(list(zip(*columns)))["attention_mask"].sum(dim=1)
+        return row_groups(lengths.to(model.device), model[0].get_embedding_dimension())
+
+
+def _take_rows(inputs: Mapping[str, Any], rows: Tensor) -> dict[str, Any]:
+    """Return these rows of a batch of texts and labels."""
+    numbers = rows.tolist()
+    cut: dict[str, Any] = {}
+    for name, values in inputs.items():
+        if isinstance(values, Tensor):
+            cut[name] = values[rows]
+        elif isinstance(values, list):
+            cut[name] = [values[number] for number in numbers]
+        else:
+            cut[name] = values
+    return cut
 
 
 def train_cross_encoder(

@@ -8,7 +8,6 @@ run by :func:`run_trainer`, which shows their progress.
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 import logging
 import math
@@ -37,7 +36,6 @@ from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.data.columns import column_order_warning
 from st_xling.models.heads import new_heads
-from st_xling.models.length_groups import grouped_by_length
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.models.training_dtype import train_in_float32
 from st_xling.training.development import development_score
@@ -219,19 +217,13 @@ class FiniteTrainer(Trainer):
 class GuardedTrainer(FiniteTrainer, BaseTrainer):
     """Goes before one of sentence-transformers' trainers among the bases of a class.
 
-    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. On a CPU the encoder
-    reads a batch in groups of rows of like length (see :func:`grouped_by_length`), unless the arguments have a
-    ``split_by_length`` of ``False``. Adapters that peft has put into the model are restored without their base.
+    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. Adapters that peft
+    has put into the model are restored without their base.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
-
-    def train(self, *args: Any, **kwargs: Any) -> Any:
-        split = getattr(self.args, "split_by_length", True) and not self.args.torch_compile
-        with grouped_by_length(self.model) if split else contextlib.nullcontext():
-            return super().train(*args, **kwargs)
 
     def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
         return self.accelerator.autocast()

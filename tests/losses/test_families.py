@@ -84,6 +84,23 @@ def test_mlm_starts_at_the_loss_of_the_checkpoints_own_head(
     assert found == pytest.approx(F.cross_entropy(logits[hidden], column["input_ids"][hidden]).item(), rel=1e-5)
 
 
+@pytest.mark.parametrize("name", FAMILIES)
+def test_groups_of_like_length_are_encoded_as_in_one_pass(
+    families: Any, features: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each family counts positions in its own way where it is given word embeddings in place of token ids."""
+    model = copy.deepcopy(families(name)[0]).double()
+    loss = losses.TranslationRankingLoss(model)
+    expected = gradients(loss, features(model))
+    passes: list[int] = []
+    model[1].register_forward_hook(lambda *_: passes.append(1))
+    monkeypatch.setattr(losses.length_groups, "GROUP_COST", 16**2)
+    found = gradients(loss, features(model))
+    assert len(passes) > 1
+    assert found[0] == pytest.approx(expected[0], rel=1e-9)
+    torch.testing.assert_close(found[1], expected[1], rtol=1e-6, atol=1e-9)
+
+
 OBJECTIVES = {
     "rtl": lambda model: losses.RepresentationTranslationLoss(model, layers=1),
     "rtl both": lambda model: losses.RepresentationTranslationLoss(model, direction="both", layers=2),

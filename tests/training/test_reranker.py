@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from datasets import Dataset
 from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder
 from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
@@ -51,6 +52,38 @@ def test_options_that_cannot_be() -> None:
 
 
 PAIRS = list(zip(*sentences()))
+LONG_AND_SHORT = {
+    "query": ["我", "Der Hund schläft unter dem großen Tisch, weil es draußen regnet.", "Hallo.", "صباح الخير!"],
+    "passage": ["Me", "The dog sleeps under the big table, for it rains outside.", "Goodbye.", "Good morning to you!"],
+    "label": [1.0, 1.0, 0.0, 1.0],
+}
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [RankingLoss(), RankingLoss("binary_cross_entropy", {"pos_weight": 3.0}), RankingLoss("mse")],
+    ids=["binary_cross_entropy", "pos_weight", "mse"],
+)
+def test_groups_of_like_length_have_the_loss_and_gradient_of_the_batch(
+    loss: RankingLoss, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny_cross_encoder([*LONG_AND_SHORT["query"], *LONG_AND_SHORT["passage"]], max_length=80).double().train()
+    rows = Dataset.from_dict(LONG_AND_SHORT)
+    args = CrossEncoderTrainingArguments(str(tmp_path), per_device_train_batch_size=4, use_cpu=True, report_to="none")
+    trainer = RankingTrainer(model=model, args=args, train_dataset=rows, loss=loss.build(model))
+    [batch] = trainer.get_train_dataloader()
+    widths: list[int] = []
+    layer = model[0].auto_model.base_model.encoder.layer[0]
+    layer.register_forward_pre_hook(lambda _, given: widths.append(given[0].shape[1]))
+    results = []
+    for group_cost in (10**9, 16**2):
+        monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", group_cost)
+        model.zero_grad()
+        value = trainer.compute_loss(model, dict(batch))
+        value.backward()
+        results.append([value.detach(), *(weight.grad.clone() for weight in model.parameters())])
+    assert len(widths) > 2 and min(widths) < widths[0]
+    torch.testing.assert_close(results[1], results[0], rtol=1e-5, atol=1e-7)
 
 
 def same_scores(folder: Path, model: CrossEncoder) -> None:

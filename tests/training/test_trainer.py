@@ -143,21 +143,23 @@ def test_mixed_precision_is_for_passes_of_the_loss_too(
     assert len(seen) == 2 and set(seen) == {torch.bfloat16 if bf16 else torch.float32}
 
 
-def test_batches_are_split_by_length_unless_told(
+def test_batches_are_encoded_in_groups_of_like_length(
     make_model: Make, rows: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """More passes, the same steps."""
-    monkeypatch.setattr("st_xling.models.length_groups.GROUP_COST", 1)
-    passes, weights = {True: 0, False: 0}, []
-    for split in passes:
+    passes: list[int] = []
+    weights = []
+    for group_cost in (10**9, 1):
+        monkeypatch.setattr("st_xling.losses.length_groups.GROUP_COST", group_cost)
         model = make_model(dropout=0.0)
         run = trainer(model, rows, tmp_path, max_steps=2, save_strategy="no", optim="sgd")
-        run.args.split_by_length = split  # type: ignore[attr-defined]
+        shapes: list[Any] = []
         layer = model[0].auto_model.encoder.layer[0]
-        layer.register_forward_hook(lambda *_, split=split: passes.update({split: passes[split] + 1}))
+        layer.register_forward_pre_hook(lambda _, given, shapes=shapes: shapes.append(given[0].shape))
         run.train()
+        passes.append(len(shapes))
         weights.append(model.state_dict())
-    assert passes[True] > passes[False] == 2
+    assert passes[1] > passes[0] == 2
     torch.testing.assert_close(*weights, rtol=1e-4, atol=1e-6)
 
 
