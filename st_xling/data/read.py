@@ -56,6 +56,7 @@ from st_xling.data.test_sets import HUB_TEST_SETS, hub_pairs
 from st_xling.utils.console import first_line
 from st_xling.utils.io import file_sha256
 from st_xling.utils.languages import UNKNOWN, check_language_code, language_name, pair_in_name, pair_languages
+from st_xling.utils.private import fingerprint, with_features
 from st_xling.utils.text import (
     PACKED,
     ParallelTextError,
@@ -325,7 +326,7 @@ def labeled_pairs(data: Any) -> dict[str, Any]:
                 f"expected data sets by name, got {type(part).__name__} for {name}; load pairs by load_pairs, or wrap "
                 "lists by Dataset.from_dict"
             )
-        part = part if part.features is not None else part._resolve_features()  # which looks at the first rows
+        part = with_features(part)
         if set(COLUMNS) - set(part.column_names) or find_label(part.column_names):
             source = _from_table(part, name, None, ColumnChoice(pair_languages(name)))
             part = source.read(False) if hasattr(part, "__len__") else source.stream(False)
@@ -417,7 +418,7 @@ class Source:
         # modification may both be those of the text before, as after "cp -p", "rsync -t" or unpacking an archive.
         content = self.content if is_stream else self.content + content_sha256(self.files)
         # `datasets` has no public name for the fingerprint of a table, which changes with its content.
-        table = self.table if self.table is None or is_stream else self.table._fingerprint
+        table = self.table if self.table is None or is_stream else fingerprint(self.table)
         # A reader is a partial function of this package; data sets among its arguments have a fingerprint of their own.
         rows = [part.rows for part in self.parts]
         readers = [(one.func.__qualname__, one.args if self.files else (), one.keywords) for one in rows]
@@ -685,7 +686,7 @@ def _load_table(dataset_id: str | Path, name: str | None, split: str | None, str
         loaded = loaded[_only_split(loaded, str(dataset_id))]
     if stream and hasattr(loaded, "to_iterable_dataset"):  # a folder of save_to_disk, which is on disk as it is
         loaded = loaded.to_iterable_dataset()
-    return loaded if loaded.features is not None else loaded._resolve_features()  # which looks at the first rows
+    return with_features(loaded)
 
 
 def _on_disk(path: Path) -> Path:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import Positions, TokenInputs, join_pairs, usable_positions
 from st_xling.models.backbone import Backbone, backbone
+from st_xling.utils.private import attention_implementation, with_attention
 
 
 def word_alignment(
@@ -96,7 +97,8 @@ class WordAlignmentLoss(TokenLevelLoss):
     def __init__(self, model: nn.Module, *, positions: Positions = "restarting", segments: bool = False) -> None:
         super().__init__(model)
         parts = backbone(model)
-        attention = getattr(parts.model.config, "_attn_implementation", None)
+        config: Any = parts.model.config
+        attention = attention_implementation(config)
         if attention not in (None, "eager", "sdpa"):
             raise ValueError(
                 f"word alignment reads attention under masks of its own, which {attention!r} does not take: load the "
@@ -186,16 +188,15 @@ def _keep_weights(parts: Backbone, weights: list[Tensor], layer: nn.Module, *arg
             weights.append(output[1])
 
     config: Any = parts.model.config
-    implementation, modes = config._attn_implementation, [(part, part.training) for part in layer.modules()]
+    modes = [(part, part.training) for part in layer.modules()]
     if "output_attentions" in inspect.signature(layer.forward).parameters:
         kwargs["output_attentions"] = True
     hooks = [part.register_forward_hook(keep) for part in layer.modules()]
-    config._attn_implementation = "eager"
     layer.eval()  # weights without dropout; nobody reads its states
     try:
-        return layer.forward(*args, **kwargs)
+        with with_attention(config, "eager"):
+            return layer.forward(*args, **kwargs)
     finally:
-        config._attn_implementation = implementation
         for hook in hooks:
             hook.remove()
         for part, training in modes:

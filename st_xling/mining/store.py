@@ -75,8 +75,8 @@ def model_identity(model: Any, name: str | None = None) -> ModelIdentity:
     from st_xling.models.sidecar import model_fingerprint
 
     config = getattr(getattr(model[0], "auto_model", None), "config", None)
-    known = name or model.model_card_data.model_id or getattr(config, "_name_or_path", None) or ""
-    return ModelIdentity(str(known), str(getattr(config, "_commit_hash", None) or ""), model_fingerprint(model))
+    known = name or model.model_card_data.model_id or getattr(config, "name_or_path", None) or ""
+    return ModelIdentity(str(known), model.model_card_data.base_model_revision or "", model_fingerprint(model))
 
 
 @dataclass(frozen=True, kw_only=True)

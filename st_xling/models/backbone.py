@@ -13,6 +13,7 @@ from sentence_transformers.base.modules import Normalize
 from torch import Tensor, nn
 
 from st_xling.models.token_rows import check_ids
+from st_xling.utils.private import shallow_copy
 
 _BERT_LAYER = {"attention.self.query", "attention.output.LayerNorm", "intermediate.dense", "output.LayerNorm"}
 
@@ -27,6 +28,7 @@ class Backbone:
         embeddings: Its embedding layer, from ids to the first layer's input; where that is a table alone, the table.
         layers: Its transformer layers, first to last.
         bert_shaped: True if layers are BERT's: absolute positions, and LayerNorm behind attention and feed-forward.
+        revision: Version on the Hub that the encoder was loaded from; ``None`` for a folder.
     """
 
     model: nn.Module
@@ -34,6 +36,7 @@ class Backbone:
     embeddings: nn.Module
     layers: nn.ModuleList
     bert_shaped: bool
+    revision: str | None = None
 
     @property
     def hidden_size(self) -> int:
@@ -115,22 +118,21 @@ class Backbone:
             position_ids: *Shape:* ``(batch, tokens)``
         """
         # A copy of the encoder down to the list of layers, which shares everything else with it.
-        model = copy.copy(self.model)
-        model._modules = dict(model._modules)
+        model: Any = shallow_copy(self.model)
         _match_layer_types(model, len(layers))
         path = next(name for name, child in model.named_modules() if child is self.layers).split(".")
         parent = model
         for name in path[:-1]:
-            child = copy.copy(parent._modules[name])
-            child._modules = dict(child._modules)  # type: ignore[union-attr]
+            child = shallow_copy(getattr(parent, name))
             _match_layer_types(child, len(layers))
-            parent._modules[name], parent = child, child  # type: ignore[assignment]
-        parent._modules[path[-1]] = nn.ModuleList(layers)
-        if len(layers) < len(self.layers) and "conv" in parent._modules:  # next to DeBERTa's first layer
-            parent._modules["conv"] = None
+            setattr(parent, name, child)
+            parent = child
+        setattr(parent, path[-1], nn.ModuleList(layers))
+        if len(layers) < len(self.layers) and hasattr(parent, "conv"):  # next to DeBERTa's first layer
+            parent.conv = None
         if self.embeddings is not self.word_embeddings:
             name = next(name for name, child in model.named_children() if child is self.embeddings)
-            model._modules[name] = _Constant(states)
+            setattr(model, name, _Constant(states))
         inputs = {"inputs_embeds": states, "attention_mask": attention_mask.long(), "position_ids": position_ids}
         return model(**_known(model, return_dict=True, **inputs)).last_hidden_state
 
@@ -240,7 +242,15 @@ def backbone(model: nn.Module) -> Backbone:
     if words.weight.shape[1] != encoder.config.hidden_size:
         raise ValueError(f"{name} factorises its embeddings (ELECTRA, ALBERT), which these objectives do not support.")
     bert_shaped = dict(layers[-1].named_modules()).keys() >= _BERT_LAYER and hasattr(embeddings, "position_embeddings")
-    return Backbone(encoder, getattr(unwrap(model), "tokenizer", None), embeddings, layers, bert_shaped)
+    whole = unwrap(model)
+    return Backbone(
+        encoder,
+        getattr(whole, "tokenizer", None),
+        embeddings,
+        layers,
+        bert_shaped,
+        revision=getattr(getattr(whole, "model_card_data", None), "base_model_revision", None),
+    )
 
 
 def special_token_id(tokenizer: Any, kind: str, purpose: str) -> int:

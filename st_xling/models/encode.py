@@ -23,6 +23,7 @@ from torch import Tensor
 
 from st_xling.models.token_rows import check_texts
 from st_xling.utils.console import on_terminal, progress_bar
+from st_xling.utils.private import encodes_in_several_processes
 from st_xling.utils.signature import loaded
 
 logger = logging.getLogger(__name__)
@@ -82,7 +83,7 @@ def encode(
     # evaluate together.
     methods = [getattr(getattr(model, name, None), "__func__", None) for name in ("encode", own)]
     is_plain = methods == [SentenceTransformer.encode, getattr(SentenceTransformer, own)]
-    if not is_plain or getattr(model, "_distributed_inference", None) is not None or not texts:
+    if not is_plain or encodes_in_several_processes(model) or not texts:
         # What is not given is not passed: theirs may not take it.
         options: dict[str, Any] = {"prompt": prompt, "device": device, "normalize_embeddings": normalize_embeddings}
         options |= {"show_progress_bar": show_progress_bar and on_terminal()}

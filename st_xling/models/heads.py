@@ -18,6 +18,7 @@ from transformers import AutoModelForMaskedLM, BertConfig
 from st_xling.models.backbone import Backbone
 from st_xling.models.lora import plain_copy
 from st_xling.utils.options import check_choice
+from st_xling.utils.private import initialize
 
 logger = logging.getLogger(__name__)
 
@@ -69,13 +70,13 @@ class VocabularyHead(nn.Module):
         super().__init__()
         check_choice("head", head, HeadStart)
         words = backbone.word_embeddings.weight.detach()
-        config = backbone.model.config
+        config: Any = backbone.model.config
         parts = _new_head(config)
         self.dense, self.norm, self.activation = parts.dense, parts.norm, parts.activation
         tied = tied and parts.weight is None  # so that a resumed run has the same tensors
-        saved, self.origin = _load_head(config) if head == "auto" else ({}, "new")
+        saved, self.origin = _load_head(config, backbone.revision) if head == "auto" else ({}, "new")
         self.is_new = self.origin.startswith("new")
-        place = str(getattr(config, "_name_or_path", "") or "")
+        place = str(config.name_or_path or "")
         self.on_pretrained = bool(place) and (not Path(place).is_absolute() or Path(place).exists())
         if saved:
             self.load_state_dict({name: saved[name] for name in self.state_dict()})
@@ -164,7 +165,7 @@ def _new_head(config: Any) -> Any:
     plain.initializer_range = getattr(config, "initializer_range", plain.initializer_range)
     model, parts = _empty_head(config) or _empty_head(plain)  # type: ignore[misc]
     for part in (parts.dense, parts.norm):
-        model._init_weights(part.to_empty(device="cpu"))
+        initialize(model, part.to_empty(device="cpu"))
     return parts
 
 
@@ -200,25 +201,34 @@ def _take_apart(model: Any) -> Any:
     return parts
 
 
-def _load_head(config: Any) -> tuple[dict[str, Tensor], str]:
+def _load_head(config: Any, revision: str | None) -> tuple[dict[str, Tensor], str]:
     """Load the tensors of the head with which the encoder was saved, none if any is missing, and describe the origin.
 
     Nothing is downloaded: the checkpoint is a folder, or in the Hub's cache.
+
+    Args:
+        config: Configuration of the encoder.
+        revision: Version on the Hub that the encoder was loaded from.
     """
-    place, revision = str(getattr(config, "_name_or_path", "") or ""), getattr(config, "_commit_hash", None)
+    place = str(config.name_or_path or "")
     family = _empty_head(config)
     if family is None or not family[1].state_dict():
         return {}, "the encoder's word embeddings, and nothing else" if family else "new: its family has no such head"
     origin = "new: no checkpoint is at hand" + (f" of {place}" if place and not Path(place).is_absolute() else "")
     # Microsoft's checkpoints of DeBERTa have the head that transformers does not call the legacy one.
     forms: list[dict[str, Any]] = [{}, {"legacy": False}] if hasattr(config, "legacy") else [{}]
-    options = {"revision": revision, "cache_dir": os.environ.get("SENTENCE_TRANSFORMERS_HOME")}
-    options |= {"local_files_only": True, "output_loading_info": True}
     lacks_head_alone = False
     for form in forms:
         try:
             with torch.random.fork_rng(devices=[]), _held_reports() as reports:
-                model, report = AutoModelForMaskedLM.from_pretrained(place, **options, **form)
+                model, report = AutoModelForMaskedLM.from_pretrained(
+                    place,
+                    revision=revision,
+                    cache_dir=os.environ.get("SENTENCE_TRANSFORMERS_HOME"),
+                    local_files_only=True,
+                    output_loading_info=True,
+                    **form,
+                )
         except (OSError, ValueError, AttributeError):  # no such folder, not in this cache, or a form not known here
             continue
         encoder = model.base_model_prefix + "."

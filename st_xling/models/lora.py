@@ -26,6 +26,7 @@ import torch
 from safetensors.torch import load_file
 from sentence_transformers.base.model import BaseModel
 from torch import nn
+from transformers import PreTrainedModel
 
 from st_xling.models.backbone import token_encoder
 from st_xling.models.training_dtype import to_float32
@@ -111,11 +112,9 @@ def _unwrap_layers(module: M) -> M:
     for parent, name, layer in list(_adapted(module)):
         below = layer.original_module if hasattr(layer, "original_module") else layer.get_base_layer()
         setattr(parent, name, below)
-    parts: Any = module.modules()
-    for part in parts:
-        if getattr(part, "_hf_peft_config_loaded", False):
-            part._hf_peft_config_loaded = False
-            del part.peft_config
+    for part in module.modules():
+        if isinstance(part, PreTrainedModel) and getattr(part, "peft_config", None):
+            part.delete_adapter(list(part.peft_config))  # no layer has any: what is left is their configuration
     return module
 
 

@@ -198,6 +198,7 @@ def rebuilt(model: SentenceTransformer, modules: Sequence[Any]) -> SentenceTrans
         model_card_data=EncoderCardData(local_files_only=True),
     )
     result.model_card_data.base_model = model.model_card_data.base_model
+    result.model_card_data.base_model_revision = model.model_card_data.base_model_revision
     set_loaded(result, loaded(model))
     result.backend = model.backend
     if len(result) == len(model):

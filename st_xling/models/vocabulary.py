@@ -38,6 +38,7 @@ from torch import nn
 from st_xling.models.lora import has_adapters
 from st_xling.models.token_rows import check_ids
 from st_xling.utils.console import progress_bar
+from st_xling.utils.private import forget_card, replace_backend
 
 #: Model types that can be pruned.
 KINDS = ("WordPiece", "Unigram", "BPE")
@@ -93,7 +94,7 @@ def slim_encoder(
     pruned = prune_tokenizer(tokenizer, vocabulary, ids)
     slim = copy.deepcopy(model, {**shared, id(card): copy.copy(card), id(tokenizer): pruned})
     slim.model_card_data.register_model(slim)
-    slim._model_card_text = None  # it describes the source
+    forget_card(slim)  # it describes the source
     cut_weights(slim[0].auto_model, ids)
     return slim
 
@@ -280,7 +281,7 @@ def prune_tokenizer(tokenizer: Any, vocabulary: Vocabulary, ids: Mapping[int, in
             if isinstance(part.get(place), list):
                 part[place][1] = ids[part[place][1]]
     pruned = copy.deepcopy(tokenizer)
-    pruned._tokenizer = Tokenizer.from_str(json.dumps(content, ensure_ascii=False))
+    replace_backend(pruned, Tokenizer.from_str(json.dumps(content, ensure_ascii=False)))
     if getattr(pruned, "vocab_file", None):
         pruned.vocab_file = None  # a file of all pieces, which would be saved again
     return pruned

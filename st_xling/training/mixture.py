@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from datasets import Dataset, IterableDataset, Split, SplitDict, SplitInfo, concatenate_datasets
+from datasets import Dataset, IterableDataset, SplitDict, SplitInfo, concatenate_datasets
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.util import mine_hard_negatives
 from tokenizers import Tokenizer
@@ -260,7 +260,7 @@ def as_stream(name: str, part: Any) -> IterableDataset:
     _check_filled(name, part)
     # Streams say their size by the split they come from; one made of a data set has none yet.
     stream = part.to_iterable_dataset()
-    stream._split, stream.info.splits = Split.TRAIN, SplitDict({"train": SplitInfo("train", num_examples=len(part))})
+    stream.info.splits = SplitDict({"train": SplitInfo("train", num_examples=len(part))})
     return stream
 
 

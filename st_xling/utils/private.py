@@ -6,12 +6,22 @@ A canary fails first when a new version of the library moves or changes such a p
 from __future__ import annotations
 
 import ast
+import contextlib
+import copy
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
+    from datasets import Dataset, IterableDataset
     from evaluate import EvaluationModule
+    from sentence_transformers import SentenceTransformer
+    from tokenizers import Tokenizer
+    from torch import nn
+    from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
+
+M = TypeVar("M", bound="nn.Module")
 
 
 def dataclass_fields(package: str, module: str) -> list[str]:
@@ -38,6 +48,76 @@ def dataclass_fields(package: str, module: str) -> list[str]:
         lines = [line for part in classes for line in part.body if isinstance(line, ast.AnnAssign)]
         names = [line.target.id for line in lines if isinstance(line.target, ast.Name)]
     return names
+
+
+def attention_implementation(config: PreTrainedConfig) -> str | None:
+    """Return the implementation of attention of a transformers model, such as ``"sdpa"``, by its configuration."""
+    return getattr(config, "_attn_implementation", None)
+
+
+@contextlib.contextmanager
+def with_attention(config: PreTrainedConfig, implementation: str) -> Iterator[None]:
+    """Compute attention in another way within the block.
+
+    ``set_attn_implementation`` of a model is public, but checks all of its modules, and may load a kernel.
+
+    Args:
+        config: Configuration that the attention modules read.
+        implementation: Such as ``"eager"``.
+    """
+    before = config._attn_implementation
+    config._attn_implementation = implementation
+    try:
+        yield
+    finally:
+        config._attn_implementation = before
+
+
+def encodes_in_several_processes(model: Any) -> bool:
+    """Return whether sentence-transformers' trainer has set up ``encode`` of a model to use all of its processes."""
+    return getattr(model, "_distributed_inference", None) is not None
+
+
+def fingerprint(dataset: Dataset) -> str:
+    """Return the fingerprint of a data set: of its content and all that was done to it."""
+    return dataset._fingerprint
+
+
+def forget_card(model: SentenceTransformer) -> None:
+    """Let a model get a new card when it is saved, in place of the one that it was loaded with."""
+    model._model_card_text = None
+
+
+def initialize(model: PreTrainedModel, part: nn.Module) -> None:
+    """Initialize a module as ``model`` initializes one of this kind.
+
+    ``initialize_weights`` is public, but initializes the whole model.
+
+    Args:
+        model: Gives the rules.
+        part: A module without children, changed in place.
+    """
+    model._init_weights(part)
+
+
+def replace_backend(tokenizer: PreTrainedTokenizerFast, backend: Tokenizer) -> None:
+    """Replace the ``backend_tokenizer`` of a tokenizer, which can be read alone."""
+    tokenizer._tokenizer = backend
+
+
+def shallow_copy(module: M) -> M:
+    """Return a copy of a module that shares everything with it, but whose children can be replaced.
+
+    ``copy.copy`` alone shares the table of children, too.
+    """
+    copied = copy.copy(module)
+    copied._modules = dict(module._modules)
+    return copied
+
+
+def with_features(stream: IterableDataset) -> IterableDataset:
+    """Return a stream that knows its columns; where they are not known, it looks at the first rows."""
+    return stream if stream.features is not None else stream._resolve_features()
 
 
 def discard_rows(module: EvaluationModule) -> None:

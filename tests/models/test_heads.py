@@ -1,5 +1,6 @@
 """The vocabulary head: the checkpoint's own, read without a second model, or transformers' initialisation."""
 
+import copy
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,8 +11,11 @@ from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, BertConfig, BertForMaskedLM, BertModel
 
 from st_xling.losses import RepresentationTranslationLoss, TranslationLanguageModelingLoss
+from st_xling.mining.store import model_identity
 from st_xling.models import backbone, load_encoder
-from st_xling.models.heads import VocabularyHead, _load_head, check_savable, save_with_head
+from st_xling.models.heads import VocabularyHead, check_savable, save_with_head
+from st_xling.models.load import mark_loaded
+from st_xling.models.view import rebuilt
 from st_xling.training.trainer import load_loss_state, save_loss_state
 
 SHAPE: dict[str, Any] = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32}
@@ -74,18 +78,29 @@ def test_a_trained_head_is_saved_with_its_encoder(masked_lm: Any, tmp_path: Path
 
 
 def test_a_checkpoint_in_the_hubs_cache(masked_lm: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, whole = masked_lm()
+    """The head comes from the version that the encoder was loaded from; with transformers 5 it was always main's."""
     cache = tmp_path / "cache"
-    snapshot = cache / "models--someone--a-model" / "snapshots" / ("0" * 40)
-    snapshot.parent.mkdir(parents=True)
-    folder.rename(snapshot)
+    repo = cache / "models--someone--a-model"
+    (repo / "refs").mkdir(parents=True)
+    biases: dict[str | None, set[float]] = {}
+    for number, name in enumerate(["main", "v1"]):
+        folder, whole = masked_lm()
+        whole.cls.predictions.bias.data.fill_(number + 1.0)
+        whole.save_pretrained(folder)
+        (repo / "snapshots").mkdir(exist_ok=True)
+        folder.rename(repo / "snapshots" / (str(number) * 40))
+        (repo / "refs" / name).write_text(str(number) * 40)
     monkeypatch.setenv("SENTENCE_TRANSFORMERS_HOME", str(cache))
-    config = whole.config
-    config._name_or_path, config._commit_hash = "someone/a-model", "0" * 40
-    found, origin = _load_head(config)
-    assert torch.equal(found["bias"], whole.cls.predictions.bias) and "someone/a-model" in origin
-    config._commit_hash = "1" * 40
-    assert _load_head(config)[0] == {}
+    for revision in (None, "v1", "1" * 40):
+        model = load_encoder("someone/a-model", revision=revision, device="cpu")
+        for same in (model, mark_loaded(copy.deepcopy(model)), rebuilt(model, list(model))):
+            head = TranslationLanguageModelingLoss(same).head
+            assert "someone/a-model" in head.origin
+            biases.setdefault(revision, set()).update(head.bias.tolist())
+        assert model_identity(model).revision in (str(int(revision is not None)) * 40, revision)
+    assert biases == {None: {1.0}, "v1": {2.0}, "1" * 40: {2.0}}
+    model.model_card_data.base_model_revision = "2" * 40  # a version that is not in the cache
+    assert TranslationLanguageModelingLoss(model).head.is_new
 
 
 def test_a_checkpoint_without_a_head_is_named_and_transformers_initialisation_used(

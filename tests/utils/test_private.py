@@ -1,13 +1,26 @@
 """Canaries: each fails first when a library moves or changes a private part that we use."""
 
+import copy
 import dataclasses
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
-from sentence_transformers import SentenceTransformerTrainingArguments
+import torch
+from datasets import Dataset, IterableDataset
+from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
+from tokenizers import Tokenizer
+from torch import nn
+from transformers import BertConfig, BertModel
 
 from st_xling.training.settings import _ARGUMENT_FILES
+from st_xling.utils import private
 from st_xling.utils.private import dataclass_fields
+
+TEXTS = ["Der Hund schläft.", "สุนัขหลับ", "Le café est fermé."]
 
 
 @pytest.mark.parametrize("kind", [SentenceTransformerTrainingArguments, CrossEncoderTrainingArguments])
@@ -19,3 +32,85 @@ def test_training_arguments_are_found_without_importing_them(kind: type) -> None
 
 def test_a_module_that_is_not_there_has_no_names() -> None:
     assert dataclass_fields("transformers", "no_such_file.py") == dataclass_fields("no_such_package", "a.py") == []
+
+
+def test_attention_can_be_changed_for_a_block() -> None:
+    """The weights of attention are read for a moment, with eager attention, the only one that returns them."""
+    config = BertConfig(hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16, vocab_size=9)
+    model = BertModel(config).eval()
+    shapes: list[Any] = []
+    for layer in model.encoder.layer:
+        layer.attention.self.register_forward_hook(
+            lambda module, inputs, output: shapes.append(None if output[1] is None else tuple(output[1].shape))
+        )
+    ids = torch.tensor([[1, 2, 3]])
+    model.set_attn_implementation("sdpa")
+    model(ids)
+    with private.with_attention(model.config, "eager"):
+        assert private.attention_implementation(model.config) == "eager"
+        model(ids)
+    model(ids)
+    assert shapes == [None, (1, 2, 3, 3), None] and private.attention_implementation(model.config) == "sdpa"
+
+
+def test_shared_evaluation_is_known(make_model: Callable[..., Any]) -> None:
+    """Where processes share an evaluation, ``encode`` of sentence-transformers must be called, not ours."""
+    model = make_model()
+    assert model._distributed_inference is None and not private.encodes_in_several_processes(model)
+    model._distributed_inference = lambda inputs, **options: torch.zeros(len(inputs), 3)
+    assert private.encodes_in_several_processes(model)
+    assert model.encode(TEXTS, convert_to_tensor=True).shape == (3, 3)
+
+
+def test_a_fingerprint_follows_content() -> None:
+    data = Dataset.from_dict({"source": TEXTS})
+    assert private.fingerprint(data) == private.fingerprint(copy.deepcopy(data))
+    assert private.fingerprint(data) != private.fingerprint(data.select([0, 1]))
+
+
+def test_a_stream_gets_its_features() -> None:
+    stream = IterableDataset.from_generator(lambda: ({"source": text} for text in TEXTS))
+    assert stream.features is None
+    known = private.with_features(stream)
+    assert list(known.features) == ["source"] and [row["source"] for row in known] == TEXTS
+    assert private.with_features(known) is known
+
+
+def test_a_copied_card_can_be_forgotten(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    """A slim model would be saved with the card of its source."""
+    make_model().save_pretrained(str(tmp_path / "source"))
+    (tmp_path / "source" / "README.md").write_text("# Café\n", encoding="utf-8")
+    for forget in (False, True):
+        model = SentenceTransformer(str(tmp_path / "source"), device="cpu")
+        if forget:
+            private.forget_card(model)
+        model.save_pretrained(str(tmp_path / "copy"))
+        assert ("Café" in (tmp_path / "copy" / "README.md").read_text(encoding="utf-8")) != forget
+
+
+def test_a_module_is_initialized_as_its_family_does() -> None:
+    config = BertConfig(hidden_size=64, num_hidden_layers=0, num_attention_heads=1, initializer_range=0.5)
+    part = nn.Linear(64, 64)
+    torch.manual_seed(0)
+    private.initialize(BertModel(config), part)
+    assert not part.bias.any() and part.weight.std().item() == pytest.approx(0.5, rel=0.1)
+
+
+def test_a_tokenizer_gets_another_backend(make_model: Callable[..., Any], tmp_path: Path) -> None:
+    tokenizer = copy.deepcopy(make_model().tokenizer)
+    backend = Tokenizer.from_str(tokenizer.backend_tokenizer.to_str())
+    backend.add_tokens(["สุนัขหลับ"])
+    private.replace_backend(tokenizer, backend)
+    assert tokenizer.backend_tokenizer is backend and tokenizer.tokenize("สุนัขหลับ") == ["สุนัขหลับ"]
+    tokenizer.save_pretrained(tmp_path)
+    assert (
+        "สุนัขหลับ" in json.loads((tmp_path / "tokenizer.json").read_text(encoding="utf-8"))["added_tokens"][-1].values()
+    )
+
+
+def test_children_of_a_shallow_copy_can_be_replaced() -> None:
+    module = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 4))
+    copied = private.shallow_copy(module)
+    copied[1] = nn.Identity()
+    assert isinstance(module[1], nn.Linear) and copied[0] is module[0]
+    assert copied(torch.zeros(1, 2)).shape == (1, 3) and module(torch.zeros(1, 2)).shape == (1, 4)
