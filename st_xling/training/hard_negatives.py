@@ -16,6 +16,7 @@ from sentence_transformers.util import mine_hard_negatives
 from st_xling.data.pairs import append_columns
 from st_xling.data.text_columns import column_texts, leak_key, text_columns
 from st_xling.models.encode import encode
+from st_xling.utils import distributed
 from st_xling.utils.options import check_choice, check_number
 
 logger = logging.getLogger(__name__)
@@ -57,7 +58,8 @@ def add_hard_negatives(
     ``num_negatives`` (all near ones are within the margin, mostly where its own translation is wrong) is filled up
     with targets drawn at random, which are no harder than the other rows of its batch; how many is logged.
 
-    Neither the order of the rows nor the batch size of the encoder changes what is mined.
+    Neither the order of the rows nor the batch size of the encoder changes what is mined. Of several processes that
+    train together, the main one searches; all must call this function, not within ``main_process_first``.
 
     Args:
         dataset: Pairs, in memory or on disk; no stream.
@@ -107,53 +109,121 @@ def add_hard_negatives(
     targets = list(column_texts(dataset, positive_column_name))
     _check_texts(anchor_column_name, sources)
     _check_texts(positive_column_name, targets)
-    source_prompt = _prompt_of(anchor_column_name, prompts)
-    target_prompt = _prompt_of(positive_column_name, prompts)
-
-    # Equal texts are one for the search, so that ST, which compares the strings, sees all targets of a source.
-    source_keys = [leak_key(text) for text in sources]
-    target_keys = [leak_key(text) for text in targets]
-    text_of_source = _first_texts(sources, source_keys)
-    text_of_target = _first_texts(targets, target_keys)
-    translations: dict[str, set[str]] = {}
-    for source_key, target_key in zip(source_keys, target_keys):
-        translations.setdefault(text_of_source[source_key], set()).add(text_of_target[target_key])
-    candidates = sorted(text_of_target.values())
-    _check_candidates(translations, candidates, num_negatives)
-
-    # Sorted, so that neither ties nor draws depend on the order of the rows.
-    pairs = [(source, target) for source in sorted(translations) for target in sorted(translations[source])]
-    anchors, positives = zip(*pairs)
-    encoder = _Encoder(model, source_prompt, target_prompt, batch_size=batch_size, show_progress_bar=show_progress_bar)
+    pairs = _Pairs(sources, targets)
+    pairs.check_candidates(num_negatives)
     if range_max is None:
         range_max = range_min + max(SEARCHED_RANKS, 10 * num_negatives)
-    with _seeded(seed):  # ST draws from Python's global generator
-        mined = mine_hard_negatives(
-            Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)}),
-            encoder,  # type: ignore[arg-type]
-            anchor_column_name="anchor",
-            positive_column_name="positive",
-            range_min=range_min,
-            range_max=range_max,
-            max_score=max_score,
-            min_score=min_score,
-            absolute_margin=absolute_margin,
-            relative_margin=relative_margin,
-            num_negatives=num_negatives,
-            sampling_strategy=sampling_strategy,
-            output_format="labeled-list",  # the only one with sources that have fewer negatives than asked for
-            faiss_batch_size=max(1, min(MOST_SOURCES_AT_A_TIME, SCORES_AT_A_TIME // len(candidates))),
-            verbose=False,
-        )
-    negatives: dict[str, list[str]] = {source: [] for source in translations}
-    for source, texts in zip(mined["anchor"], mined["positive"]):
-        negatives[source] = texts[1:]  # the first is the translation
-    filled = _fill(negatives, translations, candidates, num_negatives, seed=seed)
-    _log_filled(filled, sum(text_of_source[key] in filled for key in source_keys), len(dataset), num_negatives)
-    columns = {
-        name: [negatives[text_of_source[key]][position] for key in source_keys] for position, name in enumerate(names)
-    }
+    encoder = _Encoder(
+        model,
+        _prompt_of(anchor_column_name, prompts),
+        _prompt_of(positive_column_name, prompts),
+        batch_size=batch_size,
+        show_progress_bar=show_progress_bar,
+    )
+
+    def mine() -> dict[str, list[str]]:
+        with _seeded(seed):  # ST draws from Python's global generator
+            mined = mine_hard_negatives(
+                pairs.dataset(),
+                encoder,  # type: ignore[arg-type]
+                anchor_column_name="anchor",
+                positive_column_name="positive",
+                range_min=range_min,
+                range_max=range_max,
+                max_score=max_score,
+                min_score=min_score,
+                absolute_margin=absolute_margin,
+                relative_margin=relative_margin,
+                num_negatives=num_negatives,
+                sampling_strategy=sampling_strategy,
+                output_format="labeled-list",  # the only one with sources that have fewer negatives than asked for
+                faiss_batch_size=max(1, min(MOST_SOURCES_AT_A_TIME, SCORES_AT_A_TIME // len(pairs.candidates))),
+                verbose=False,
+            )
+        negatives: dict[str, list[str]] = {source: [] for source in pairs.translations}
+        for source, texts in zip(mined["anchor"], mined["positive"]):
+            negatives[source] = texts[1:]  # the first is the translation
+        filled = pairs.fill(negatives, num_negatives, seed=seed)
+        _log_filled(sum(source in filled for source in pairs.source_of_row), len(dataset), num_negatives)
+        return {
+            name: [negatives[source][position] for source in pairs.source_of_row] for position, name in enumerate(names)
+        }
+
+    # Of several processes the main one: the others' devices may round otherwise, and they must train on the same rows.
+    distributed.init_distributed()
+    columns = distributed.run_on_main(mine)
     return append_columns(dataset, Dataset.from_dict(columns))
+
+
+class _Pairs:
+    """Sources and their translations, equal texts as one: the alphabetically first of them.
+
+    ST compares the strings, and so sees all targets of a source.
+
+    Args:
+        sources: Source of each row.
+        targets: Its translation.
+
+    Attributes:
+        source_of_row: Source of each row, as the search has it.
+        translations: Source → its translations.
+        candidates: All targets, sorted.
+    """
+
+    def __init__(self, sources: Sequence[str], targets: Sequence[str]) -> None:
+        self.source_of_row = _first_of_equal_texts(sources)
+        self.translations: dict[str, set[str]] = {}
+        for source, target in zip(self.source_of_row, _first_of_equal_texts(targets)):
+            self.translations.setdefault(source, set()).add(target)
+        self.candidates = sorted(set().union(*self.translations.values()))
+
+    def check_candidates(self, num_negatives: int) -> None:
+        """Raise ``ValueError`` if a source has fewer other targets than are to be found."""
+        short = [
+            source
+            for source, targets in self.translations.items()
+            if len(self.candidates) - len(targets) < num_negatives
+        ]
+        if short:
+            raise ValueError(
+                f"num_negatives must be at most the number of other targets that each source has: got {num_negatives}, "
+                f"too many for {len(short):,} of {len(self.translations):,} sources, such as {min(short)[:60]!r}; "
+                "lower it, or add text."
+            )
+
+    def dataset(self) -> Dataset:
+        """Return each pair once, sorted, so that neither ties nor draws depend on the order of the rows."""
+        rows = [
+            (source, target) for source in sorted(self.translations) for target in sorted(self.translations[source])
+        ]
+        anchors, positives = zip(*rows)
+        return Dataset.from_dict({"anchor": list(anchors), "positive": list(positives)})
+
+    def fill(self, negatives: dict[str, list[str]], num_negatives: int, *, seed: int) -> set[str]:
+        """Fill up lists that are too short with random candidates, in place; return their sources."""
+        generator = random.Random(seed)
+        filled = set()
+        for source in sorted(self.translations):
+            chosen = negatives[source] = list(negatives[source])
+            if len(chosen) < num_negatives:
+                filled.add(source)
+            excluded = {*self.translations[source], *chosen}
+            while len(chosen) < num_negatives:
+                text = self.candidates[generator.randrange(len(self.candidates))]
+                if text not in excluded:
+                    excluded.add(text)
+                    chosen.append(text)
+        return filled
+
+
+def _first_of_equal_texts(texts: Sequence[str]) -> list[str]:
+    """Return for each text the alphabetically first of those that are equal to it, by :func:`leak_key`."""
+    keys = [leak_key(text) for text in texts]
+    first: dict[str, str] = {}
+    for text, key in zip(texts, keys):
+        if key not in first or text < first[key]:
+            first[key] = text
+    return [first[key] for key in keys]
 
 
 class _Encoder:
@@ -209,42 +279,9 @@ def _seeded(seed: int) -> Iterator[None]:
         random.setstate(state)
 
 
-def _first_texts(texts: Sequence[str], keys: Sequence[str]) -> dict[str, str]:
-    """Return the alphabetically first text of each key."""
-    first: dict[str, str] = {}
-    for text, key in zip(texts, keys):
-        if key not in first or text < first[key]:
-            first[key] = text
-    return first
-
-
-def _fill(
-    negatives: dict[str, list[str]],
-    translations: Mapping[str, set[str]],
-    candidates: Sequence[str],
-    num_negatives: int,
-    *,
-    seed: int,
-) -> dict[str, int]:
-    """Fill up lists that are too short with random candidates, in place; return how many each source lacked."""
-    generator = random.Random(seed)
-    filled: dict[str, int] = {}
-    for source in sorted(translations):
-        chosen = negatives[source] = list(negatives[source])
-        if len(chosen) < num_negatives:
-            filled[source] = num_negatives - len(chosen)
-        excluded = {*translations[source], *chosen}
-        while len(chosen) < num_negatives:
-            text = candidates[generator.randrange(len(candidates))]
-            if text not in excluded:
-                excluded.add(text)
-                chosen.append(text)
-    return filled
-
-
-def _log_filled(filled: Mapping[str, int], filled_rows: int, rows: int, num_negatives: int) -> None:
+def _log_filled(filled_rows: int, rows: int, num_negatives: int) -> None:
     logger.info("hard negatives: %d for each of %s pairs", num_negatives, f"{rows:,}")
-    if not filled:
+    if not filled_rows:
         return
     message = "%s of %s pairs have fewer than %d hard negatives below the margins: theirs are filled up at random"
     if 2 * filled_rows > rows:
@@ -304,16 +341,6 @@ def _check_texts(name: str, texts: Sequence[str | None]) -> None:
     if None in texts:
         row = texts.index(None)
         raise ValueError(f"expected text in every row, got None in row {row} of the column {name}; drop such rows.")
-
-
-def _check_candidates(translations: Mapping[str, set[str]], candidates: Sequence[str], num_negatives: int) -> None:
-    short = [source for source, own in translations.items() if len(candidates) - len(own) < num_negatives]
-    if short:
-        raise ValueError(
-            f"num_negatives must be at most the number of other targets that each source has: got {num_negatives}, too "
-            f"many for {len(short):,} of {len(translations):,} sources, such as {min(short)[:60]!r}; lower it, or add "
-            "text."
-        )
 
 
 def _check_prompts(prompts: str | Mapping[str, str] | None, columns: Sequence[str]) -> None:

@@ -64,7 +64,9 @@ def add_teacher_vectors(
 
     Vectors and labels are files in the cache's folder that are mapped into memory: a column takes ``4 * rows * dim``
     bytes on disk, twice that where both texts are read. A call that was interrupted resumes with the first 20,480
-    texts that it lacks; another call with the same teacher and texts encodes nothing.
+    texts that it lacks; another call with the same teacher and texts encodes nothing. Of several processes that train
+    together, the main one encodes; all must call this function, not within ``main_process_first``, and share the
+    folder.
 
     Args:
         dataset: Pairs with ``source`` and ``target``, in memory or on disk; no stream.
@@ -287,6 +289,7 @@ def encode_by_teacher(
         license = card_terms(name).get("license") if name else None
         return {**described, "license": license} if license else described
 
+    distributed.init_distributed()
     described = distributed.run_on_main(fill)
     fingerprint = described["fingerprint"]
     vectors, _ = cached_vectors(texts, [OUTPUT], _encode_nothing, fingerprint=fingerprint, folder=cache)

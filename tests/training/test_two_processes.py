@@ -125,3 +125,14 @@ def test_a_refused_command_ends_both_with_one_message(trained: Path) -> None:
     assert status not in (0, None)
     assert stderr.count("st-xling: error:") == 1, stderr
     assert f"st-xling: error: --out must be empty or a run of ours: {trained} contains " in stderr
+
+
+def test_both_have_the_same_columns_of_negatives_and_labels(saved_encoder: Path, tmp_path: Path) -> None:
+    """Called before the training arguments were made, the second process took itself for one without a main one."""
+    (tmp_path / "model").symlink_to(saved_encoder)
+    words = [*TORCHRUN, "-m", "tests.training.spread_columns", str(tmp_path)]
+    ended = run_together([words], tmp_path, seconds=SECONDS)[0]
+    assert ended.status == 0, ended.stderr
+    first, second = (told(tmp_path, rank) for rank in range(2))
+    assert first == second and first["processes"] == 2 and first["steps"] == 2
+    assert len(first["negatives"]) == len(first["labels"]) == 64
