@@ -54,12 +54,13 @@ def add_hard_negatives(
 
     Every row stays, in its place. Texts count as equal if their :func:`~st_xling.data.text_columns.leak_key` is (case,
     punctuation and white space do not matter): targets of equal sources are no negatives of each other, no two
-    negatives of a row are the same text, and equal sources have the same negatives. A source with fewer candidates than
-    ``num_negatives`` (all near ones are within the margin, mostly where its own translation is wrong) is filled up
-    with targets drawn at random, which are no harder than the other rows of its batch; how many is logged.
+    negatives of a row are the same text, and equal sources have the same negatives. A source whose translation is
+    hardly nearer than other targets has fewer candidates below the margin than ``num_negatives``: the rest are drawn at
+    random from all targets, which are no harder than the other rows of its batch. How many rows that are is logged.
 
-    Neither the order of the rows nor the batch size of the encoder changes what is mined. Of several processes that
-    train together, the main one searches; all must call this function, not within ``main_process_first``.
+    But for rounding, neither the order of the rows nor the batch size of the encoder changes what is mined. Of several
+    processes that train together, the main one searches; all must call this function, not within
+    ``main_process_first``.
 
     Args:
         dataset: Pairs, in memory or on disk; no stream.

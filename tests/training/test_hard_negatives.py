@@ -273,3 +273,21 @@ def test_both_trainers_read_the_columns(name: str, make_model: Any, data: Any, t
     trainer = trainers[name](model=model, args=args, train_dataset=pairs, loss=loss)
     trainer.train()
     assert trainer.state.log_history[0]["loss"] == pytest.approx(np.log(16), abs=0.3)
+
+
+def test_an_interrupted_search_leaves_nothing_behind(
+    make_model: Any, data: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither a seeded global generator nor a changed data set."""
+    pairs = data["vi-en"]
+
+    def interrupt(*args: Any, **options: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(hard_negatives, "encode", interrupt)
+    random.seed(5)
+    expected = random.random()
+    random.seed(5)
+    with pytest.raises(KeyboardInterrupt):
+        add_hard_negatives(pairs, make_model(), seed=1)
+    assert random.random() == expected and "negative_1" not in pairs.column_names

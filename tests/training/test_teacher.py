@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer.modules import Normalize
 from torch.nn import functional as F
 
 from st_xling.cli import main
-from st_xling.training import load_recipe, train
+from st_xling.training import load_recipe, sentence_vectors, train
 from st_xling.training import teacher as teaching
 from st_xling.training.hard_negatives import add_hard_negatives
 from st_xling.training.options import TeacherOptions
@@ -329,3 +329,28 @@ def test_dimensions_that_the_teacher_does_not_have(teacher: Path, data: Any, mak
         add_teacher_vectors(pairs.select(range(8)), str(teacher), dim=16, **options)
     with pytest.raises(ValueError, match="a label of 0 dimensions"):
         add_teacher_vectors(pairs, str(teacher), dim=0, **options)
+
+
+def test_an_interrupted_call_resumes_with_the_texts_it_lacks(
+    teacher: Path, data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C in the third of six files: the first two are not encoded again, and the labels are the same."""
+    pairs = data["vi-en"]
+    whole = labels_of(add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "whole"))
+    monkeypatch.setattr(sentence_vectors, "FILE_TEXTS", 4)
+    counts: list[int] = []
+    encode = teaching.encode
+
+    def counted(model: Any, texts: Any, **options: Any) -> Any:
+        if len(counts) == 2:
+            counts.append(0)
+            raise KeyboardInterrupt
+        counts.append(len(texts))
+        return encode(model, texts, **options)
+
+    monkeypatch.setattr(teaching, "encode", counted)
+    with pytest.raises(KeyboardInterrupt):
+        add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "run")
+    resumed = add_teacher_vectors(pairs, str(teacher), cache=tmp_path / "run")
+    assert counts[:3] == [4, 4, 0] and sum(counts[3:]) == len(set(pairs["target"])) - 8
+    torch.testing.assert_close(labels_of(resumed), whole, rtol=0, atol=1e-6)
