@@ -239,11 +239,11 @@ def mine(
     estimated the latter. The last lines show how the scores are distributed, and what the threshold keeps. --method
     auto goes by size; a factory is one of FAISS, such as faiss:IVF4096,Flat?nprobe=64.
 
-    A TSV file has the columns score, source_id, target_id, source, target; with --rescore the score is the
-    cross-encoder's, and a last column has the margin. Without ids of its own, a line's id is its number; equal lines
-    are mined once, and their ids joined by commas. Tabs, line ends and backslashes in a sentence are written as \\t,
-    \\n, \\r and \\\\. train, score and other commands read such a file. Run the same command again to resume from
-    OUT.work.
+    A TSV file has the columns score, source_id, target_id, source, target and threshold, nan without one; with
+    --rescore the score is the cross-encoder's, and a column margin comes before the threshold. Without ids of its own,
+    a line's id is its number; equal lines are mined once, and their ids joined by commas. Tabs, line ends and
+    backslashes in a sentence are written as \\t, \\n, \\r and \\\\. train, score and other commands read such a file.
+    Run the same command again to resume from OUT.work.
     """
     if calibrate is not None and threshold != "auto":
         raise ValueError("--threshold and --calibrate both set the threshold; choose one of them.")

@@ -1,29 +1,31 @@
 """Files of scored pairs, as ``st-xling mine``, ``score`` and ``align-documents`` write them: read, shown, checked.
 
-A mined file tells by its scores whether it was mined with a threshold, in every format, after any move, cut or sort: a
-note in it would be one more column or line, which other readers do not expect. A ratio margin below 1, or a distance
-below 0, means that two sentences are less similar than they are, on average, to their neighbors. Without a threshold
-such pairs are a fifth to a third of a file of few translations; any sensible threshold is above.
+A mined file carries the threshold that its pairs reach, next to each pair or in the header of TMX, so that it tells how
+it was cut after any copy, division or sort. A line of comment would be shorter, but pandas, ``datasets`` and pyarrow
+take it for a row. Other files of scores are judged by these: a ratio margin below 1, or a distance below 0, means that
+two sentences are less similar than they are, on average, to their neighbors. Without a threshold such pairs are a fifth
+to a third of a file of few translations; any sensible threshold is above.
 """
 
 from __future__ import annotations
 
 import heapq
-import json
 import logging
 import math
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
+from xml.etree import ElementTree
 
 from st_xling.data.check import FaultLog, iter_lines, numbered_lines
-from st_xling.data.formats import json_objects
-from st_xling.data.tmx import translation_units, unit_texts
+from st_xling.data.formats import json_objects, open_parquet, parquet_rows
+from st_xling.data.tmx import header_property, translation_units, unit_texts
 from st_xling.utils.options import check_number
 from st_xling.utils.score_histogram import ScoreHistogram
 from st_xling.utils.text import (
     SCORED_COLUMNS,
+    THRESHOLD,
     ParallelTextError,
     file_ending,
     home_path,
@@ -33,6 +35,9 @@ from st_xling.utils.text import (
 )
 
 logger = logging.getLogger(__name__)
+
+# Formats whose rows have keys.
+_TABLES = {".jsonl": json_objects, ".ndjson": json_objects, ".json": json_objects, ".parquet": parquet_rows}
 
 #: Share of pairs below the mean of their neighbors from which on a file is taken for one without a threshold.
 UNCUT_SHARE = 0.1
@@ -55,10 +60,11 @@ class ScoredPair(NamedTuple):
 
 
 def read_scored(path: str | Path) -> Iterator[ScoredPair]:
-    """Read scored pairs: TSV with the columns of ``mine``, JSON lines with a key ``score``, or TMX with that property.
+    """Read scored pairs: TSV with the columns of ``mine``, JSON or Parquet with ``score``, TMX with that property.
 
     Args:
-        path: The file, plain or packed; TSV unless its name ends in ``.jsonl``, ``.ndjson`` or ``.tmx``.
+        path: The file, plain or packed; TSV unless its name ends in ``.jsonl``, ``.ndjson``, ``.json``, ``.parquet`` or
+            ``.tmx``.
     Raises:
         ParallelTextError: If the pairs have no scores, or for all faulty lines together.
         FileNotFoundError: If there is no such file; the message names the nearest one.
@@ -69,10 +75,10 @@ def read_scored(path: str | Path) -> Iterator[ScoredPair]:
 
 
 def _rows(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
-    ending = file_ending(unpacked_name(path))
+    ending = _ending(path)
     if ending == ".tmx":
         return _tmx_pairs(path, faults)
-    return _json_pairs(path, faults) if ending in (".jsonl", ".ndjson", ".json") else _tsv_pairs(path, faults)
+    return _keyed_pairs(path, faults) if ending in _TABLES else _tsv_pairs(path, faults)
 
 
 def _tsv_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
@@ -95,8 +101,9 @@ def _tsv_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
         yield ScoredPair(score, unescape_cell(cells[3]), unescape_cell(cells[4]), margin)
 
 
-def _json_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
-    for number, row in json_objects(path, faults):
+def _keyed_pairs(path: str | Path, faults: FaultLog) -> Iterator[ScoredPair]:
+    for number, row in _TABLES[_ending(path)](path, faults):
+        assert isinstance(row, Mapping)
         texts = [row.get("source"), row.get("target")]
         if number == 1 and "score" not in row:
             raise _without_scores(path, "a key 'score'", f"the keys {', '.join(row)}"[:80])
@@ -201,7 +208,7 @@ def inspect_scores(pairs: Iterable[ScoredPair], *, around: float | None = None, 
 
 
 def warn_of_uncut(path: str | Path) -> None:
-    """Warn if a file of mined pairs seems to have been mined without a threshold; other files are not read.
+    """Warn if a file of mined pairs was mined without a threshold, or seems so; other files are not read.
 
     Args:
         path: A file, or anything that is none.
@@ -210,8 +217,9 @@ def warn_of_uncut(path: str | Path) -> None:
     if not file.is_file() or not _looks_scored(file):
         return
     try:
+        threshold = _recorded_threshold(file)
         margins = [pair.score if pair.margin is None else pair.margin for pair in read_scored(file)]
-    except ParallelTextError:
+    except (ParallelTextError, ElementTree.ParseError):
         return  # the reader of the training text names the faults
     finite = [margin for margin in margins if math.isfinite(margin)]
     if not finite:
@@ -219,33 +227,67 @@ def warn_of_uncut(path: str | Path) -> None:
     # Ratios are around 1, distances around 0. Cosines, and the scores of alignments, are never above 1.
     lowest, highest = min(finite), max(finite)
     neutral = 1.0 if highest > 1 else 0.0
-    if not lowest < neutral < highest:
+    low = sum(margin < neutral for margin in finite) if lowest < neutral < highest else 0
+    is_uncut = threshold is not None and math.isnan(threshold)
+    if not is_uncut and low < max(1, UNCUT_SHARE * len(finite)):
         return
-    low = sum(margin < neutral for margin in finite)
-    if low >= UNCUT_SHARE * len(finite):
-        logger.warning(
-            "%s seems to have been mined without a threshold: %s of %s pairs score below %g, which is less similar "
-            "than their neighbors, so that they and many others are probably wrong. Mine again with a "
-            "threshold (--threshold X, or --calibrate known.tsv); to look at them: st-xling pairs %s --around X",
-            path,
-            f"{low:,}",
-            f"{len(finite):,}",
-            neutral,
-            path,
+    facts = "was mined without a threshold" if is_uncut else "seems to have been mined without a threshold"
+    if threshold is not None and not is_uncut:
+        facts = f"was mined with the low threshold {threshold:g}"
+    if low:
+        facts += (
+            f": {low:,} of {len(finite):,} pairs score below {neutral:g}, which is less similar than their neighbors, "
+            "so that they and many others are probably wrong"
         )
+    else:
+        facts += f": all {len(finite):,} pairs are in it, right or wrong"
+    logger.warning(
+        "%s %s. Mine again with a threshold (--threshold X, or --calibrate known.tsv); to look at them: st-xling pairs "
+        "%s --around X",
+        path,
+        facts,
+        path,
+    )
+
+
+def _recorded_threshold(path: Path) -> float | None:
+    """Return the threshold that a mined file carries, NaN if all pairs were kept; ``None`` if it carries none."""
+    ending = _ending(path)
+    if ending == ".tmx":
+        text = header_property(path, THRESHOLD)
+        return None if text is None else _number(text)
+    faults = FaultLog(skip_bad_lines=True)
+    if ending in _TABLES:
+        _, row = next(iter(_TABLES[ending](path, faults)), (0, {}))
+        if not isinstance(row, Mapping) or THRESHOLD not in row:
+            return None
+        return math.nan if row[THRESHOLD] is None else _json_number(row[THRESHOLD])
+    lines = (line.split("\t") for _, line in numbered_lines(path, faults))
+    names = next(lines, [])
+    cells = next(lines, [])
+    if THRESHOLD not in names or len(cells) != len(names):
+        return None
+    return _number(cells[names.index(THRESHOLD)])
 
 
 def _looks_scored(path: Path) -> bool:
     """Return whether the beginning of a file is that of scored pairs."""
-    ending = file_ending(unpacked_name(path))
+    ending = _ending(path)
     try:
         if ending == ".tmx":
             unit = next((unit for _, unit in translation_units(path)), None)
             return unit is not None and any(entry.get("type") == "score" for entry in unit.iterfind("{*}prop"))
+        if ending == ".parquet":
+            with open_parquet(path) as file:
+                return {"score", "source", "target"} <= {*file.schema_arrow.names}
+        if ending in _TABLES:
+            _, row = next(iter(json_objects(path, FaultLog(skip_bad_lines=True))), (0, {}))
+            return isinstance(row, Mapping) and {"score", "source_ids", "target_ids"} <= row.keys()
         first = next(iter_lines(path, FaultLog()), None) or ""
-        if ending in (".jsonl", ".ndjson"):
-            row = json.loads(first)
-            return isinstance(row, dict) and {"score", "source_ids", "target_ids"} <= row.keys()
         return is_scored_header(first.split("\t"))
     except (ValueError, OSError, RecursionError):
         return False
+
+
+def _ending(path: str | Path) -> str:
+    return file_ending(unpacked_name(path))

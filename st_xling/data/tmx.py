@@ -94,6 +94,19 @@ def translation_units(path: str | Path) -> Iterator[tuple[int, ElementTree.Eleme
             raise ParallelTextError(f"{path}:{error.position[0]}: expected TMX, got malformed XML: {error}") from error
 
 
+def header_property(path: str | Path, kind: str) -> str | None:
+    """Return the text of a property in the header of a TMX file; ``None`` if there is none."""
+    with open_bytes(path, any_encoding=True) as stream:
+        for event, element in ElementTree.iterparse(_UnitReader(stream, path), ("start", "end")):
+            tag = _local_name(element)
+            if event == "end" and tag == "header":
+                properties = element.iterfind("{*}prop")
+                return next((entry.text for entry in properties if entry.get("type") == kind), None)
+            if tag == "body":
+                break
+    return None
+
+
 def unit_texts(unit: ElementTree.Element) -> list[str | None]:
     """Return the texts of a translation unit in their order; ``None`` where a segment is missing."""
     return [_segment_text(variant) for variant in unit.iterfind("{*}tuv")]

@@ -29,6 +29,9 @@ from typing import IO, Any
 
 #: First columns of a tab-separated file of scored pairs, and the header line by which readers recognize one.
 SCORED_COLUMNS = ("score", "source_id", "target_id", "source", "target")
+THRESHOLD = "threshold"
+"""Column, key or property of mined pairs: the lowest score that was kept, nan or null if all were."""
+
 
 LONGEST_LINE_BYTES = 1 << 24
 """A longer line is no sentence; the file is probably not text."""

@@ -99,7 +99,8 @@ def prepare(run: Run, folder: Path, sets: list[str]) -> None:
 
 
 def _pairs(path: Path) -> set[tuple[str, ...]]:
-    return {tuple(line.split("\t")[-2:]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]}
+    texts = slice(3, 5) if path.suffix == ".ours" else slice(-2, None)
+    return {tuple(line.split("\t")[texts]) for line in path.read_text(encoding="utf-8").split("\n")[:-1]}
 
 
 def measure(run: Run, *, sets: tuple[str, ...] = (*SETS, "all")) -> Iterator[Ratio]:

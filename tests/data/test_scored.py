@@ -1,32 +1,68 @@
 """Files of scored pairs: read in every format, looked at, and told whether they were mined with a threshold."""
 
+import bz2
+import csv
 import gzip
 import io
 import json
 import logging
+import lzma
 import math
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
+import datasets
 import numpy as np
+import pandas
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
 import pytest
 
 from st_xling.data.scored import ScoredPair, inspect_scores, read_scored, warn_of_uncut
 from st_xling.mining.pipeline.work import pair_writer
 from st_xling.utils.text import ParallelTextError
 
+
+def zstd(content: bytes) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "zstd") as stream:
+        stream.write(content)
+    return bytes(sink.getvalue())
+
+
 TEXTS = [("Zeile\tmit\nallem \\", "a line"), ("غدًا", "tomorrow"), ("แมวดำ", "a black cat <&>")]
 
 
-def write(path: Path, scores: list[float], margins: list[float] | None = None) -> Path:
-    """A file as ``mine`` writes it, packed if its name says so."""
-    packed = path.suffix == ".gz"
-    format = path.name.removesuffix(".gz").rpartition(".")[2]
+PACK = {".gz": gzip.compress, ".xz": lzma.compress, ".bz2": bz2.compress, ".zst": zstd}
+
+
+def write(
+    path: Path,
+    scores: list[float],
+    margins: list[float] | None = None,
+    threshold: float | Literal["none"] | None = None,
+) -> Path:
+    """A file as ``mine`` writes it, packed if its name says so, or as Parquet."""
+    packed = path.suffix in PACK
+    format = path.name.removesuffix(path.suffix if packed else "").rpartition(".")[2].replace("ndjson", "jsonl")
+    if format == "parquet":
+        rows = [
+            {"score": score, "source": source, "target": target}
+            for score, (source, target) in zip(scores, TEXTS * len(scores))
+        ]
+        if threshold is not None:
+            rows = [{**row, "threshold": None if threshold == "none" else threshold} for row in rows]
+        pq.write_table(pa.Table.from_pylist(rows), path)
+        return path
     stream = io.BytesIO()
-    with pair_writer(stream, format, languages=("de", "en"), margins=margins is not None) as add:  # type: ignore[arg-type]
+    with pair_writer(stream, format, languages=("de", "en"), margins=margins is not None, threshold=threshold) as add:  # type: ignore[arg-type]
         for row, score in enumerate(scores):
             margin = None if margins is None else margins[row]
             add(score, ([str(row)], [str(row)]), TEXTS[row % len(TEXTS)], margin)
-    path.write_bytes(gzip.compress(stream.getvalue()) if packed else stream.getvalue())
+    content = stream.getvalue()
+    path.write_bytes(PACK[path.suffix](content) if packed else content)
     return path
 
 
@@ -103,7 +139,49 @@ def test_a_score_of_json_that_is_no_number(score: str, tmp_path: Path) -> None:
         list(read_scored(path))
 
 
-@pytest.mark.parametrize("name", ["a.tsv", "a.tsv.gz", "a.jsonl", "a.tmx"])
+FORMATS = ["a.tsv", "a.tsv.gz", "a.tsv.xz", "a.tsv.zst", "a.jsonl", "a.jsonl.zst", "a.ndjson", "a.tmx", "a.tmx.xz"]
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "a.parquet"])
+def test_a_mined_file_carries_its_threshold(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Of a file without a threshold whose scores do not tell it, such as cosines, ``train`` took all in silence."""
+    scores = [0.9, 0.8, 0.4, 0.1]
+    path = write(tmp_path / name, scores, threshold="none")
+    warn_of_uncut(path)
+    assert f"{path} was mined without a threshold: all 4 pairs are in it, right or wrong" in caplog.text
+    caplog.clear()
+    assert [pair.score for pair in read_scored(path)] == scores
+    warn_of_uncut(write(tmp_path / name, [score for score in UNCUT if score > 1.02], threshold=1.02))
+    assert caplog.text == ""
+    warn_of_uncut(write(tmp_path / name, UNCUT, threshold="none"))
+    assert "was mined without a threshold: 17 of 60 pairs score below 1" in caplog.text
+    caplog.clear()
+    warn_of_uncut(write(tmp_path / name, UNCUT, threshold=0.5))
+    assert "was mined with the low threshold 0.5: 17 of 60 pairs score below 1" in caplog.text
+
+
+def without_nan(numbers: Iterable[float | None]) -> list[float | None]:
+    return [None if number is None or math.isnan(number) else number for number in numbers]
+
+
+@pytest.mark.parametrize("threshold", [1.02, "none"])
+def test_other_readers_read_the_threshold(threshold: float | Literal["none"], tmp_path: Path) -> None:
+    """A comment in the file, which would tell it, too, was a row to pandas, datasets and pyarrow, or an error."""
+    path = write(tmp_path / "a.tsv", [1.08, 1.05], threshold=threshold)
+    lines = write(tmp_path / "a.jsonl", [1.08, 1.05], threshold=threshold)
+    expected = [None, None] if threshold == "none" else [1.02, 1.02]
+    frame = pandas.read_csv(path, sep="\t", quoting=csv.QUOTE_NONE)
+    assert frame["score"].tolist() == [1.08, 1.05] and frame["target"].tolist() == ["a line", "tomorrow"]
+    assert without_nan(frame["threshold"]) == expected
+    table = pyarrow.csv.read_csv(path, parse_options=pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False))
+    assert without_nan(table["threshold"].to_pylist()) == expected
+    read = pandas.read_json(lines, lines=True)
+    assert without_nan(read["threshold"]) == expected
+    loaded = datasets.load_dataset("json", data_files=str(lines), split="train", cache_dir=str(tmp_path / "cache"))
+    assert loaded["threshold"][:] == expected and loaded["source"][1] == "غدًا"
+
+
+@pytest.mark.parametrize("name", [*FORMATS, "a.parquet"])
 def test_a_file_that_was_mined_without_a_threshold(name: str, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """``train`` took 254 mined pairs, 170 of them wrong, without a word."""
     path = write(tmp_path / name, UNCUT)

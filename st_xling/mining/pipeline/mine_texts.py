@@ -3,14 +3,16 @@
 ======  ==================================================================================================
 format  content
 ======  ==================================================================================================
-tsv     a header line ``score, source_id, target_id, source, target``, then a pair a line, with several ids
-        joined by commas; cells are escaped by :func:`~st_xling.mining.tsv_line`
-jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …}``
-tmx     TMX 1.4, a translation unit a pair, with the score as a property; ids are not kept
+tsv     a header line ``score, source_id, target_id, source, target, threshold``, then a pair a line, with several
+        ids joined by commas; cells are escaped by :func:`~st_xling.mining.tsv_line`
+jsonl   ``{"score": …, "source_ids": […], "target_ids": […], "source": …, "target": …, "threshold": …}``
+tmx     TMX 1.4, a translation unit a pair, with the score as a property, and the threshold as one of the header;
+        ids are not kept
 ======  ==================================================================================================
 
-If a cross-encoder has scored the pairs again, ``score`` is its score, and a last column or key ``margin`` has the
-margin score.
+The threshold is the margin score that every pair reaches, ``nan`` or ``null`` if all pairs were kept: whoever gets the
+file, or a part of it, can see how it was cut. If a cross-encoder has scored the pairs again, ``score`` is its score,
+and a column or key ``margin`` before the threshold has the margin score.
 
 A sentence that occurs several times is mined once, in its first form, with all its ids in the order of its rows. Scores
 are written so that they are read back as the same number.
@@ -389,7 +391,13 @@ def mine_texts(
                 selection.append(f"rescore_threshold:{rescore_threshold:g}")
         with (
             atomic_writer(folder.path / pairs_file) as stream,
-            pair_writer(stream, format, languages=written_languages, margins=margins is not None) as write,
+            pair_writer(
+                stream,
+                format,
+                languages=written_languages,
+                margins=margins is not None,
+                threshold="none" if number is None else number,
+            ) as write,
         ):
             for row in progress_bar(range(len(pairs)), desc="writing", unit="pairs", show=progress):
                 score, source_row, target_row = pairs[row]

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Literal
 from xml.sax.saxutils import escape, quoteattr
 
 import numpy as np
@@ -29,7 +29,7 @@ from st_xling.utils.cosines import Embeddings
 from st_xling.utils.options import PairFormat, check_choice
 from st_xling.utils.resumable import Output, ResumableFolder, deliver, work_folder
 from st_xling.utils.signature import sign
-from st_xling.utils.text import SCORED_COLUMNS, file_ending, unpacked_name
+from st_xling.utils.text import SCORED_COLUMNS, THRESHOLD, file_ending, unpacked_name
 
 #: Name of the rejects in a work folder.
 REJECTS = "rejects.jsonl"
@@ -185,7 +185,12 @@ def sign_pairs(command: str, makers: VectorMakers, *parts: str) -> str:
 
 @contextmanager
 def pair_writer(
-    stream: IO[bytes], format: PairFormat, *, languages: Languages = (None, None), margins: bool = False
+    stream: IO[bytes],
+    format: PairFormat,
+    *,
+    languages: Languages = (None, None),
+    margins: bool = False,
+    threshold: float | Literal["none"] | None = None,
 ) -> Iterator[Callable[..., None]]:
     """Yield a function that writes scored pairs to a binary stream, which stays open.
 
@@ -197,9 +202,15 @@ def pair_writer(
         format: ``"tsv"``, ``"jsonl"`` or ``"tmx"``; see :func:`~st_xling.mining.mine_texts`.
         languages: Languages of source and target, for TMX.
         margins: Whether each pair has a margin score.
+        threshold: Threshold of mined pairs, ``"none"`` if all were kept, which the file then carries, so that it tells
+            how it was cut after any copy, sort or division: a last column or key of each pair, or a property in the
+            header of TMX. ``None`` for pairs that were not mined.
     Raises:
         ValueError: For an id with a comma in TSV.
     """
+
+    has_threshold = threshold is not None
+    number = math.nan if threshold in (None, "none") else float(str(threshold))
 
     def line(text: str) -> None:
         stream.write(text.encode("utf-8") + b"\n")
@@ -210,7 +221,11 @@ def pair_writer(
         if format == "jsonl":
             record: dict[str, Any] = {"score": score if math.isfinite(score) else None}
             record |= {"source_ids": ids[0], "target_ids": ids[1], "source": texts[0], "target": texts[1]}
-            line(json.dumps(record if margin is None else {**record, "margin": margin}, ensure_ascii=False))
+            if margin is not None:
+                record["margin"] = margin
+            if has_threshold:
+                record["threshold"] = None if math.isnan(number) else number
+            line(json.dumps(record, ensure_ascii=False))
             return
         if format == "tmx":
             sides = "".join(
@@ -224,16 +239,28 @@ def pair_writer(
                 f"ids must have no commas, which join ids in TSV: got {name!r}; write JSON lines (--format jsonl)."
             )
         cells = [repr(score), *map(",".join, ids), *texts]
-        line(tsv_line(cells if margin is None else [*cells, repr(margin)]))
+        if margin is not None:
+            cells.append(repr(margin))
+        if has_threshold:
+            cells.append(repr(number))
+        line(tsv_line(cells))
 
     if format == "tsv":
-        line("\t".join([*SCORED_COLUMNS, *(["margin"] if margins else [])]))
+        names = [*SCORED_COLUMNS]
+        if margins:
+            names.append("margin")
+        if has_threshold:
+            names.append(THRESHOLD)
+        line("\t".join(names))
     elif format == "tmx":
         line('<?xml version="1.0" encoding="UTF-8"?>\n<tmx version="1.4">')
         line(
             f'<header creationtool="st-xling" creationtoolversion="{__version__}" segtype="sentence" '
-            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext"/>\n<body>'
+            f'o-tmf="st-xling" adminlang="en" srclang={quoteattr(str(languages[0]))} datatype="plaintext">'
         )
+        if has_threshold:
+            line(f'<prop type="{THRESHOLD}">{number!r}</prop>')
+        line("</header>\n<body>")
     yield write
     if format == "tmx":
         line("</body>\n</tmx>")

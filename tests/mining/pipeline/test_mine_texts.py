@@ -33,10 +33,13 @@ def write(path: Path, lines: list[str]) -> Path:
 
 
 def read_cells(path: Path, *more: str) -> list[list[str]]:
-    """Cells below the header line of a TSV file."""
+    """Cells below the header line of a TSV file, without the threshold of mined pairs, which is that of all lines."""
     header, *lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    assert header.split("\t") == ["score", "source_id", "target_id", "source", "target", *more]
-    return list(map(mining.tsv_cells, lines))
+    names = header.removesuffix("\tthreshold").split("\t")
+    assert names == ["score", "source_id", "target_id", "source", "target", *more]
+    cells = list(map(mining.tsv_cells, lines))
+    assert len({row[len(names)] for row in cells if header.endswith("\tthreshold")}) <= 1
+    return [row[: len(names)] for row in cells]
 
 
 def read(path: Path) -> list[tuple[float, list[str], list[str], str, str]]:

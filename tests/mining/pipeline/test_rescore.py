@@ -51,7 +51,7 @@ def test_order_threshold_and_rejects(model, reranker, files, tmp_path):
         for name in ("some.jsonl", "rejects")
     )
     assert [(row["score"], row["margin"]) for row in best] == [(float(row[0]), float(row[5])) for row in rows[:10]]
-    assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin"]
+    assert list(best[0]) == ["score", "source_ids", "target_ids", "source", "target", "margin", "threshold"]
     assert [(one["reason"], one["value"], one["score"], one["source"]) for one in removed] == [
         ("rescore", float(row[0]), float(row[5]), row[3]) for row in rows[10:]
     ]
