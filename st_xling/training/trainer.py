@@ -35,6 +35,7 @@ from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.data.columns import column_order_warning
+from st_xling.models.fast_linear import fast_linear_layers
 from st_xling.models.heads import new_heads
 from st_xling.models.lora import has_adapters, load_adapters
 from st_xling.models.training_dtype import train_in_float32
@@ -217,13 +218,20 @@ class FiniteTrainer(Trainer):
 class GuardedTrainer(FiniteTrainer, BaseTrainer):
     """Goes before one of sentence-transformers' trainers among the bases of a class.
 
-    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. Adapters that peft
-    has put into the model are restored without their base.
+    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. On a CPU, linear
+    layers are computed by the faster library, see :func:`~st_xling.models.fast_linear.fast_linear_layers`. Adapters
+    that peft has put into the model are restored without their base.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
+
+    def train(self, *args: Any, **kwargs: Any) -> Any:
+        if self.args.device.type != "cpu" or self.args.torch_compile:
+            return super().train(*args, **kwargs)
+        with fast_linear_layers():
+            return super().train(*args, **kwargs)
 
     def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
         return self.accelerator.autocast()

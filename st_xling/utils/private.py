@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from evaluate import EvaluationModule
     from sentence_transformers import SentenceTransformer
     from tokenizers import Tokenizer
-    from torch import nn
+    from torch import Tensor, nn
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerFast
 
 M = TypeVar("M", bound="nn.Module")
@@ -134,3 +134,25 @@ def discard_rows(module: EvaluationModule) -> None:
         Path(module.cache_file_name).unlink(missing_ok=True)
         module.filelock.release()
         module.filelock = module.cache_file_name = None
+
+
+def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """Compute ``states @ weight.T + bias`` of float32 tensors on a CPU by oneDNN, without gradients.
+
+    torch has it for the code that ``torch.compile`` writes; in public it takes oneDNN only for tensors in a layout of
+    its own, whose conversion takes as long as the product.
+
+    Args:
+        states: *Shape:* ``(…, in)``
+        weight: Of any strides. *Shape:* ``(out, in)``
+        bias: *Shape:* ``(out,)``
+
+    Returns:
+        *Shape:* ``(…, out)``
+
+    Raises:
+        AttributeError: This build of torch has no oneDNN.
+    """
+    import torch
+
+    return torch.ops.mkldnn._linear_pointwise(states, weight, bias, "none", [], "")

@@ -114,3 +114,11 @@ def test_children_of_a_shallow_copy_can_be_replaced() -> None:
     copied[1] = nn.Identity()
     assert isinstance(module[1], nn.Linear) and copied[0] is module[0]
     assert copied(torch.zeros(1, 2)).shape == (1, 3) and module(torch.zeros(1, 2)).shape == (1, 4)
+
+
+@pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="this torch has no oneDNN")
+def test_a_linear_layer_by_onednn() -> None:
+    """Also of transposed weights, as gradients need it."""
+    states, weight, bias = torch.randn(3, 7, 20), torch.randn(20, 30).t(), torch.randn(30)
+    torch.testing.assert_close(private.onednn_linear(states, weight, bias), nn.functional.linear(states, weight, bias))
+    torch.testing.assert_close(private.onednn_linear(states[0], weight, None), nn.functional.linear(states[0], weight))
