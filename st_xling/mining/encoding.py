@@ -91,8 +91,9 @@ def encode(
         encoder = Encoder(model, batch_size=batch_size, dtype=dtype, prompt=prompt, device=device, engine=engine)
         if language is not None:
             encoder = encoder.in_language(language_route(encoder.model, language))
-        options: dict[str, Any] = {"shard_rows": shard_rows, "overwrite": overwrite, "progress": progress}
-        store = encoder.encode_sentences(text, out, summary, place=text.place, **options)
+        store = encoder.encode_sentences(
+            text, out, summary, place=text.place, shard_rows=shard_rows, overwrite=overwrite, progress=progress
+        )
     if summary.blank_rows:
         logger.warning("%s lines without a sentence, kept", f"{len(summary.blank_rows):,}")
     return store
@@ -134,7 +135,11 @@ class Encoder:
         if isinstance(model, LazyModel):
             self.model = model.load()
         self.name = name or type(model).__name__
-        self.batch_size, self.dtype, self.prompt, self.device, self.engine = batch_size, dtype, prompt, device, engine
+        self.batch_size = batch_size
+        self.dtype: StoreDtype = dtype
+        self.prompt = prompt
+        self.device = device
+        self.engine: Engine = engine
         self.identity = model_identity(self.model, name)
         self.way = model_options(self.model, prompt=prompt)
 
@@ -158,7 +163,8 @@ class Encoder:
     def in_language(self, language: str) -> Encoder:
         """Return a copy that subtracts the mean of a language of the model."""
         encoder = copy(self)
-        encoder.language, encoder.way = language, {**self.way, **BY_LANGUAGE}
+        encoder.language = language
+        encoder.way = {**self.way, **BY_LANGUAGE}
         return encoder
 
     def in_languages(self, languages: Mapping[str, str | None]) -> dict[str, Encoder]:
@@ -200,10 +206,20 @@ class Encoder:
         """
         text = text or summarize(sentences)
         model = self.model if self.language is None else in_language(self.model, self.language)
-        options: dict[str, Any] = {"batch_size": self.batch_size, "normalize_embeddings": True, "prompt": self.prompt}
         settings: dict[str, Any] = {"batch_size": self.batch_size, "shard_rows": shard_rows, "prompt": None}
         settings |= {STORED_NAMES.get(name, name): value for name, value in self.way.items()}
         settings |= {} if self.language is None else {"language": self.language}
+
+        def embed_here(window: list[str], bar: Any) -> np.ndarray:
+            return embed(
+                model,
+                window,
+                batch_size=self.batch_size,
+                prompt=self.prompt,
+                normalize_embeddings=True,
+                device=self.device,
+                bar=bar,
+            )
 
         def shards(start: int) -> Iterator[Embeddings]:
             # Sentences that are embedded together; batches depend on them alone.
@@ -211,9 +227,15 @@ class Encoder:
             windows = iter(lambda: list(islice(rest, shard_rows)), [])
             bar = progress_bar(total=text.rows, initial=start, desc="encoding", unit="sentences", show=progress)
             if self.engine == "ray":
-                pairs = embed_on_ray(model.to("cpu").to, windows, options)
+                pairs = embed_on_ray(
+                    model.to("cpu").to,
+                    windows,
+                    batch_size=self.batch_size,
+                    prompt=self.prompt,
+                    normalize_embeddings=True,
+                )
             else:
-                pairs = ((window, embed(model, window, device=self.device, bar=bar, **options)) for window in windows)
+                pairs = ((window, embed_here(window, bar)) for window in windows)
             done = truncated = 0
             with bar, closing(pairs):  # ends the cluster, also when a shard cannot be written
                 for window, vectors in pairs:
@@ -228,17 +250,31 @@ class Encoder:
 
 
 def embed_on_ray(
-    load: Callable[..., Any], windows: Iterable[list[str]], options: dict[str, Any]
+    load: Callable[..., Any],
+    windows: Iterable[list[str]],
+    *,
+    batch_size: int | None = None,
+    prompt: str | None = None,
+    normalize_embeddings: bool = False,
 ) -> Generator[tuple[list[str], np.ndarray]]:
     """Embed windows of sentences on the workers of a cluster, and yield them in order with their vectors.
 
     Args:
         load: Called in each worker with its device; returns the encoder.
         windows: Sentences that are embedded together.
-        options: Options of the encoder.
+        batch_size: Maximum number of sentences in a batch.
+        prompt: Text put before every sentence.
+        normalize_embeddings: Scale each vector to length 1.
     """
 
     def start(device: str) -> Callable[[list[str]], np.ndarray]:
-        return partial(embed, load(device=device), device=device, **options)
+        return partial(
+            embed,
+            load(device=device),
+            batch_size=batch_size,
+            prompt=prompt,
+            normalize_embeddings=normalize_embeddings,
+            device=device,
+        )
 
     return map_on_ray(start, windows, name="encoding", threads=torch.get_num_threads(), on_gpus=True)

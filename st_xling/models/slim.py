@@ -157,8 +157,10 @@ def parity(
         share of cosines of at least 0.9999.
     """
     distinct = list(dict.fromkeys(texts))
-    options: dict[str, Any] = {"batch_size": batch_size, "show_progress_bar": show_progress_bar}
-    old, new = (encode(model, distinct, **options).astype(np.float64) for model in (before, after))
+    old, new = (
+        encode(model, distinct, batch_size=batch_size, show_progress_bar=show_progress_bar).astype(np.float64)
+        for model in (before, after)
+    )
     cosines = (old * new).sum(axis=1) / (np.linalg.norm(old, axis=1) * np.linalg.norm(new, axis=1))
     return {
         "texts": len(distinct),

@@ -66,7 +66,7 @@ def embedded_here(folder: Path) -> np.ndarray:
 def embed(folder: Path, *, deaths: int = 0) -> Iterator[np.ndarray]:
     (marks := folder / "loaded").mkdir()
     load = partial(slow_load, str(folder / "encoder"), folder=marks, deaths=deaths)
-    for _, vectors in embed_on_ray(load, windows(folder), {"batch_size": 16}):
+    for _, vectors in embed_on_ray(load, windows(folder), batch_size=16):
         yield vectors
 
 
