@@ -235,6 +235,61 @@ def test_terms_are_differentiated_one_after_the_other(tmp_path: Path) -> None:
         assert logs[retriever.RetrievalTrainer][name] == pytest.approx(logs[CrossLingualTrainer][name], abs=1e-4)
 
 
+class SavedTensors:
+    """Bytes that autograd keeps for backward passes: now, and at most."""
+
+    def __init__(self) -> None:
+        self.now = self.peak = 0
+
+    def pack(self, tensor: torch.Tensor) -> "_Kept":
+        return _Kept(self, tensor)
+
+    @staticmethod
+    def unpack(kept: "_Kept") -> torch.Tensor:
+        return kept.tensor
+
+
+class _Kept:
+    def __init__(self, count: SavedTensors, tensor: torch.Tensor) -> None:
+        self.count = count
+        self.tensor = tensor
+        count.now += tensor.nbytes
+        count.peak = max(count.peak, count.now)
+
+    def __del__(self) -> None:  # with its node of the graph
+        self.count.now -= self.tensor.nbytes
+
+
+def test_the_memory_is_that_of_the_largest_term(tmp_path: Path, rows: list[dict[str, str]]) -> None:
+    """The graphs of all three terms were kept until one backward pass, three times what the paper's training needs."""
+
+    def peak(kind: Any, names: list[str]) -> int:
+        model = small_encoder(phrase_sources())
+        terms = [term for term in losses(model).term_list() if term.name in names]
+        loss = retriever.TermByTermLoss(model, terms)
+        arguments = SentenceTransformerTrainingArguments(
+            str(tmp_path),
+            max_steps=2,
+            per_device_train_batch_size=12,
+            save_strategy="no",
+            report_to="none",
+            use_cpu=True,
+        )
+        count = SavedTensors()
+        trainer = kind(model=model, args=arguments, train_dataset=Dataset.from_list(rows), loss=loss)
+        with torch.autograd.graph.saved_tensors_hooks(count.pack, count.unpack):
+            trainer.train()
+        assert count.now < 0.1 * count.peak  # the last graph is gone
+        return count.peak
+
+    names = ["in_batch_ranking", "semantic_contrastive", "language_contrastive"]
+    alone = [peak(CrossLingualTrainer, [name]) for name in names]
+    together = peak(CrossLingualTrainer, names)
+    assert together == pytest.approx(sum(alone), rel=0.02)
+    assert peak(retriever.RetrievalTrainer, names) == pytest.approx(max(alone), rel=0.02)
+    assert max(alone) < 0.6 * together
+
+
 def test_options_and_files(tmp_path: Path) -> None:
     changes = {"retrieval.encoders": "shared", "losses.semantic_contrastive.weight": 0}
     recipe = retriever.load_retrieval_recipe("ir-semacl", tiny=True, overrides=changes)
