@@ -19,7 +19,7 @@ from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from st_xling.losses.gather import average_heads, own_parameters, sum_over_processes
+from st_xling.losses.gather import are_saved, average_heads, own_parameters, sum_over_processes
 from st_xling.losses.length_groups import encode_rows
 from st_xling.models.heads import new_heads
 
@@ -126,9 +126,9 @@ class CrossLingualLoss(nn.Module):
         return value + sum(each.sum() * 0.0 for each in embeddings)
 
     def prepare_heads(self) -> None:
-        """Average own weights' gradients; in the first pass, warn of those that no trainer has marked ``is_saved``."""
+        """Average own weights' gradients; in the first pass, warn of those that no trainer saves."""
         average_heads(self)
-        if self._looks_for_heads and not all(hasattr(each, "is_saved") for each in own_parameters(self)):
+        if self._looks_for_heads and not are_saved(own_parameters(self)):
             warn_once(
                 f"{self.title} has weights of its own, which only CrossLingualTrainer saves in checkpoints: with "
                 "another trainer they start anew when a run is resumed."

@@ -7,6 +7,7 @@ too: :meth:`GatheredBatch.gather` brings back, and adds up, the gradient that it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -15,8 +16,14 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from sentence_transformers.util.distributed import all_gather, get_rank, get_world_size
 from torch import Tensor, nn
+from torch.utils.weak import WeakTensorKeyDictionary
 
 Similarity = Literal["cosine", "dot"]
+
+#: Weights of losses whose gradients are averaged over the processes, see :func:`average_heads`.
+_averaged = WeakTensorKeyDictionary()
+#: Weights of losses that a trainer saves, see :func:`mark_saved`.
+_saved = WeakTensorKeyDictionary()
 
 
 @dataclass(frozen=True)
@@ -135,15 +142,26 @@ def average_heads(loss: nn.Module) -> None:
             dist.all_reduce(parameter.grad.div_(get_world_size()))
 
     for parameter in own_parameters(loss):
-        if not hasattr(parameter, "is_averaged"):
+        if parameter not in _averaged:  # a sum may share the head of a loss that was used before
             parameter.register_post_accumulate_grad_hook(average)
-            parameter.is_averaged = True  # type: ignore[attr-defined]
+            _averaged[parameter] = True
 
 
 def own_parameters(loss: nn.Module) -> list[Tensor]:
     """Return the trained parameters that are the loss's and not its model's."""
     theirs = {id(parameter) for parameter in loss.model.parameters()}  # type: ignore[union-attr]
     return [each for each in loss.parameters() if each.requires_grad and id(each) not in theirs]
+
+
+def mark_saved(weights: Iterable[Tensor]) -> None:
+    """Record that a trainer saves these weights of a loss with its checkpoints, so that no loss warns of them."""
+    for weight in weights:
+        _saved[weight] = True
+
+
+def are_saved(weights: Iterable[Tensor]) -> bool:
+    """Return whether all of these weights were :func:`mark_saved`."""
+    return all(weight in _saved for weight in weights)
 
 
 class _Sum(torch.autograd.Function):

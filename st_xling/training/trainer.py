@@ -35,6 +35,7 @@ from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback
 from transformers.trainer_utils import get_last_checkpoint
 
 from st_xling.data.columns import column_order_warning
+from st_xling.losses.gather import mark_saved
 from st_xling.models.fast_linear import fast_linear_layers
 from st_xling.models.heads import new_heads
 from st_xling.models.lora import has_adapters, load_adapters
@@ -493,6 +494,8 @@ def load_loss_state(loss: nn.Module, model: nn.Module, folder: str | Path) -> No
     with torch.no_grad():
         for name, tensor in state.items():
             tensor.copy_(saved[name])
+    for head in new_heads(loss):
+        head.mark_trained()
 
 
 class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
@@ -555,8 +558,7 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         self.warm_up_steps = warm_up_steps
         train_dataset = _without_languages(train_dataset)
         super().__init__(model, args, train_dataset, *more, **options)
-        for tensor in self._own_state().values():
-            tensor.is_saved = True  # type: ignore[attr-defined]  # with every checkpoint, so that no loss warns of it
+        mark_saved(self._own_state().values())
         known = (getattr(part, "languages", None) for part in self._all_losses().modules())
         languages = next(filter(None, known), None)
         if languages and isinstance(self.data_collator, CrossLingualDataCollator):

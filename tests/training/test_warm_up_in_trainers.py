@@ -12,7 +12,9 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, base
 from st_xling.models import tiny_encoder
+from st_xling.models.heads import new_heads
 from st_xling.training import CrossLingualTrainer, warm_up_heads
+from st_xling.training.trainer import load_loss_state, save_loss_state
 from tests.conftest import PAIRS
 
 HEAD = "has a new head, whose random weights harm a pretrained encoder"
@@ -149,3 +151,19 @@ def test_a_checkpoint_that_is_damaged_is_still_reported(start: str, caplog: Any,
     reports = [message for message in caplog.messages if "LOAD REPORT" in message]
     assert reports and "encoder.layer.0.output.dense.weight" in reports[0]
     assert not [message for message in caplog.messages if "guide: New heads" in message]
+
+
+def test_weights_that_are_loaded_are_trained(start: str, tmp_path: Path, caplog: Any) -> None:
+    """A head that an earlier run had saved was called new by other trainers."""
+    model = SentenceTransformer(start, device="cpu")
+    ours = trainer(model, tmp_path, steps=2)
+    ours.train()
+    save_loss_state(ours.loss, model, tmp_path)
+    model = SentenceTransformer(start, device="cpu")
+    loss = both(model)
+    load_loss_state(loss, model, tmp_path)
+    assert not new_heads(loss)
+    caplog.clear()
+    trainer(model, tmp_path, SentenceTransformerTrainer, steps=1, loss=loss).train()
+    assert not [message for message in caplog.messages if HEAD in message]
+    assert [message for message in caplog.messages if "which only CrossLingualTrainer saves" in message]
