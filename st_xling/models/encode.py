@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from functools import lru_cache
@@ -159,9 +160,17 @@ def name_unused_prompts(model: Any) -> None:
 def _warn_of_unused_prompts(name: str, prompts: tuple[tuple[str, str], ...]) -> None:
     names = ", ".join(prompt_name for prompt_name, _ in prompts)
     logger.warning(
-        "the model %s has prompts (%s), and none is used; to use one: --prompt %r; to use none: --prompt ''",
-        *(name, names, dict(prompts).get("query", prompts[0][1])),
+        "the model %s has prompts (%s), and none is used; to use one: --prompt %s; to use none: --prompt ''",
+        *(name, names, _quoted(dict(prompts).get("query", prompts[0][1]))),
     )
+
+
+def _quoted(text: str) -> str:
+    r"""``text`` as a shell reads it; within ``$'…'`` a line break is ``\n``, as of the prompts of Qwen3."""
+    if "\n" not in text:
+        return shlex.quote(text)
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"$'{escaped}'"
 
 
 def count_truncated(model: Any, texts: Sequence[str], prompt: str | None = None) -> int:

@@ -26,6 +26,12 @@ from st_xling.utils.lazy_model import Loaded
 from st_xling.utils.options import Backend, Dtype, Pooling
 from st_xling.utils.signature import loaded
 
+PAIR_TOKENS = 512
+"""Tokens of a text, special tokens included, that training on sentence pairs reads at most, unless told otherwise."""
+
+NO_LENGTH = 10**9
+"""Maximum lengths from here on mean none: transformers has 10 to the 30th for tokenizers without one."""
+
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -241,6 +247,17 @@ def pooling_of_bare(model: SentenceTransformer, pooling: Pooling | None) -> str 
     if pooling == "cls" and not {*before} & {*tokenizer.all_special_ids}:
         return "mean"
     return pooling
+
+
+def length_for_pairs(model: SentenceTransformer) -> int | None:
+    """Tokens that training on sentence pairs reads of a text.
+
+    Returns:
+        :data:`PAIR_TOKENS` where the model reads more, such as 32,768, and one page among the sentences would make a
+        batch of hundreds of such rows; ``None`` where its own length is short enough, or without an end.
+    """
+    own = model.max_seq_length
+    return PAIR_TOKENS if own is not None and PAIR_TOKENS < own < math.inf else None
 
 
 def limit_length(model: BaseModel, max_length: int) -> None:

@@ -172,6 +172,12 @@ def add_lora(model: BaseModel, options: LoraOptions, *, base: Path, seed: int = 
     """
     from peft import LoraConfig
 
+    first = next(iter(model.children()), None)
+    if not isinstance(getattr(first, "auto_model", None), nn.Module):
+        raise ValueError(
+            f"LoRA adapts the layers of a transformer: the first module is {type(first).__name__}, which has none; "
+            "train without it."
+        )
     _check_targets(token_encoder(model), options.target_modules)
     heads = _classification_heads(token_encoder(model))
     has_pooler = any(re.fullmatch(_POOLER, name) for name, _ in token_encoder(model).named_modules())

@@ -31,6 +31,7 @@ from st_xling.models.load import model_of
 from st_xling.models.lora import has_adapters, merge_adapters
 from st_xling.models.normalization import Centering, fit_centering
 from st_xling.models.sidecar import model_fingerprint
+from st_xling.models.training_dtype import to_float32
 from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
 from st_xling.training.development import development_score
@@ -396,6 +397,8 @@ def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
     encoder = run.load_start(lambda: column_texts(pairs, "source", "target"), pooling=False)
     if has_adapters(encoder):
         encoder = merge_adapters(encoder if isinstance(run.model, str) else copy.deepcopy(encoder))
+    if isinstance(run.model, str):
+        to_float32(encoder)
     kind = next(encoder.parameters()).dtype
     if kind != torch.float32:
         raise ValueError(f"the encoder must have float32 weights, as its adapter has: got {kind}; call .float() first.")

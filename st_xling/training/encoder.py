@@ -23,6 +23,7 @@ from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, Tr
 from st_xling.losses.base import as_loss
 from st_xling.models import VocabularyHead, backbone
 from st_xling.models.heads import check_savable, save_with_head
+from st_xling.models.load import NO_LENGTH, length_for_pairs
 from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
 from st_xling.models.token_rows import check_texts
 from st_xling.training.mixture import (
@@ -168,7 +169,18 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     mixture.log(training)
     prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
     looked_at = mixture.looked_at
-    texts = [report_texts(encoder, looked_at, side, prompts.get(side, "")) for side in ("source", "target")]
+    max_length = None if recipe.model.max_length else length_for_pairs(encoder)
+    if max_length is not None:
+        own: Any = encoder.max_seq_length
+        reads = f"{own:,}" if own < NO_LENGTH else "any number"
+        logger.info(
+            f"training reads at most {max_length} tokens of a text, the saved model {reads} as before; to set both: "
+            "--max-length"
+        )
+    texts = [
+        report_texts(encoder, looked_at, side, prompts.get(side, ""), max_length=max_length)
+        for side in ("source", "target")
+    ]
     pairs = mixture.pairs
     # Texts next to the pairs: hard negatives of the data, and monolingual text.
     beside = [name for name in pairs.column_names or [] if name in (*MONO, *negative_columns(pairs.column_names))]
@@ -179,7 +191,8 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     if "target" in prompts:  # without it a negative would be known by its beginning
         prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
     cut, count = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
-    log_truncation(cut, count, max(side.longest for side in texts), max_length=encoder.max_seq_length)
+    longest = max(side.longest for side in texts)
+    log_truncation(cut, count, longest, max_length=max_length or encoder.max_seq_length)
     learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
     languages = [looked_at.unique(f"{side}_language") for side in ("source", "target")]
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
@@ -200,6 +213,7 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     kind = partial(CrossLingualTrainer, warm_up_steps=0)  # heads are warmed up in `_fit`, which records it
     trainer = run.build_trainer(kind, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
     trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
+    trainer.data_collator.max_length = max_length
     return trainer
 
 

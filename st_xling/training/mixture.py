@@ -282,7 +282,13 @@ class TextReport:
 
 
 def report_texts(
-    encoder: SentenceTransformer, dataset: Dataset, column: str, prompt: str = "", *, name: str | None = None
+    encoder: SentenceTransformer,
+    dataset: Dataset,
+    column: str,
+    prompt: str = "",
+    *,
+    name: str | None = None,
+    max_length: int | None = None,
 ) -> TextReport:
     """Tokenize every text of a column once, ten thousand in memory at a time.
 
@@ -292,11 +298,13 @@ def report_texts(
         column: Name of the column.
         prompt: Text before each of its texts.
         name: Shown before the progress bar; ``None``: the column.
+        max_length: Tokens that are read of a text; ``None``: as many as the encoder's maximum.
 
     Raises:
         ValueError: A token that the word embeddings have no row for.
     """
-    report, tokenizer, limit = TextReport(), encoder.tokenizer, encoder.max_seq_length
+    report, tokenizer = TextReport(), encoder.tokenizer
+    limit = encoder.max_seq_length if max_length is None else max_length
     bar = progress_bar(column_texts(dataset, column), desc=name or column, unit="texts", total=len(dataset))
     texts = (prompt + text for text in bar)
     while batch := list(itertools.islice(texts, BATCH_TEXTS)):

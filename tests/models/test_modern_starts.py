@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from typing import Any
 
 import pytest
@@ -16,8 +18,9 @@ from st_xling.losses import (
     WordAlignmentLoss,
 )
 from st_xling.models import backbone, load_encoder
+from st_xling.models.encode import name_unused_prompts
 from st_xling.models.heads import RepresentationTranslationHead
-from tests.modern_models import saved_start
+from tests.modern_models import QWEN_PROMPTS, saved_start
 
 LONG_TEXT = "Das Buch ist alt, und wir können die Orangen morgen alle essen, sagt der Hund unter dem roten Tisch."
 
@@ -120,3 +123,12 @@ def test_the_first_token_of_a_decoder_is_no_embedding() -> None:
     with pytest.raises(ValueError, match="'cls' gives all texts one embedding: Qwen3Model is a decoder"):
         load_encoder(str(saved_start("qwen3")), pooling="cls", device="cpu")
     assert load_encoder(str(saved_start("qwen3")), pooling="mean", device="cpu")[1].pooling_mode == "mean"
+
+
+def test_a_prompt_of_two_lines_is_named_as_a_shell_reads_it(caplog: pytest.LogCaptureFixture) -> None:
+    r"""The advice to use Qwen3's prompt had ``\n`` in plain quotes: pasted, the model read a backslash and an n."""
+    model = loaded("qwen3")
+    name_unused_prompts(model)
+    [advice] = re.findall(r"to use one: --prompt (.*); to use none", caplog.text)
+    printed = subprocess.run(["bash", "-c", f"printf %s {advice}"], capture_output=True, text=True, check=True).stdout
+    assert printed == QWEN_PROMPTS["query"]

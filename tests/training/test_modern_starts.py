@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,15 @@ from sentence_transformers import (
     SentenceTransformerTrainer,
     SentenceTransformerTrainingArguments,
 )
+from transformers import TrainerCallback
 
+from st_xling.cli import main
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import load_encoder
-from st_xling.training import CrossLingualTrainer, load_recipe, train
+from st_xling.models.vocabulary import slim_encoder
+from st_xling.training import CrossLingualTrainer, load_recipe, train, train_adapter
+from st_xling.training.adapter import AdapterRecipe
 from tests.modern_models import STARTS, saved_start
 
 TEXTS = ["Das Buch ist alt.", "我买了三本旧书。", "The dog is sleeping under the table."]
@@ -179,3 +184,106 @@ def test_gradient_checkpointing_with_adapters(name: str, cached: int, keep: bool
     assert norms[1] == pytest.approx(norms[0], rel=1e-4) and min(norms[1]) > 0
     saved = load_encoder(str(tmp_path / "run-True"), device="cpu")
     torch.testing.assert_close(vectors(saved), vectors(results[1].model), rtol=1e-5, atol=1e-6)
+
+
+class Widths(TrainerCallback):
+    """Notes the tokens of each batch's longest text."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **more: Any) -> None:
+        loader = more["train_dataloader"]
+        self.seen = [int(batch["source_attention_mask"].sum(dim=1).max()) for batch in loader]
+
+
+@pytest.mark.parametrize(("given", "width"), [(None, 512), (600, 600)])
+def test_a_page_among_the_sentences_is_cut(
+    given: int | None, width: int, data: Any, tmp_path: Path, caplog: Any
+) -> None:
+    """An encoder of 32,768 tokens would read all of it, and a batch with it takes the memory of as many such rows."""
+    caplog.set_level("INFO", logger="st_xling")
+    rows = data["de-en"].select_columns(["source", "target", "source_language", "target_language"])
+    rows = rows.map(lambda row, i: {"source": row["source"] * (60 if i == 0 else 1)}, with_indices=True)
+    widths = Widths()
+    options = {**SHORT, "training.max_steps": 1, "training.per_device_train_batch_size": 32, "model.max_length": given}
+    recipe = load_recipe("tr", overrides=options)
+    train(recipe, {"de-en": rows}, tmp_path / "run", model=str(saved_start("qwen3")), callbacks=[widths])
+    assert max(widths.seen) == width
+    saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert saved.max_seq_length == (given or 32_768)
+    lines = [line for line in caplog.messages if "training reads at most" in line]
+    expected = (
+        "training reads at most 512 tokens of a text, the saved model 32,768 as before; to set both: --max-length"
+    )
+    assert lines == ([] if given else [expected])
+    assert any(f"1 of 64 texts (1.6 %) are longer than {width} tokens" in line for line in caplog.messages)
+
+
+def test_static_embeddings_have_no_layers_to_adapt(data: Any, tmp_path: Path) -> None:
+    """The message advised to drop token-level terms, of which there were none."""
+    recipe = load_recipe("tr", overrides={**SHORT, "training.lora": {}})
+    with pytest.raises(ValueError, match="LoRA adapts the layers of a transformer.*StaticEmbedding.*train without it"):
+        train(recipe, data, tmp_path / "run", model=str(saved_start("static")))
+
+
+def test_an_adapter_on_an_encoder_in_bfloat16(data: Any, tmp_path: Path) -> None:
+    """The command line was told to call ``.float()``."""
+    recipe = AdapterRecipe.load("sf", overrides={"training.max_steps": 2, "adapter.layer": 2})
+    start = saved_start("modernbert", dtype=torch.bfloat16)
+    train_adapter(recipe, data, tmp_path / "run", model=str(start), cache=tmp_path / "cache")
+    saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert {weight.dtype for weight in saved.parameters()} == {torch.float32}
+
+
+PAIRED = "Instruct: Given a sentence, retrieve its translation\nQuery:"
+
+
+def test_instructions_of_two_lines_are_kept(data: Any, tmp_path: Path) -> None:
+    """Trained behind them, saved with the model, and used by encode."""
+    options = {**SHORT, "training.max_steps": 2, "training.prompt_name": "query"}
+    start = saved_start("qwen3")
+    result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(start))
+    saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    assert saved.prompts == {"query": PAIRED, "document": ""} and saved.default_prompt_name == "query"
+    plain = saved.encode(TEXTS, prompt="", convert_to_tensor=True)
+    with_prompt = saved.encode(TEXTS, convert_to_tensor=True)
+    assert float((with_prompt - plain).abs().max()) > 1e-4
+    torch.testing.assert_close(with_prompt, vectors(result.model), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", STARTS)
+def test_a_killed_run_ends_as_an_undisturbed_one(name: str, data: Any, tmp_path: Path) -> None:
+    options = {**SHORT, "training.max_steps": 6, "training.eval_steps": 2, "training.save_total_limit": None}
+    recipe = load_recipe("tr", overrides=options)
+    start = str(saved_start(name))
+    whole = train(recipe, data, tmp_path / "whole", model=start)
+    train(recipe, data, tmp_path / "run", model=start)
+    for step in (4, 6):
+        shutil.rmtree(tmp_path / "run" / "training" / f"checkpoint-{step}")
+    resumed = train(recipe, data, tmp_path / "run", model=start, resume=True)
+    assert losses(resumed) == pytest.approx(losses(whole), rel=1e-5)
+    torch.testing.assert_close(vectors(resumed.model), vectors(whole.model), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["qwen3", "embedding-gemma", "modernbert", "xlm-r-large", "t5"])
+def test_slim_and_mine(name: str, data: Any, tmp_path: Path, capsys: Any) -> None:
+    """A smaller vocabulary gives the same vectors for its text, and the trained model mines."""
+    train(load_recipe("tr", overrides=SHORT), data, tmp_path / "run", model=str(saved_start(name)))
+    trained = SentenceTransformer(str(tmp_path / "run"), device="cpu")
+    german = data["de-en"]["source"][:] + data["de-en"]["target"][:]
+    small = slim_encoder(trained, german)
+    small.save_pretrained(str(tmp_path / "small"))
+    loaded = SentenceTransformer(str(tmp_path / "small"), device="cpu")
+    assert len(loaded.tokenizer) < len(trained.tokenizer)
+    for prompt in ("", trained.prompts.get("query") or ""):
+        found, expected = (m.encode(german[:20], prompt=prompt, convert_to_tensor=True) for m in (loaded, trained))
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    assert loaded.prompts == trained.prompts
+    for side, lines in (("de", data["de-en"]["source"][:]), ("en", data["de-en"]["target"][:])):
+        (tmp_path / f"{side}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    words = ["mine", str(tmp_path / "run"), f"de={tmp_path / 'de.txt'}", f"en={tmp_path / 'en.txt'}", "--keep-all"]
+    assert main([*words, "--out", str(tmp_path / "pairs.tsv")]) == 0, capsys.readouterr().err
+    assert (tmp_path / "pairs.tsv").read_text(encoding="utf-8").count("\n") > 0
