@@ -284,6 +284,7 @@ def test_slim_and_mine(name: str, data: Any, tmp_path: Path, capsys: Any) -> Non
     assert loaded.prompts == trained.prompts
     for side, lines in (("de", data["de-en"]["source"][:]), ("en", data["de-en"]["target"][:])):
         (tmp_path / f"{side}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    words = ["mine", str(tmp_path / "run"), f"de={tmp_path / 'de.txt'}", f"en={tmp_path / 'en.txt'}", "--keep-all"]
+    words = ["mine", str(tmp_path / "de.txt"), str(tmp_path / "en.txt"), "--model", str(tmp_path / "run")]
+    words += ["--source-language", "de", "--target-language", "en", "--keep-all"]
     assert main([*words, "--out", str(tmp_path / "pairs.tsv")]) == 0, capsys.readouterr().err
     assert (tmp_path / "pairs.tsv").read_text(encoding="utf-8").count("\n") > 0
