@@ -9,7 +9,7 @@ from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
 from st_xling.losses.token_inputs import encode_hidden, sentences
 from st_xling.losses.vocabulary_softmax import head_cross_entropy
 from st_xling.models.backbone import Backbone, backbone, cls_mask
-from st_xling.models.heads import HeadStart, VocabularyHead
+from st_xling.models.heads import HeadStart, VocabularyHead, trained_dtype
 
 
 class CrossUnmaskingLoss(TokenLevelLoss):
@@ -77,7 +77,7 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         )
         self.unmasking = nn.TransformerEncoder(layer, layers, nn.LayerNorm(width), enable_nested_tensor=False)
         words = parts.word_embeddings.weight
-        self.unmasking.to(words.device, words.dtype)
+        self.unmasking.to(words.device, trained_dtype(words))
         self.head = VocabularyHead(parts, head=head)
 
     def compute_parts(self, batch: Batch, labels: Tensor | None) -> list[Part]:
@@ -98,7 +98,8 @@ class CrossUnmaskingLoss(TokenLevelLoss):
         states, hidden = encode_hidden(parts, inputs, mask_id=self.mask_id, probability=self.mask_probability)
         # The translation's embedding instead of CLS, which has seen the sentence's other words.
         seen = inputs.attention_mask & ~cls_mask(inputs.input_ids, parts.tokenizer)
-        states = torch.cat([translation[:, None].to(states.dtype), states], dim=1)
+        dtype = next(self.unmasking.parameters()).dtype
+        states = torch.cat([translation[:, None].to(dtype), states.to(dtype)], dim=1)
         unseen = ~torch.cat([seen.new_ones(len(seen), 1), seen], dim=1)
         states = self.unmasking(states, src_key_padding_mask=unseen)[:, 1:]
         return head_cross_entropy(self.head, parts.word_embeddings, states[hidden], inputs.input_ids[hidden])

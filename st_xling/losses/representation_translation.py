@@ -168,7 +168,9 @@ class RepresentationTranslationLoss(TokenLevelLoss):
         used = mask.any(dim=0)  # neither CLS nor columns of padding cost the head anything
         positions = parts.position_ids(rebuilt["attention_mask"])[:, used]
         ids, mask = rebuilt["input_ids"][:, used], mask[:, used]
-        queries = parts.embed(inputs_embeds=self.head.mask_embedding.expand(*ids.shape, -1), position_ids=positions)
+        # The encoder embeds in its own type, the head reads in its own: float32 over an encoder in bfloat16.
+        masks = self.head.mask_embedding.to(parts.word_embeddings.weight.dtype).expand(*ids.shape, -1)
+        queries = parts.embed(inputs_embeds=masks, position_ids=positions).to(self.head.dtype)
         scored = mask
         if self.mask_ratio < 1:
             scored = mask & (torch.rand(mask.shape, device=mask.device) < self.mask_ratio)

@@ -12,6 +12,7 @@ from torch.nn.utils.rnn import pad_sequence
 from st_xling.losses.base import Batch, CrossLingualLoss, bibtex, warn_once
 from st_xling.losses.gather import GatheredBatch, Similarity, batch_of_pairs, similarity_matrix
 from st_xling.models.backbone import normalizes, unwrap
+from st_xling.models.heads import trained_dtype
 from st_xling.utils.options import check_choice
 
 
@@ -210,9 +211,7 @@ def _projection(model: Any) -> nn.Module:
     nn.init.normal_(dense.weight, std=0.02)
     nn.init.zeros_(dense.bias)
     weights = next(model.parameters())
-    # Losses are computed in float32 at least, whatever the encoder is stored in.
-    dtype = torch.promote_types(weights.dtype, torch.float32)
-    return nn.Sequential(dense, nn.Tanh()).to(weights.device, dtype)
+    return nn.Sequential(dense, nn.Tanh()).to(weights.device, trained_dtype(weights))
 
 
 def text_ids(column: dict[str, Tensor]) -> Tensor | None:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from st_xling.losses.base import Batch, Part, TokenLevelLoss, bibtex
+from st_xling.losses.base import Batch, Part, TokenLevelLoss, at_least_float32, bibtex
 from st_xling.losses.token_inputs import Positions, TokenInputs, join_pairs, usable_positions
 from st_xling.models.backbone import Backbone, backbone
 from st_xling.utils.private import attention_implementation, with_attention
@@ -144,7 +144,7 @@ def top_attention(parts: Backbone, pairs: TokenInputs, visible: Tensor) -> Tenso
     parts.run(layers, states.repeat(masks, 1, 1), *rest)
     if not weights:
         raise ValueError(f"{type(parts.model).__name__} gives no attention weights: drop the word alignment term.")
-    return weights[0]
+    return at_least_float32(weights[0])
 
 
 def _masked(layer: nn.Module, visible: Tensor, call: Callable[..., Any]) -> nn.Module:

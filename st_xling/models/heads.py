@@ -96,7 +96,7 @@ class VocabularyHead(nn.Module):
             bias, decoder = bias[index], decoder[index.to(decoder.device)]
         self.bias = nn.Parameter(bias.clone())
         self.weight = None if tied else nn.Parameter(decoder.clone())
-        self.to(words.device, words.dtype)
+        self.to(words.device, trained_dtype(words))
 
     def mark_trained(self) -> None:
         """Count the head as trained: from here on its weights are no longer random."""
@@ -104,7 +104,7 @@ class VocabularyHead(nn.Module):
 
     def forward(self, states: Tensor) -> Tensor:
         """States as the word rows score them. *Shape:* ``(tokens, hidden)`` → the same"""
-        return self.norm(self.activation(self.dense(states)))
+        return self.norm(self.activation(self.dense(states.to(self.bias.dtype))))
 
     def output_weight(self, word_embeddings: nn.Embedding) -> Tensor:
         """The word rows. *Shape:* ``(classes, hidden)``"""
@@ -116,6 +116,11 @@ class VocabularyHead(nn.Module):
     def labels(self, token_ids: Tensor) -> Tensor:
         """Class of each token id within the softmax; -100 for ids outside ``target_vocabulary``."""
         return token_ids if self.label_index is None else self.label_index[token_ids]
+
+
+def trained_dtype(weight: Tensor) -> torch.dtype:
+    """Return the type of a new head over ``weight``: float32 at least, since 16 bits round small updates away."""
+    return torch.promote_types(weight.dtype, torch.float32)
 
 
 def new_heads(loss: nn.Module) -> list[VocabularyHead]:
@@ -348,7 +353,14 @@ class RepresentationTranslationHead(nn.Module):
         with torch.no_grad():  # as the encoder reads it: Gemma scales its rows
             mask_embedding = words(torch.tensor([mask_id], device=words.weight.device))[0]
         self.mask_embedding = nn.Parameter(mask_embedding.clone())
-        self.to(words.weight.device, words.weight.dtype)
+        self.to(words.weight.device)
+        if backbone.bert_shaped:  # others are called with what the encoder computes, in its type
+            self.to(trained_dtype(words.weight))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the states that its layers read."""
+        return self.mask_embedding.dtype
 
     def forward(self, states: Tensor, mask: Tensor, start: int, *, backbone: Backbone, position_ids: Tensor) -> Tensor:
         """Hidden states of the positions to reconstruct.
