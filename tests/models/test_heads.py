@@ -174,5 +174,13 @@ def test_a_head_of_another_vocabulary_is_refused(masked_lm: Any, build: Any) -> 
 
 
 def test_the_head_follows_the_encoders_type(make_model: Any) -> None:
-    head = VocabularyHead(backbone(make_model().to(torch.bfloat16)))
-    assert {part.dtype for part in head.parameters()} == {torch.bfloat16}
+    """In float32 at least: 16 bits round small updates away. It reads the states of the encoder all the same."""
+    for encoder, expected in (
+        (torch.bfloat16, torch.float32),
+        (torch.float32, torch.float32),
+        (torch.float64, torch.float64),
+    ):
+        parts = backbone(make_model().to(encoder))
+        head = VocabularyHead(parts)
+        assert {part.dtype for part in head.parameters()} == {expected}
+        assert head(torch.ones(3, parts.hidden_size, dtype=encoder)).dtype == expected

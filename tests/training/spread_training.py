@@ -4,6 +4,7 @@
 its model and heads. At last it gives the command line a folder that is not empty.
 """
 
+import copy
 import faulthandler
 import json
 import sys
@@ -13,11 +14,11 @@ from typing import Any
 import torch
 from datasets import Dataset
 from safetensors.torch import save_file
-from sentence_transformers import SentenceTransformerTrainingArguments
+from sentence_transformers import SentenceTransformerTrainer, SentenceTransformerTrainingArguments
 
 from st_xling.cli import main
 from st_xling.data.samplers import ShuffledBatchSampler
-from st_xling.losses import RepresentationTranslationLoss, TranslationRankingLoss
+from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss
 from st_xling.models import tiny_encoder
 from st_xling.training import CrossLingualTrainer
 from st_xling.training.trainer import own_state
@@ -50,6 +51,16 @@ def train(folder: Path, rank: int, model: Any, rows: Dataset) -> dict[str, torch
     return {**model.state_dict(), **{f"loss.{name}": part for name, part in own_state(trainer.loss, model).items()}}
 
 
+def train_by_tokens(folder: Path, model: Any, rows: Dataset) -> dict[str, torch.Tensor]:
+    """By sentence-transformers' trainer and its gradient cache, in mini-batches whose number differs in processes."""
+    loss = CachedLoss(TranslationRankingLoss(model), mini_batch_num_tokens=40)
+    options: dict[str, Any] = {"per_device_train_batch_size": 6, "max_steps": 2, "learning_rate": 1e-2}
+    options |= {"save_strategy": "no", "report_to": "none", "disable_tqdm": True}
+    arguments = SentenceTransformerTrainingArguments(str(folder / "run"), **options)
+    SentenceTransformerTrainer(model=model, args=arguments, train_dataset=rows.select(range(12)), loss=loss).train()
+    return {name: part.clone().contiguous() for name, part in model.state_dict().items()}
+
+
 def failures() -> list[str]:
     """How it ends in this process when one, the other, or neither fails."""
 
@@ -77,6 +88,11 @@ if __name__ == "__main__":
     data = Dataset.from_dict({"source": sources, "target": [PAIRS[row % 8][1] for row in range(14)]})
     distributed.init_distributed()
     me = int(not distributed.is_main())
+    if me == 0:
+        first = {name: part.clone().contiguous() for name, part in start.state_dict().items()}
+        save_file(first, folder / "start.safetensors")
+    cached = train_by_tokens(folder, copy.deepcopy(start), data)
+    save_file(cached, folder / f"cached{me}.safetensors")
     state = train(folder, me, start, data)
     save_file({name: part.clone().contiguous() for name, part in state.items()}, folder / f"rank{me}.safetensors")
     distributed.run_on_main(lambda: None)  # both have written

@@ -103,6 +103,15 @@ def test_both_end_with_the_same_model_and_heads(trained: Path) -> None:
     torch.testing.assert_close(*states, rtol=0, atol=1e-6)
 
 
+def test_the_cache_of_sentence_transformers_keeps_them_equal(trained: Path) -> None:
+    """In its own trainer; the two have different numbers of mini-batches, and wait for each other once a step."""
+    states = [load_file(trained / f"cached{rank}.safetensors") for rank in range(2)]
+    torch.testing.assert_close(*states, rtol=0, atol=1e-6)
+    assert any(
+        not torch.equal(states[0][name], weight) for name, weight in load_file(trained / "start.safetensors").items()
+    )
+
+
 def test_each_sees_its_own_rows_in_whole_rounds_shuffled_anew(trained: Path) -> None:
     steps = [told(trained, rank)["rows"] for rank in range(2)]
     assert len(steps[0]) == len(steps[1]) == 4  # two rounds of two batches an epoch
