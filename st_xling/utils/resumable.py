@@ -339,7 +339,7 @@ def deliver(result: Path, out: Output) -> None:
         return
     path = Path(out).resolve()  # a link stays a link
     path.parent.mkdir(parents=True, exist_ok=True)
-    pack: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}.get(path.suffix)
+    pack: Any = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open, ".zst": _open_zstd}.get(path.suffix)
     if pack is None:
         with contextlib.suppress(OSError):  # another file system
             result.replace(path)
@@ -348,6 +348,12 @@ def deliver(result: Path, out: Output) -> None:
         with pack(copy, "wb") if pack else contextlib.nullcontext(copy) as packed:
             shutil.copyfileobj(stream, packed)
     result.unlink()
+
+
+def _open_zstd(stream: Any, mode: str) -> Any:
+    import pyarrow
+
+    return pyarrow.CompressedOutputStream(stream, "zstd")
 
 
 def _is_file_name(out: Output) -> TypeGuard[str | Path]:

@@ -175,8 +175,12 @@ def test_a_file_is_made_or_replaced(tmp_path: Path) -> None:
     deliver(made, tmp_path / "deep" / "new")
     assert (tmp_path / "deep" / "new").read_bytes() == b"pairs" and not made.exists()
     made.write_bytes(b"more")
-    deliver(made, tmp_path / "packed.gz")
-    assert read_bytes(tmp_path / "packed.gz") == b"more" and not made.exists()
+    # --out pairs.tsv.zst was plain text under that name, which no command then read.
+    for ending in (".gz", ".xz", ".bz2", ".zst"):
+        made.write_bytes(b"more")
+        deliver(made, tmp_path / f"packed{ending}")
+        packed = tmp_path / f"packed{ending}"
+        assert packed.read_bytes() != b"more" and read_bytes(packed) == b"more" and not made.exists()
     made.write_bytes(b"more")
     (tmp_path / "link").symlink_to(tmp_path / "deep" / "new")
     deliver(made, tmp_path / "link")
