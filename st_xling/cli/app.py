@@ -329,12 +329,14 @@ def with_options(*kinds: type, rules: Sequence[Rule] = ()) -> Any:
 
 def check_input(metavar: str, value: str) -> None:
     """Raise if a text is not there, before anything large is imported."""
-    from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, read_options, split_spec
+    from st_xling.data.spec import OPTIONS, PHRASEBOOK_OPTIONS, parse_spec, read_options, split_spec
     from st_xling.utils.text import describe_missing, file_ending, home_path, unpacked_name
 
     names, can_be_other = [], False
-    if metavar in FILES:
-        names = [split_spec(value).location if metavar == "XX=FILE" else value]
+    if metavar == "XX=FILE":
+        names = [parse_spec(value, {}, languages=1, forms="xx=FILE, a language and its file").location]
+    elif metavar in (*FILES, "PAPER", "RECIPE"):
+        names = [value]
     elif metavar in SPECS:
         spec = split_spec(value)
         read_options(spec.query, PHRASEBOOK_OPTIONS if spec.is_phrasebook else OPTIONS, spec=value)
@@ -356,6 +358,8 @@ def check_model(name: str, revision: str | None) -> None:
     from st_xling.utils.console import first_line
     from st_xling.utils.text import home_path
 
+    if home_path(name).is_file():
+        raise ValueError(f"expected the Hub id or folder of a model, got the file {name}. Check the name.")
     if home_path(name).exists():
         if revision is not None:
             raise ValueError(f"--revision is for models of the Hub: {name} is on this machine; remove it.")

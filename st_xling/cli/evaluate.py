@@ -489,13 +489,19 @@ def transfer(
     from st_xling.models.load import cast_to_saved_dtype
     from st_xling.training import transfer as fine_tuning
     from st_xling.training.run_folder import RunFolder
+    from st_xling.utils.lazy_model import LazyModel
 
     if keep:
         check_keep(Path(model))
     again = {"resume": resume, "overwrite": overwrite}
     RunFolder(out, start=model, inputs=[train, test], **again).check()
-    loaded = load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
-    encoder = cast_to_saved_dtype(loaded)
+
+    def load() -> Any:
+        return cast_to_saved_dtype(
+            load_encoder(model, device="cpu", revision=revision, trust_remote_code=trust_remote_code)
+        )
+
+    encoder = LazyModel(model, load, revision)  # files are read before
     options = dataclasses.replace(
         fine_tuning.TASKS[task].options,
         **given(epochs=epochs, max_steps=max_steps, batch_size=batch_size, learning_rate=learning_rate),

@@ -14,7 +14,7 @@ import typer
 
 from st_xling.cli import model_options as model_opts
 from st_xling.cli import options as opts
-from st_xling.cli.app import Command, app, with_options
+from st_xling.cli.app import Command, app, check_model, with_options
 from st_xling.cli.model_options import CENTERS, EncoderOptions
 from st_xling.cli.options import argument, flag, given, listed, option, options_of, required, whole_numbers
 from st_xling.cli.results import update_model_card, write_results
@@ -148,6 +148,9 @@ def slim(
     Text is parallel as train takes it, a text a line, or JSON lines with "text". Use much of it, of many kinds: tokens
     that do not occur in it are removed, and words that need them are spelled in smaller pieces.
     """
+    from st_xling.data.language_texts import check_language_texts
+
+    check_language_texts(data, languages or (), skip_bad_lines=context.params["skip_bad_lines"])  # before torch
     from st_xling.models.slim import slim_model
 
     report = slim_model(model, data, languages=languages or (), **given(min_count=min_count), **_new_model(context))
@@ -235,15 +238,23 @@ def reproduce(
 
     All tables made so far are in DIR/PAPER-SCALE-MODEL-SEEDS.md and .json, with every signature and command.
     """
-    from st_xling.reproduce.paper import load_paper
+    from st_xling.reproduce.paper import base_names, load_paper
 
     runs = [*map(int, seeds or ["0"])]
+    bases = base_names(paper)
+    if model is not None and model not in bases:
+        try:
+            check_model(model, None)  # each step would fail
+        except ValueError as error:
+            raise ValueError(f"{error} The models that are made here are {', '.join(bases)}.") from error
     loaded = load_paper(paper, table or [], rows=rows or (), scale=scale, model=model, seeds=runs, precision=precision)
+    folder = data or os.environ.get("ST_XLING_DATA")
+    loaded.check_data(folder)
     # Only now what needs torch: errors of names are told at once.
     from st_xling.reproduce import reproduce as run
     from st_xling.reproduce.report import text
 
-    results = run(loaded, out, data=data or os.environ.get("ST_XLING_DATA"), jobs=jobs, overwrite=overwrite)
+    results = run(loaded, out, data=folder, jobs=jobs, overwrite=overwrite)
     print(text(results))
     print(f"\n{out / loaded.file_name}.md", file=sys.stderr)
     write_results(context, results)

@@ -12,7 +12,7 @@ Each takes ``?size=2000&seed=0``, a seeded sample of its rows, in their order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from st_xling.data.pairs import pair_dataset
 from st_xling.data.phrasebook import phrase_sentences
 from st_xling.data.read import Part, Source, load_data_specs
 from st_xling.data.spec import parse_spec, phrase_sample, split_spec, unique_name
-from st_xling.utils.languages import UNKNOWN
+from st_xling.utils.languages import UNKNOWN, canonical_code
 from st_xling.utils.text import describe_missing, file_ending, is_blank, unpacked_name
 
 if TYPE_CHECKING:
@@ -53,6 +53,35 @@ def language_texts(spec: str, *, skip_bad_lines: bool = False) -> Iterator[Texts
             if UNKNOWN in (row["source_language"], row["target_language"]):
                 raise ValueError(f"the languages of {spec!r} are not known; put them before it, as in de-en={spec}")
             yield tuple((row[f"{side}_language"], row[side]) for side in ("source", "target"))
+
+
+def check_language_texts(specs: Sequence[str], languages: Sequence[str], *, skip_bad_lines: bool = False) -> None:
+    """Raise ``ValueError`` for specs without a known language, and languages that no spec names, from their first rows.
+
+    What is wrong with later rows is found when they are read.
+
+    Args:
+        specs: As :func:`language_texts` takes them.
+        languages: Languages that must have text.
+        skip_bad_lines: Skip faulty lines.
+    """
+    if not any(code.strip() for code in languages):
+        raise ValueError("languages are needed: got none; name those that the model shall keep, such as de,en.")
+    named: list[str] = []
+    is_known = True
+    for spec in specs:
+        parts = split_spec(spec)
+        first = next(language_texts(spec, skip_bad_lines=skip_bad_lines), ())
+        named += [language for language, _ in first]
+        # Without languages in its name a file may have others in later rows.
+        is_known = is_known and bool(parts.languages)
+    codes = {canonical_code(language) for language in named}
+    missing = [code for code in dict.fromkeys(languages) if code.strip() and canonical_code(code) not in codes]
+    if is_known and missing:
+        raise ValueError(
+            f"every language must have text: got none of {', '.join(missing)} (there is text of: "
+            f"{', '.join(sorted(set(named))) or 'none'}); add text of it, or remove it from --languages."
+        )
 
 
 def read_all_others(specs: Iterable[str], *, skip_bad_lines: bool = False) -> dict[str, Dataset]:

@@ -23,11 +23,12 @@ Commands run in the output folder; ``{data}`` is the folder of data.
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -181,10 +182,24 @@ class Paper:
         """Return all steps that the tables need, each once, in an order in which they can be run."""
         return _distinct(step for table in self.tables.values() for step in table.steps())
 
+    def check_data(self, data: str | Path | None) -> None:
+        """Raise ``ValueError`` if the steps read a folder of data and it is not there."""
+        if not any("{data}" in word for step in self.steps() for word in step.words):
+            return
+        if data is None:
+            raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
+        if not Path(data).is_dir():
+            raise ValueError(f"--data must be a folder: there is none at {data}.")
+
     def shown(self, step: Step) -> str:
         """Return the step's command as a user types it in the output folder, without folders of this machine."""
         words = [word.replace(self.model, self.model_name).replace("{data}", "DATA") for word in step.command()]
         return shlex.join(words if step.is_python else ["st-xling", *words])
+
+
+def base_names(paper: str) -> list[str]:
+    """Return the names of models that tables of a paper start from, and that are made on the way, such as mlm."""
+    return [*read_common()["bases"], *read_paper(paper).get("bases", {})]
 
 
 def _distinct(steps: Iterator[Step]) -> list[Step]:
@@ -229,6 +244,10 @@ def load_paper(
     settings |= settings.pop("with", {}).get(start, {})
     for table in tables:  # before torch is imported, to measure
         check_choice(f"table at scale {scale}", table, list(content["tables"]))
+    with contextlib.suppress(RecursionError):  # named below
+        reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
+        entries = [entry for key, entry in content["tables"].items() if key in tables or not tables]
+        _check_rows(rows, (label for entry in entries for label in reader.labels(entry)))
     float32 = (precision or _fastest()) == "fp32"
     settings |= _FLOAT32 if float32 else {}
     reader = _Reader(settings, bases, content.get("models", {}), content["evaluations"], tuple(seeds))
@@ -240,14 +259,19 @@ def load_paper(
     for table in tables:
         check_choice(f"table at scale {scale}", table, list(whole))
     found = {key: table for key, table in whole.items() if key in tables or not tables}
-    labels = [label for table in found.values() for label in table.cells]
-    for row in rows:
-        if not fnmatch.filter(labels, row):
-            check_choice("row", row, list(dict.fromkeys(labels)))
+    _check_rows(rows, (label for table in found.values() for label in table.cells))
     if rows:
         found = {key: _only(table, rows) for key, table in found.items()}
         found = {key: table for key, table in found.items() if table.cells}
     return Paper(Path(name).stem, name, content["paper"], scale, start, float32, tuple(seeds), found, whole)
+
+
+def _check_rows(rows: Sequence[str], labels: Iterable[str]) -> None:
+    """Raise ``ValueError`` for a row, or a pattern of rows, that none of the labels fits."""
+    known = list(dict.fromkeys(labels))
+    for row in rows:
+        if not fnmatch.filter(known, row):
+            check_choice("row", row, known)
 
 
 def _fastest() -> str:
@@ -282,6 +306,10 @@ class _Reader:
     models: Mapping[str, str]
     evaluations: Mapping[str, str]
     seeds: tuple[int, ...]
+
+    def labels(self, entry: Mapping[str, Any]) -> list[str]:
+        """Return the labels of the rows of a table."""
+        return [label for label, *_ in self._expanded(entry["rows"])]
 
     def table(self, entry: Mapping[str, Any]) -> Table:
         cells: dict[str, dict[str, Cell]] = {}

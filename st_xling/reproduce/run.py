@@ -61,11 +61,7 @@ def reproduce(
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1: got {jobs}.")
     out = Path(out).resolve()
-    if any("{data}" in word for step in paper.steps() for word in step.words):
-        if data is None:
-            raise ValueError("these tables are made from real text: name its folder (--data, or ST_XLING_DATA).")
-        if not Path(data).is_dir():
-            raise ValueError(f"--data must be a folder: there is none at {data}.")
+    paper.check_data(data)
     for name in ("models", "results", "logs", "steps"):
         (out / name).mkdir(parents=True, exist_ok=True)
     with locked(out):

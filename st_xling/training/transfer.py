@@ -49,6 +49,7 @@ from st_xling.training.run import TrainingInterrupted, write_log
 from st_xling.training.run_folder import RunFolder
 from st_xling.training.trainer import FiniteTrainer, run_trainer
 from st_xling.utils.io import write_json
+from st_xling.utils.lazy_model import LazyModel
 from st_xling.utils.options import check_choice
 from st_xling.utils.signature import name_of, sha8, sign
 from st_xling.utils.tables import Column, Row
@@ -272,7 +273,7 @@ def result_rows(content: dict[str, Any]) -> tuple[list[Column], list[Row]]:
 
 def transfer(
     task: str,
-    encoder: str | SentenceTransformer,
+    encoder: str | SentenceTransformer | LazyModel,
     train: Sequence[str],
     test: Sequence[str],
     out: str | Path,
@@ -288,7 +289,7 @@ def transfer(
     Args:
         task: A name in :data:`TASKS`.
         encoder: Hub id or folder: a ``SentenceTransformer``, of which the transformer is taken, or a bare transformer;
-            or one that is loaded.
+            or one that is loaded, or that is loaded once the files are read.
         train: ``en=FILE``, or several languages. Several files of a language are joined. ``?size=N&seed=S`` behind a
             file takes a seeded sample of its rows, in their order.
         test: ``xx=FILE`` for each language, likewise. A file with a column of languages may be named for several.
@@ -316,16 +317,17 @@ def transfer(
     options = options or kind.options
     trained, tested = load_rows(kind, train, test, hold_out)
     check_labels(kind, trained, tested)
+    start: str | SentenceTransformer = encoder.load() if isinstance(encoder, LazyModel) else encoder
     sizes: dict[str, Any] = {}
     for split, parts in (("train", trained), ("test", tested)):
         sizes[split] = {language: {"rows": len(rows), "sha8": _sha8(kind, rows)} for language, rows in parts.items()}
         logger.info("%s: %s", split, ", ".join(f"{language} {len(rows):,}" for language, rows in parts.items()))
     # Only the transformer is fine-tuned: what follows it, and prompts, change nothing.
-    used = {name: value for name, value in model_options(encoder).items() if name not in ("dim", "pooling", "prompt")}
-    manifest = {"task": task, "encoder": name_of(encoder), "used": used, "data": sizes, "hold_out": hold_out}
+    used = {name: value for name, value in model_options(start).items() if name not in ("dim", "pooling", "prompt")}
+    manifest = {"task": task, "encoder": name_of(start), "used": used, "data": sizes, "hold_out": hold_out}
     manifest |= {"options": dataclasses.asdict(options), "version": __version__, "command": command}
-    with RunFolder(out, resume=resume, overwrite=overwrite, start=encoder) as folder:
-        model = Classifier.build(encoder, kind, max_length=options.max_length, seed=options.seed)
+    with RunFolder(out, resume=resume, overwrite=overwrite, start=start) as folder:
+        model = Classifier.build(start, kind, max_length=options.max_length, seed=options.seed)
         checkpoint = folder.claim(manifest)
         folder.begin(manifest)
         try:

@@ -130,6 +130,15 @@ BAD = {
     "train xpr-mixed --model m --data p.tsv --dev p.tsv --out o --dev-share 0.2": "--dev-share cannot be used",
     "transfer pos m --train en=p.tsv --test en=p.tsv --out o --epochs 1 --max-steps 2": "--epochs cannot be used",
     "transfer pos m --train en=p.tsv --test en=p.tsv --out o --hold-out 1": "--hold-out must be below 1",
+    "transfer xnli m --train p.tsv --test de=p.tsv --out o": "'p.tsv', which names no language",
+    "transfer xnli m --train en=p.tsv?size=0 --test de=p.tsv --out o": "expected size=8000, a number above 0",
+    # Papers: each of their steps failed, or the folder was missed after half a minute.
+    "reproduce dap 1 --rows Nothing": "row must be one of as it is, TR",
+    "reproduce dap 1 --model ./none": "there is no such folder. Check the name. The models that are made here are mlm",
+    "reproduce dap 1 --scale small --data none --precision fp32": "--data must be a folder: there is none at none",
+    "reproduce none.yaml": "expected a file none.yaml",
+    "train none.yaml --model tiny --data p.tsv --out o": "expected a file none.yaml",
+    "slim a.de --languages de --data de=a.de --out o": "expected the Hub id or folder of a model, got the file a.de",
     # Evaluation
     "evaluate retrieval bm25 --data de=x --prompt q --device cpu": "--prompt and --device do not apply: bm25",
     "evaluate xsim m --data de-en=p.tsv --seed 3": "--seed needs --plus-plus",

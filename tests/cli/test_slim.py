@@ -67,6 +67,22 @@ def test_the_models_options_become_the_slim_models_own(source: Path, tmp_path: P
     assert small.prompts[small.default_prompt_name] == "query: "
 
 
+def test_text_is_looked_at_before_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A language without text, or a file without languages, was named once the model was loaded."""
+    (tmp_path / "m").mkdir()  # no model can be loaded from it
+    (tmp_path / "p.tsv").write_text("Guten Morgen.\tGood morning.\n", encoding="utf-8")
+    pairs = str(tmp_path / "p.tsv")
+    for languages, data, message in (
+        ("de,fr", f"de-en={pairs}", "got none of fr (there is text of: de, en)"),
+        ("de,en", pairs, "are not known; put them before it, as in de-en="),
+        (",", f"de-en={pairs}", "languages are needed: got none"),
+    ):
+        words = ["slim", str(tmp_path / "m"), "--languages", languages, "--data", data, "--out", str(tmp_path / "o")]
+        assert main(words) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "o").exists()
+
+
 def test_folders_that_may_not_be_written_to(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     words = ["slim", str(source), "--data", "phrasebook:de?size=60", "--languages"]
     (tmp_path / "mine").mkdir()

@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from sentence_transformers import CrossEncoder, SentenceTransformer
 from transformers import AutoModelForTokenClassification, Trainer
 
+from st_xling.cli import main
 from st_xling.data.transfer_sets import UPOS, Example
 from st_xling.training import NotFiniteError, TrainingInterrupted
 from st_xling.training.transfer import (
@@ -273,6 +274,15 @@ def test_labels_are_looked_at_before_the_model(encoder: str, sets: dict[str, lis
     with pytest.raises(ValueError, match="task must be one of xnli, pawsx, pos: got 'ner'"):
         transfer("ner", encoder, sets["pos"][:1], sets["pos"], tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+def test_files_are_read_before_the_model_is_loaded(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file of another form was named after the encoder had been loaded, or downloaded."""
+    (tmp_path / "m").mkdir()  # no model can be loaded from it
+    (tmp_path / "p.tsv").write_text("Guten Morgen.\tGood morning.\n", encoding="utf-8")
+    words = ["transfer", "xnli", str(tmp_path / "m"), "--out", str(tmp_path / "o")]
+    assert main([*words, "--train", f"en={tmp_path / 'p.tsv'}", "--test", f"de={tmp_path / 'p.tsv'}"]) == 2
+    assert "expected XNLI without faults, got" in capsys.readouterr().err
 
 
 def test_a_model_that_predicts_one_label_alone_is_named(
