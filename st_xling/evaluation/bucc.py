@@ -297,6 +297,11 @@ def mining_rows(
 
 
 def _indexed(corpus: BuccCorpus | Texts, name: str) -> IndexedCorpus:
+    if not isinstance(corpus, (tuple, BuccCorpus)):
+        raise TypeError(
+            f"{name} must be a BuccCorpus, or the tuple of two lists of sentences and the pairs of their rows: got "
+            f"{type(corpus).__name__}; pass read_bucc(folder), or (source, target, gold)."
+        )
     if isinstance(corpus, tuple):
         source, target, gold = corpus
         pairs = [(int(first), int(second)) for first, second in gold]

@@ -9,20 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from st_xling.data.reranking.pools import CandidatePool
 from st_xling.evaluation.base import ModelUse, SignedEvaluator, sign_use
 from st_xling.evaluation.measures import RankingScores, bootstrap_interval, ranking_matrix, ranking_scores
 from st_xling.evaluation.results import EvaluationResult
 from st_xling.models.pair_scorer import PairScorer
 from st_xling.models.view import model_options
-from st_xling.utils.options import Autocast
+from st_xling.utils.options import Autocast, check_listed
 from st_xling.utils.signature import sha8
 from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from sentence_transformers import CrossEncoder
-
-    from st_xling.data.reranking.pools import CandidatePool
 
 
 @dataclass(frozen=True)
@@ -170,6 +169,7 @@ class RerankingEvaluator(SignedEvaluator):
         data_name: str | None = None,
         show_progress_bar: bool = False,
     ) -> None:
+        check_listed("pools", pools, CandidatePool, "candidate_pools(questions), or pools of your own")
         if not len(pools):
             raise ValueError("expected at least one query with candidates: got none; check the data and its languages.")
         super().__init__("acc@1", name=name, data_name=data_name, show_progress_bar=show_progress_bar)

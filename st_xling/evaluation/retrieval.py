@@ -22,7 +22,7 @@ from st_xling.evaluation.retrieval_search import (
     without_queries,
 )
 from st_xling.utils.io import write_atomic
-from st_xling.utils.options import check_choice, require
+from st_xling.utils.options import check_choice, check_listed, require
 from st_xling.utils.tables import Column, Row, format_rows
 
 if TYPE_CHECKING:
@@ -182,6 +182,7 @@ class RetrievalEvaluator(SignedEvaluator):
     ) -> None:
         if isinstance(sets, RetrievalSet):
             raise TypeError("sets must be a list: got one RetrievalSet; pass [retrieval_set].")
+        check_listed("sets", sets, RetrievalSet, "[read_retrieval_set(folder, language='de')]")
         check_choice("pool", pool, POOLS)
         self.measures = parse_measures(measures)
         self.cutoff = max([100, *(measure.params.get("cutoff", 100) for measure in self.measures.values())])

@@ -103,6 +103,11 @@ def aligned_pairs(pairs: Pairs) -> dict[str, tuple[list[str], list[str]]]:
         if not isinstance(sides, (tuple, list)):
             sides = labeled_pairs({f"{code}-en": sides})[f"{code}-en"]
             sides = sides["source"], sides["target"]
+        if len(sides) != 2 or any(isinstance(side, str) for side in sides):
+            raise ValueError(
+                f"pairs must hold two lists of texts for {code}, aligned line by line: got a {type(sides).__name__} of "
+                f"{len(sides)}."
+            )
         source, target = sides
         aligned[languages[code]] = (list(source), list(target))
         if not len(source) == len(target) > 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 import logging
 import math
 import types
@@ -77,6 +78,23 @@ def check_by_name(name: str, value: Any, instead: str) -> None:
     """
     if not isinstance(value, Mapping):
         raise TypeError(f"{name} must be a mapping from names: got {type(value).__name__}; pass {instead}.")
+
+
+def check_listed(name: str, value: Any, kind: type, instead: str) -> None:
+    """Raise ``TypeError`` unless a value is a sequence whose first elements are of a class.
+
+    Args:
+        name: Name of the argument.
+        value: Its value.
+        kind: Class of the elements.
+        instead: What to pass.
+    """
+    if isinstance(value, (str, bytes, Mapping)) or not (hasattr(value, "__len__") and hasattr(value, "__getitem__")):
+        raise TypeError(f"{name} must be a list of {kind.__name__}: got {type(value).__name__}; pass {instead}.")
+    for element in itertools.islice(value, 1):
+        if not isinstance(element, kind):
+            got = f"{type(value).__name__} of {type(element).__name__}"
+            raise TypeError(f"{name} must be a list of {kind.__name__}: got {got}; pass {instead}.")
 
 
 def helpful_arguments(function: Function) -> Function:

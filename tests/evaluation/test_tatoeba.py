@@ -9,7 +9,16 @@ from datasets import Dataset
 
 from st_xling.data.pairs import Sample
 from st_xling.data.phrasebook import parallel_phrases
-from st_xling.evaluation import TATOEBA_GROUPS, PrecisionEvaluator, TatoebaEvaluator, precision_at, resolve_languages
+from st_xling.evaluation import (
+    TATOEBA_GROUPS,
+    BuccEvaluator,
+    PrecisionEvaluator,
+    RerankingEvaluator,
+    RetrievalEvaluator,
+    TatoebaEvaluator,
+    precision_at,
+    resolve_languages,
+)
 from st_xling.evaluation.tatoeba import aligned_pairs, load_english_pairs
 from st_xling.models.normalization import Centering, apply_centering
 from tests.evaluation.table_model import TableModel
@@ -219,6 +228,27 @@ def test_a_data_set_without_its_language():
             TypeError, match="pairs must be a mapping from names: got Dataset; pass pairs={'de': dataset}"
         ):
             evaluator(dataset)
+
+
+NO_DATA = ["de-en.tsv", None, ["Ein Hund.", "Ein Haus."], {"de": ["Ein Hund."]}]
+
+
+@pytest.mark.parametrize("data", NO_DATA, ids=str)
+@pytest.mark.parametrize("evaluator", [TatoebaEvaluator, PrecisionEvaluator, BuccEvaluator])
+def test_data_of_another_kind(evaluator, data):
+    """They failed within: "not enough values to unpack", or "'list' object has no attribute 'source'"."""
+    options = {"threshold": 1.0} if evaluator is BuccEvaluator else {}
+    with pytest.raises((TypeError, ValueError), match="a mapping from names|must hold two lists|a Bucc"):
+        evaluator(data, **options)
+
+
+@pytest.mark.parametrize("data", NO_DATA, ids=str)
+def test_pools_and_sets_of_another_kind(data):
+    """``RerankingEvaluator("file")`` took the letters of a path for pools, and failed when it evaluated."""
+    with pytest.raises(TypeError, match="pools must be a list of CandidatePool: got"):
+        RerankingEvaluator(data)
+    with pytest.raises(TypeError, match="sets must be a list of RetrievalSet: got"):
+        RetrievalEvaluator(data)
 
 
 def test_data_sets_and_lists_are_the_same():
