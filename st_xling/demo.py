@@ -75,7 +75,7 @@ def run_demo(out: str | Path, *, size: DemoSize = DemoSize(), seed: int = 0, ove
         picture.begin(model, training)
 
     result = train(
-        load_recipe("dap", tiny=True, overrides={"training.num_train_epochs": size.epochs, "training.seed": seed}),
+        load_recipe("dap", tiny=True, overrides={"arguments.num_train_epochs": size.epochs, "arguments.seed": seed}),
         data,
         out,
         model="tiny",

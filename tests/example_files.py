@@ -25,7 +25,7 @@ from tests.xquad_r_files import write_xquad_r
 
 STAND_IN = {"fi": "es", "ar": "vi", "ko": "zh", "sw": "es"}
 PAIRS = QUESTIONS = 60  # more than a batch of retrievers' 48, in which no text may come twice
-RECIPE = "name: mine\nlosses:\n  translation_ranking:\n    margin: 0.2\ntraining:\n  per_device_train_batch_size: 16\n"
+RECIPE = "name: mine\nlosses:\n  translation_ranking:\n    margin: 0.2\narguments:\n  per_device_train_batch_size: 16\n"
 TAUGHT = {"bert-base-multilingual-cased", "intfloat/multilingual-e5-small"}
 HUB_MODELS: dict[str, Architecture] = {
     "bert-base-multilingual-cased": "bert",

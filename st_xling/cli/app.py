@@ -214,8 +214,9 @@ class Command(TyperCommand):
                 console(quiet="quiet" in call.flags or not is_main, verbose="verbose" in call.flags),
                 redirect_stdout(sys.stderr if self.streamed(ctx.params) else sys.stdout),
             ):
-                check_numbers(ctx.params)
-                check_rules(Given.of(ctx), self.rules)
+                given = Given.of(ctx)
+                check_numbers(given.values, given.typed)
+                check_rules(given, self.rules)
                 self.check_stdout(ctx.params, is_closed=call.stdout is None)
                 self.check(ctx.params)
                 return ctx.invoke(self.callback, **{name: ctx.params[name] for name in self.own})

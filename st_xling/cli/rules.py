@@ -16,13 +16,16 @@ LEAST = {
     **dict.fromkeys(
         ("dim", "jobs", "max_candidates", "max_size", "min_count", "samples", "size", "top_k", "truncate_dim"), 1
     ),
-    **dict.fromkeys(("eval_steps", "examples", "mine_negatives", "mini_batch_size", "seed", "warmup"), 0),
+    **dict.fromkeys(("per_device_train_batch_size",), 1),
+    **dict.fromkeys(
+        ("eval_steps", "warmup_steps", "examples", "mine_negatives", "mini_batch_size", "seed", "warmup"), 0
+    ),
     **dict.fromkeys(("dev_share", "min_score", "test_share"), 0),
     "max_length": 3,  # CLS, SEP and a word
 }
 """Smallest value of numbers, by the name of the parameter."""
 
-ABOVE_ZERO = ("epochs", "hold_out", "learning_rate", "target_precision")
+ABOVE_ZERO = ("epochs", "num_train_epochs", "hold_out", "learning_rate", "target_precision")
 """Numbers that must be above 0."""
 
 MOST = {
@@ -140,6 +143,7 @@ SHARED: tuple[Rule, ...] = (
     Excludes("prompt", ("prompt_name",), "a prompt is given by its text or by its name; remove one"),
     Excludes("resume", ("overwrite",), "the earlier run is continued or replaced; remove one"),
     Excludes("epochs", ("max_steps",), "the steps would replace the epochs; remove one"),
+    Excludes("num_train_epochs", ("max_steps",), "the steps would replace the epochs; remove one"),
 )
 """Rules of every command that has the options."""
 
@@ -150,12 +154,17 @@ def check_rules(given: Given, rules: Iterable[Rule]) -> None:
         rule.check(given)
 
 
-def check_numbers(values: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for numbers that are not finite or out of range."""
+def check_numbers(values: Mapping[str, Any], typed: Mapping[str, str] | None = None) -> None:
+    """Raise ``ValueError`` for numbers that are not finite or out of range.
+
+    Args:
+        values: Value of every parameter, by name.
+        typed: Parameters as they are spelled, by name, see :class:`Given`; of others the name is the option.
+    """
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             continue
-        flag = f"--{name.replace('_', '-')}"
+        flag = (typed or {}).get(name, f"--{name.replace('_', '-')}")
         if not math.isfinite(value):
             raise ValueError(f"{flag} must be a finite number: got {value}.")
         if name in ABOVE_ZERO and value <= 0:

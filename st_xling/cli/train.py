@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,8 +17,8 @@ from st_xling.cli.app import app, with_options
 from st_xling.cli.options import argument, flag, option, options_of, repeatable
 from st_xling.cli.results import update_model_card, write_results
 from st_xling.cli.rules import Excludes, Given, Inapplicable
-from st_xling.training.options import command_options
 from st_xling.utils.io import read_json_object
+from st_xling.utils.options import Pooling
 
 if TYPE_CHECKING:
     from st_xling.evaluation.pictures import TrainingPicture
@@ -33,25 +33,75 @@ TAKEN_BY: dict[str, tuple[str, ...]] = {
     "cache": ("adapter", "encoder"),
     "parallel": ("retriever",),
     **dict.fromkeys(("dev_share", "test_share"), ("cross-encoder",)),
+    "eval_steps": ("encoder", "retriever", "cross-encoder"),
+    "pooling": ("encoder", "adapter", "retriever"),
+    **dict.fromkeys(("mini_batch_size", "pivot", "teacher", "teacher_prompt", "mine_negatives"), ("encoder",)),
+    "layer": ("adapter",),
+    "encoders": ("retriever",),
 }
-"""Options, besides those of recipes, that not every kind of recipe takes → the kinds that do."""
+"""Options that not every kind of recipe takes → the kinds that do."""
 
 DATA, RECIPE = "Data", "In place of the recipe's values"
 CROSS_ENCODER, ADAPTER, RETRIEVER = "Recipes of cross-encoders", "Recipes of adapters", "Recipes of retrievers"
-PANELS = {"adapter": ADAPTER, "retriever": RETRIEVER, "cross-encoder": CROSS_ENCODER}
 data_flag, recipe_option = partial(flag, panel=DATA), partial(option, panel=RECIPE)
 ranking_option = partial(option, panel=CROSS_ENCODER)
 
-RECIPE_OPTIONS = {each.name: each for each in command_options()}
-RecipeOptions = make_dataclass(
-    "RecipeOptions",
-    [
-        (each.name, each.type | None, option(each.flag, each.help, panel=PANELS.get(each.kinds[0], RECIPE)))
-        for each in RECIPE_OPTIONS.values()
-    ],
-    frozen=True,
-)
-"""Options of the command that set a key of the recipe, by the table of :mod:`st_xling.training.options`."""
+
+@dataclass(frozen=True)
+class ArgumentOptions:
+    """Options that set the training argument of the same name."""
+
+    num_train_epochs: float | None = recipe_option("--epochs", "Passes over --data.")
+    max_steps: int | None = recipe_option("--max-steps", "Steps, instead of epochs.")
+    per_device_train_batch_size: int | None = recipe_option("--batch-size", "Pairs per step.")
+    learning_rate: float | None = recipe_option("--learning-rate", "Peak learning rate.")
+    warmup_steps: float | None = recipe_option("--warmup", "Share of the steps in which the learning rate rises.")
+    seed: int | None = recipe_option("--seed", "Seed of weights, dropout and order.")
+    eval_steps: float | None = recipe_option("--eval-steps", "Steps between two evaluations on --dev.")
+    mini_batch_size: int | None = recipe_option(
+        "--mini-batch-size", "Rows encoded at a time, for large batches in little memory."
+    )
+
+
+@dataclass(frozen=True)
+class RecipeOptions:
+    """Options that set keys of the recipe's other sections."""
+
+    pivot: str | None = recipe_option(
+        "--pivot CODE", "Language that becomes the target side of every pair that has it, or none (default: en)."
+    )
+    pooling: Pooling | None = recipe_option(
+        "--pooling", "How token states become the embedding of a sentence (default: as --max-length)."
+    )
+    max_length: int | None = recipe_option(
+        "--max-length", "Maximum number of tokens of a text (default: the model's own; of a bare one the recipe's)."
+    )
+    teacher: str | None = recipe_option("--teacher MODEL", "Hub id or folder of the encoder to learn from (distill).")
+    teacher_prompt: str | None = recipe_option(
+        "--teacher-prompt", "Text before each sentence of the teacher (default: its own)."
+    )
+    mine_negatives: int | None = recipe_option(
+        "--mine-negatives",
+        "Hard negatives of each pair for the loss translation_ranking, mined in --data by the model before training "
+        "(default: 0).",
+    )
+    layer: int | None = option("--layer", "Layer of the encoder, from 1 (default: the recipe's).", panel=ADAPTER)
+    encoders: Literal["shared", "separate"] | None = option(
+        "--encoders", "One for both queries and passages, or one each (default: the recipe's).", panel=RETRIEVER
+    )
+
+    def keys(self) -> dict[str, Any]:
+        """Return the keys of the recipe that the options set, dotted; those that are not given are ``None``."""
+        return {
+            "data.pivot": self.pivot,
+            "model.pooling": self.pooling,
+            "model.max_length": self.max_length,
+            "data.teacher.model": self.teacher,
+            "data.teacher.prompt": self.teacher_prompt,
+            "data.hard_negatives.count": self.mine_negatives,
+            "adapter.layer": self.layer,
+            "retrieval.encoders": self.encoders,
+        }
 
 
 @dataclass(frozen=True)
@@ -76,7 +126,7 @@ class TrainOptions:
     revision: str | None = model_opts.REVISION
     trust_remote_code: bool = model_opts.TRUST_REMOTE_CODE
     set: list[str] = repeatable("--set KEY=VALUE", "Any key of the recipe, see above (repeatable).", panel=RECIPE)
-    lora: bool = flag("--lora", "Train LoRA adapters, merged at the end (--set training.lora.rank=8 …).", panel=RECIPE)
+    lora: bool = flag("--lora", "Train LoRA adapters, merged at the end (--set arguments.lora.rank=8 …).", panel=RECIPE)
     lora_keep: bool = flag("--lora-keep", "Train LoRA adapters, and save them as adapters.", panel=RECIPE)
     prompt: str | None = recipe_option("--prompt", "Text before each sentence, saved with the model.")
     precision: Literal["fp32", "bf16", "fp16"] | None = recipe_option("--precision", "Type of numbers to train in.")
@@ -115,7 +165,7 @@ RULES = (
     Inapplicable(
         (
             *(entry.name for entry in fields(TrainOptions) if entry.name not in ("list_recipes", "print_recipe")),
-            *RECIPE_OPTIONS,
+            *(entry.name for kind in (ArgumentOptions, RecipeOptions) for entry in fields(kind)),
         ),
         _trains_nothing,
     ),
@@ -129,11 +179,13 @@ RULES = (
 
 def _overrides(context: typer.Context, options: TrainOptions) -> dict[str, Any]:
     """Return the recipe keys that the options set, dotted; ``--set`` comes last."""
-    values = {each.key: context.params[name] for name, each in RECIPE_OPTIONS.items()}
+    arguments = asdict(options_of(context, ArgumentOptions))
+    values = {f"arguments.{name}": value for name, value in arguments.items()}
+    values |= options_of(context, RecipeOptions).keys()
     if options.precision is not None:
-        values |= {f"training.{kind}": options.precision == kind for kind in ("bf16", "fp16")}
-    values["training.prompts"] = options.prompt
-    values["training.lora.merge"] = False if options.lora_keep else True if options.lora else None
+        values |= {f"arguments.{kind}": options.precision == kind for kind in ("bf16", "fp16")}
+    values["arguments.prompts"] = options.prompt
+    values["arguments.lora.merge"] = False if options.lora_keep else True if options.lora else None
     return opts.given(**values) | _pairs(options.set, "--set")
 
 
@@ -152,7 +204,7 @@ def _pairs(texts: Sequence[str], flag: str) -> dict[str, Any]:
     return pairs
 
 
-@app.command("train", cls=with_options(TrainOptions, RecipeOptions, rules=RULES))
+@app.command("train", cls=with_options(TrainOptions, ArgumentOptions, RecipeOptions, rules=RULES))
 def train(
     context: typer.Context,
     recipe: str | None = argument("RECIPE", "Name of a recipe, or path of a YAML file.", default=None),
@@ -197,7 +249,7 @@ def train(
       st-xling train dap --model xlm-roberta-base --data de-en=pairs.tsv \\
           --check-leak tatoeba/v1 --out my-encoder
       st-xling train tr --model intfloat/multilingual-e5-small \\
-          --prompt 'query: ' --set training.early_stopping_patience=3 \\
+          --prompt 'query: ' --set arguments.early_stopping_patience=3 \\
           --data de-en=pairs.tsv --dev de-en=new-pairs.tsv --out my-encoder
       st-xling train xpr-mixed --model bert-base-multilingual-cased \\
           --data en=xquad.en.json --data zh=xquad.zh.json --out my-reranker
@@ -226,8 +278,8 @@ def train(
     --model tiny is a small model of random weights, built from the data; --tiny sets its layers, hidden_size,
     vocabulary and more. --mono is, for encoders, running text for the loss mlm, two lines a pair; for retrievers lines,
     passages (.jsonl) or phrasebook. --set takes any key of the recipe, such as losses.tlm.weight=0.5, and any training
-    argument of sentence-transformers, such as training.report_to=wandb. --prompt has one text for all columns; others
-    are --set 'training.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
+    argument of sentence-transformers, such as arguments.report_to=wandb. --prompt has one text for all columns; others
+    are --set 'arguments.prompts={source: "query: ", target: "passage: "}'. --cache keeps the sentence embeddings of an
     adapter's encoder, or of a teacher, by default next to the downloaded models in the Hub's cache.
     """
     options = options_of(context, TrainOptions)
@@ -241,10 +293,10 @@ def train(
 
     kind = recipe_kind(recipe)
     given = Given.of(context).typed
-    for name, kinds in {**TAKEN_BY, **{name: each.kinds for name, each in RECIPE_OPTIONS.items()}}.items():
+    for name, kinds in TAKEN_BY.items():
         if kind not in kinds and name in given:
             raise ValueError(
-                f"--{name.replace('_', '-')} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
+                f"{given[name]} is for {' and '.join(f'{kind}s' for kind in kinds)}: got the recipe of "
                 f"{'an' if kind[0] in 'ae' else 'a'} {kind} {recipe}; remove it."
             )
     from st_xling.training.settings import check_settings, check_tiny
@@ -332,8 +384,8 @@ def _train_encoder(recipe: str, options: TrainOptions, context: typer.Context) -
     def prepare() -> tuple[dict[str, Any], TrainingPicture]:
         arguments = _arguments(training.load_recipe, recipe, options, context)
         loaded = arguments["recipe"]
-        if loaded.teacher.model is not None:
-            check_outputs({"--json": context.params["json"]}, [loaded.teacher.model])
+        if loaded.data.teacher.model is not None:
+            check_outputs({"--json": context.params["json"]}, [loaded.data.teacher.model])
         else:
             Given.of(context).refuse(("cache", "teacher_prompt"), f"the recipe {loaded.name} has no teacher")
         data, dev = _read_data(options)
@@ -446,7 +498,7 @@ def _train_cross_encoder(recipe: str, options: TrainOptions, context: typer.Cont
         # Not the recipe's seed: what is held out stays the same, whatever the seed of the training.
         shares = opts.given(dev_share=0.0 if dev == [] else options.dev_share, test_share=options.test_share)
         data = load_pair_specs(options.data, **reading, **shares)
-        stages = STRATEGIES[loaded.strategy](data.train, seed=loaded.training.seed)
+        stages = STRATEGIES[loaded.strategy](data.train, seed=loaded.arguments.seed)
         rows, pools = len(data.train), data.dev
     if fewest and not pools:
         _say_no_development("queries")

@@ -134,7 +134,7 @@ def check_savable(parts: Backbone, head: VocabularyHead) -> None:
     if lacking := head.state_dict().keys() - (family[1].state_dict() if family else {}).keys():
         raise ValueError(
             f"checkpoints of {type(parts.model.config).__name__} have no {' and no '.join(sorted(lacking))} of a "
-            "vocabulary head: leave out training.save_vocabulary_head."
+            "vocabulary head: leave out arguments.save_vocabulary_head."
         )
 
 

@@ -18,7 +18,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -31,34 +30,12 @@ from transformers import PreTrainedModel
 from st_xling.models.backbone import token_encoder
 from st_xling.models.training_dtype import to_float32
 from st_xling.utils.io import read_json_object, write_json
+from st_xling.utils.lora_options import LoraOptions
 
 NAME = "default"
 CONFIG = "adapter_config.json"
 _POOLER = r"(.*\.)?pooler\..*"  # BERT's pooler, which no sentence embedding of ours passes through
 M = TypeVar("M", bound=nn.Module)
-
-
-@dataclass(frozen=True)
-class LoraOptions:
-    """Low-rank adapters next to frozen weights: ``W x + alpha / rank · B A x``, of which ``A`` and ``B`` are trained.
-
-    Attributes:
-        rank: Rows of ``A``.
-        alpha: Scale of the adapters, as a multiple of ``1 / rank``.
-        dropout: Dropout of the adapters' input, in [0, 1).
-        target_modules: Names of the layers to adapt (last parts of dotted names), or ``"all-linear"``: every linear
-            layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
-        merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
-
-    Source:
-        Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models; all linear layers: Dettmers et al. 2023.
-    """
-
-    rank: int = 16
-    alpha: float = 32.0
-    dropout: float = 0.05
-    target_modules: str | Sequence[str] = "all-linear"
-    merge: bool = True
 
 
 def has_adapters(module: nn.Module) -> bool:
@@ -219,19 +196,20 @@ def name_base(model: BaseModel, name: str) -> None:
     token_encoder(model).peft_config[NAME].base_model_name_or_path = name  # type: ignore[union-attr, index]
 
 
-def end_lora(model: BaseModel, options: LoraOptions, *, start: str, base: Path) -> None:
+def end_lora(model: BaseModel, options: LoraOptions, *, start: str | None, base: Path) -> None:
     """Merge the adapters, or name their base where they are published by themselves.
 
     Args:
         model: The trained model.
         options: ``merge`` decides.
-        start: Model that training started from; a Hub id becomes the base.
+        start: Model that training started from; a Hub id becomes the base. ``None`` if it is not known.
         base: The folder with that model, which is the base otherwise.
     """
     if options.merge:
         merge_lora(model)
     else:
-        name_base(model, str(base.resolve()) if start == "tiny" or Path(start).exists() else start)
+        is_hub_id = start is not None and not Path(start).exists()
+        name_base(model, str(start) if is_hub_id else str(base.resolve()))
 
 
 def own_base(folder: str | Path) -> Path | None:

@@ -1,6 +1,7 @@
 """Recipes → model + loss + data → trainer; loss state saved and resumed.
 
-- ``options``, ``recipe``, ``recipe_files``, ``arguments``: YAML → losses, model options, training arguments
+- ``arguments``, ``options``: sentence-transformers' training arguments, with ours
+- ``recipe``, ``recipe_files``: YAML → losses, training arguments, data and model options
 - ``settings``: checks of these that need no torch
 - ``encoder``, ``retriever``, ``adapter``, ``reranker``: prepare data, build model and losses, fit, save
 - ``run``, ``run_folder``: the context of a run, and the files from which a killed one resumes
@@ -18,17 +19,18 @@ from typing import TYPE_CHECKING
 from st_xling.utils.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from st_xling.models.lora import LoraOptions as LoraOptions
     from st_xling.training.adapter import load_adapter_recipe as load_adapter_recipe
     from st_xling.training.adapter import train_adapter as train_adapter
+    from st_xling.training.arguments import CrossLingualTrainingArguments as CrossLingualTrainingArguments
+    from st_xling.training.arguments import RankingTrainingArguments as RankingTrainingArguments
     from st_xling.training.encoder import build_loss as build_loss
     from st_xling.training.encoder import train as train
     from st_xling.training.hard_negatives import add_hard_negatives as add_hard_negatives
     from st_xling.training.options import ModelOptions as ModelOptions
-    from st_xling.training.options import TrainingOptions as TrainingOptions
     from st_xling.training.recipe import Recipe as Recipe
     from st_xling.training.recipe import load_recipe as load_recipe
     from st_xling.training.recipe_files import recipe_names as recipe_names
+    from st_xling.training.reranker import RankingTrainer as RankingTrainer
     from st_xling.training.retriever import RetrievalSources as RetrievalSources
     from st_xling.training.retriever import load_retrieval_recipe as load_retrieval_recipe
     from st_xling.training.retriever import train_retrieval as train_retrieval
@@ -38,5 +40,6 @@ if TYPE_CHECKING:
     from st_xling.training.trainer import CrossLingualTrainer as CrossLingualTrainer
     from st_xling.training.trainer import NotFiniteError as NotFiniteError
     from st_xling.training.warm_up import warm_up_heads as warm_up_heads
+    from st_xling.utils.lora_options import LoraOptions as LoraOptions
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -19,10 +19,10 @@ import torch
 import torch.nn.functional as F
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.modules import Dense, Normalize
-from sentence_transformers.base.training_args import BaseTrainingArguments
 from torch import Tensor, nn
 from transformers import get_scheduler
 
+from st_xling.data.leak import Texts
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.data.text_columns import column_texts
 from st_xling.losses import siamese_contrastive
@@ -36,9 +36,9 @@ from st_xling.models.view import check_layer, cut_to_layer, layer_count
 from st_xling.training.arguments import total_steps
 from st_xling.training.development import development_score
 from st_xling.training.mixture import describe, mix
-from st_xling.training.options import AdapterOptions, TrainingOptions
-from st_xling.training.recipe import BaseRecipe
-from st_xling.training.run import Run, RunOptions
+from st_xling.training.options import AdapterArguments, AdapterOptions, OptimizationArguments
+from st_xling.training.recipe import BaseRecipe, trains_by_recipe
+from st_xling.training.run import OnLeak, Run
 from st_xling.training.sentence_vectors import CachedVectors, Column, cached_vectors, layer_vectors
 from st_xling.training.trainer import NotFiniteError
 from st_xling.utils.console import progress_bar
@@ -48,7 +48,6 @@ from st_xling.utils.tables import format_table
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from typing_extensions import Unpack
 
 STAGES = ("untrained", "centered", "trained")
 
@@ -137,14 +136,14 @@ class AdapterRecipe(BaseRecipe):
     """A named way to train an adapter."""
 
     kind: ClassVar[str] = "adapter"
-    arguments: ClassVar[type[BaseTrainingArguments] | None] = None  # ST's trainer trains no layer on cached vectors
+    arguments_class: ClassVar[type[OptimizationArguments]] = AdapterArguments
 
     name: str
-    summary: str = ""
+    summary: str
+    arguments: AdapterArguments
     adapter: AdapterOptions = field(default_factory=AdapterOptions)
     loss: SiameseOptions = field(default_factory=SiameseOptions)
     model: EncoderOptions = field(default_factory=EncoderOptions)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def check(self) -> None:
         if not 0 <= self.adapter.dropout < 1:
@@ -173,7 +172,8 @@ def fit_adapter(
     Raises:
         NotFiniteError: A loss that is no longer a number.
     """
-    options, loss_options, size = recipe.training, asdict(recipe.loss), recipe.training.per_device_train_batch_size
+    options = recipe.arguments
+    size = options.per_device_train_batch_size
     steps = total_steps(options, len(source))
     sampler = ShuffledBatchSampler(pairs, size, drop_last=len(source) >= size, seed=options.seed)
     with torch.random.fork_rng():
@@ -192,7 +192,7 @@ def fit_adapter(
         batches = itertools.islice(_batches(sampler), steps)
         for step, (epoch, rows) in enumerate(progress_bar(batches, total=steps, desc=description, unit="steps"), 1):
             index = torch.as_tensor(rows, device=source.device)
-            loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **loss_options)
+            loss = siamese_contrastive(adapter(source[index]), adapter(target[index]), **asdict(recipe.loss))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -253,19 +253,26 @@ def sweep_rows(layers: int, pooling: Pooling = "mean") -> dict[str, list[Column]
 
 
 def _try_layer(
-    run: Run, label: str, columns: Sequence[Column], cached: Mapping[str, CachedVectors], pairs: Dataset, device: Any
+    run: Run,
+    recipe: AdapterRecipe,
+    label: str,
+    columns: Sequence[Column],
+    cached: Mapping[str, CachedVectors],
+    pairs: Dataset,
+    device: Any,
 ) -> LayerResult:
     """Train on one row of the table and evaluate it.
 
     Args:
-        run: With the recipe, and perhaps an evaluator as ``PrecisionEvaluator``: evaluates the vectors of its pairs.
+        run: Perhaps with a ``PrecisionEvaluator``, which evaluates the vectors of its pairs.
+        recipe: Network, loss and options.
         label: Name of the row.
         columns: Vectors to train on; several are averaged before training.
         cached: Column → vectors of the texts of ``pairs`` and of the evaluator.
         pairs: Training text.
         device: Where to train.
     """
-    recipe, evaluator = run.recipe, run.evaluator
+    evaluator = run.evaluator
 
     def vectors(texts: Sequence[str]) -> Tensor:
         return torch.stack([cached[column.name].of(texts) for column in columns]).mean(dim=0).to(device)
@@ -340,14 +347,24 @@ class AdapterResult:
         return {**figures, "steps": self.chosen.steps, "layers": layers, **self.scores}
 
 
+@trains_by_recipe
 def train_adapter(
     recipe: AdapterRecipe,
     data: Mapping[str, Dataset],
     out: str | Path,
     *,
+    model: str | SentenceTransformer,
+    tiny: Mapping[str, Any] | None = None,
     sweep: bool = False,
     cache: str | Path | None = None,
-    **options: Unpack[RunOptions],
+    evaluator: Any = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    command: str | None = None,
+    provenance: Sequence[Mapping[str, Any]] = (),
+    load_options: Mapping[str, Any] | None = None,
 ) -> AdapterResult:
     """Encode once, train an adapter on a layer's sentence vectors, and save both as one stock model.
 
@@ -355,21 +372,41 @@ def train_adapter(
         recipe: Layer, network, loss and options, from :func:`load_adapter_recipe`.
         data: Name → data set with ``source``, ``target`` and their languages; all are put together.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
         sweep: Train on every layer; the one whose adapter the evaluator finds best is saved.
         cache: Folder of sentence vectors, see :func:`~st_xling.training.sentence_vectors.cached_vectors`; ``None``: one
             next to downloaded models.
-        **options: See :class:`~st_xling.training.run.RunOptions`; the evaluator is a ``PrecisionEvaluator``, which
-            evaluates the vectors as they are, centered, and under the adapter. A run that is resumed has its vectors
-            in the cache, and its training starts again.
+        evaluator: A ``PrecisionEvaluator``, which evaluates the vectors as they are, centered, and under the adapter.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Resume the run in ``out``: its vectors are in the cache, and its training starts again.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
 
     Raises:
         ValueError: Empty data, one pair only, a layer that the encoder lacks, an occupied folder; a sweep without an
             evaluator; means by language, of text whose language is not known.
         TrainingInterrupted: Ctrl-C while training.
     """
-    run = Run(recipe=recipe, out=out, **options)
-    if run.callbacks:
-        raise ValueError("adapters are fitted without a trainer, which would call callbacks: leave callbacks out.")
+    run = Run(
+        recipe=recipe,
+        out=out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        provenance=provenance,
+        load_options=load_options,
+    )
     if sweep and run.evaluator is None:
         raise ValueError("a sweep compares layers on development pairs: got none; pass some.")
     with run.opened("adapters"):
@@ -384,17 +421,23 @@ def train_adapter(
                     "all; name them (zh-vi=PATH), or take adapter.center joint."
                 )
         run.claim({"data": describe(data), "sweep": sweep})
-        encoder, pooling, layer = _load_encoder(run, pairs), recipe.model.pooling, recipe.adapter.layer
+        encoder = _load_encoder(run, recipe, pairs)
+        pooling = recipe.model.pooling
+        layer = recipe.adapter.layer
         if sweep:
             rows = sweep_rows(layer_count(encoder), pooling)
         else:
             rows = {str(layer): [Column(check_layer(encoder, layer), pooling)]}
-        return run.fit(lambda: _fit(run, encoder, rows, pairs, cache))
+        return run.fit(lambda: _fit(run, recipe, encoder, rows, pairs, cache))
 
 
-def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
+def _load_encoder(run: Run, recipe: AdapterRecipe, pairs: Dataset) -> SentenceTransformer:
     # Vectors are pooled by the recipe in the cache: the encoder's own pooling is left as it is.
-    encoder = run.load_start(lambda: column_texts(pairs, "source", "target"), pooling=False)
+    encoder = run.load_start(
+        lambda: column_texts(pairs, "source", "target"),
+        seed=recipe.arguments.seed,
+        max_length=recipe.model.max_length,
+    )
     if has_adapters(encoder):
         encoder = merge_adapters(encoder if isinstance(run.model, str) else copy.deepcopy(encoder))
     if isinstance(run.model, str):
@@ -407,6 +450,7 @@ def _load_encoder(run: Run, pairs: Dataset) -> SentenceTransformer:
 
 def _fit(
     run: Run,
+    recipe: AdapterRecipe,
     encoder: SentenceTransformer,
     rows: Mapping[str, Sequence[Column]],
     pairs: Dataset,
@@ -416,7 +460,8 @@ def _fit(
 
     There are no checkpoints: a run that is resumed trains again on the vectors in the cache.
     """
-    evaluator, started = run.evaluator, time.perf_counter()
+    evaluator = run.evaluator
+    started = time.perf_counter()
     texts = [*column_texts(pairs, "source", "target")]
     if evaluator is not None:
         texts += [text for sides in evaluator.pairs.values() for side in sides for text in side]
@@ -428,15 +473,18 @@ def _fit(
         fingerprint=model_fingerprint(encoder),
         folder=cache,
     )
-    seconds, started = {"encoding": round(time.perf_counter() - started, 2)}, time.perf_counter()
-    results = [_try_layer(run, label, columns, vectors, pairs, encoder.device) for label, columns in rows.items()]
+    seconds = {"encoding": round(time.perf_counter() - started, 2)}
+    started = time.perf_counter()
+    results = []
+    for label, of_row in rows.items():
+        results.append(_try_layer(run, recipe, label, of_row, vectors, pairs, encoder.device))
     seconds["training"] = round(time.perf_counter() - started, 2)
     chosen = results[0]
     if len(rows) > 1:  # only a single layer can be cut out of the encoder and published; of equals the lowest
         single = [result for result in results if result.label.isdigit()]
         chosen = max(single, key=lambda result: result.figures["trained"][evaluator.primary_measure])
     # Centered by language, encode(texts, task="zh") takes the mean of that language, encode the joint one.
-    cut = cut_to_layer(encoder, int(chosen.label), pooling=run.recipe.model.pooling)
+    cut = cut_to_layer(encoder, int(chosen.label), pooling=recipe.model.pooling)
     stock = [*cut, *copy.deepcopy(chosen.adapter).stock_modules()]
     model = model_of(SentenceTransformer, stock, device=str(encoder.device)).eval()
     model.model_card_data.base_model = run.base_model

@@ -1,36 +1,39 @@
-"""``training:`` of a recipe: sentence-transformers' training arguments under their own names, and what ST lacks."""
+"""Training arguments: sentence-transformers' own, with our defaults and the fields that it lacks."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
 import os
-from functools import partial
-from pathlib import Path
-from typing import Any
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeVar, get_type_hints
 
 import torch
 from sentence_transformers import SentenceTransformerTrainingArguments
 from sentence_transformers.base.training_args import BaseTrainingArguments
+from sentence_transformers.cross_encoder import CrossEncoderTrainingArguments
+from transformers import HfArgumentParser
+from transformers.trainer_utils import IntervalStrategy, SaveStrategy
 
-from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
-from st_xling.models.lora import LoraOptions
-from st_xling.training.options import TrainingOptions, unused_options
-from st_xling.training.recipe_files import check_keys, option_types, read_options, read_value
+from st_xling.training.options import (
+    EVALUATION_SHARE,
+    LOG_SHARE,
+    EncoderArguments,
+    OptimizationArguments,
+    SharedArguments,
+    check_numbers,
+)
+from st_xling.training.recipe_files import check_keys, read_options, read_value
 from st_xling.training.settings import check_trackers
-from st_xling.utils.languages import is_code
+from st_xling.utils.lora_options import LoraOptions
 from st_xling.utils.precision import warn_of_slow_bfloat16
 
-EVALUATIONS_A_RUN = 10
-LOGS_AN_EVALUATION = 5
+LOGS_AN_EVALUATION = round(EVALUATION_SHARE / LOG_SHARE)
 
-
-_ST = {entry.name for entry in dataclasses.fields(SentenceTransformerTrainingArguments)}
-OURS = tuple(entry.name for entry in dataclasses.fields(TrainingOptions) if entry.name not in (*_ST, "arguments"))
-"""Options that are no training arguments of ST's."""
 _OF_THE_RUN = (
     *("output_dir", "do_train", "do_eval", "do_predict", "resume_from_checkpoint", "local_rank", "data_seed"),
-    *("metric_for_best_model", "greater_is_better", "warmup_ratio"),
+    *("metric_for_best_model", "greater_is_better", "load_best_model_at_end", "warmup_ratio"),
     "save_steps",  # those of eval_steps
     "save_only_model",  # a run could not be resumed
     "neftune_noise_alpha",  # not for the models of sentence-transformers
@@ -38,142 +41,199 @@ _OF_THE_RUN = (
     *("push_to_hub", "hub_model_id", "hub_private_repo", "hub_revision", "hub_strategy", "hub_always_push"),
     *("hub_token", "push_to_hub_token"),
 )
-"""Arguments that a run decides by itself."""
+"""Arguments that a run by a recipe decides by itself."""
+
+_OF_THE_MACHINE = ("use_cpu", "disable_tqdm", "dataloader_pin_memory")
+"""Arguments that change no result."""
+
+_RECORDED = (
+    *(entry.name for entry in fields(OptimizationArguments)),
+    *("max_grad_norm", "gradient_accumulation_steps", "bf16", "fp16", "eval_steps", "logging_steps"),
+    "save_total_limit",
+)
+"""Arguments of sentence-transformers that the record of a run has even if they are the defaults."""
 
 
-def read_training(
-    section: Any,
-    *,
-    arguments: type[BaseTrainingArguments] | None = SentenceTransformerTrainingArguments,
-    kind: str = "encoder",
-) -> TrainingOptions:
-    """Read and check a recipe's section ``training``.
+@dataclass
+class TrainerArguments(SharedArguments, BaseTrainingArguments):  # type: ignore[misc]  # ST's fields, other defaults
+    """Base of our training arguments for encoders and cross-encoders."""
+
+    def __post_init__(self) -> None:
+        check_numbers({entry.name: getattr(self, entry.name) for entry in fields(self)})
+        self.eval_steps = self.eval_steps or EVALUATION_SHARE
+        self.logging_steps = self.logging_steps or LOG_SHARE
+        if self.save_steps == EVALUATION_SHARE:
+            self.save_steps = self.eval_steps
+        self._match_strategies()
+        # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
+        accelerator = torch.accelerator.current_accelerator(check_available=True)
+        if self.bf16:
+            warn_of_slow_bfloat16("cpu" if accelerator is None else accelerator.type)
+            self.use_cpu = self.use_cpu or accelerator is None
+        if self.data_seed is None:
+            self.data_seed = self.seed
+        if self.dataloader_num_workers:  # forked, where threads of the tokenizers would not survive
+            os.environ["TOKENIZERS_PARALLELISM"] = "false"
+        super().__post_init__()
+
+    def _match_strategies(self) -> None:
+        """Evaluate where checkpoints are saved: the best is among those that are both."""
+        evaluates = IntervalStrategy(self.eval_strategy)
+        saves = SaveStrategy(self.save_strategy)
+        if "no" in (evaluates.value, saves.value):
+            self.load_best_model_at_end = False
+        elif saves == SaveStrategy.EPOCH:
+            self.eval_strategy = IntervalStrategy.EPOCH
+        elif evaluates == IntervalStrategy.EPOCH and saves == SaveStrategy.STEPS:
+            self.save_strategy = SaveStrategy.EPOCH
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, as transformers records them."""
+        values = super().to_dict()
+        if isinstance(self.lora, LoraOptions):
+            values["lora"] = asdict(self.lora)
+        return values
+
+    def changed(self) -> dict[str, Any]:
+        """Return the arguments that differ from the defaults, as plain values, without those of a machine or run."""
+        values = self.to_dict()
+        defaults = type(self)(self.output_dir).to_dict()
+        left_out = (*_OF_THE_RUN, *_OF_THE_MACHINE)
+        return {name: value for name, value in values.items() if value != defaults.get(name) and name not in left_out}
+
+    def recorded(self) -> dict[str, Any]:
+        """Return the arguments that identify a run, as plain values: the usual ones, ours, and all that are changed."""
+        values = self.to_dict()
+        ours = [entry.name for kind in (SharedArguments, EncoderArguments) for entry in fields(kind)]
+        st = {entry.name for entry in fields(BaseTrainingArguments)}
+        names = [*_RECORDED, *(name for name in ours if name in values and name not in st)]
+        return {**{name: values[name] for name in names}, **self.changed()}
+
+
+@dataclass
+class CrossLingualTrainingArguments(  # type: ignore[misc]  # as above
+    EncoderArguments, TrainerArguments, SentenceTransformerTrainingArguments
+):
+    """sentence-transformers' training arguments for :class:`~st_xling.training.CrossLingualTrainer`.
+
+    All arguments of ST and transformers, some with other defaults, and those that ST lacks. Both are listed in
+    :class:`~st_xling.training.options.SharedArguments` and :class:`~st_xling.training.options.EncoderArguments`.
+
+    Example:
+        >>> arguments = CrossLingualTrainingArguments("run", learning_rate=2e-5, mini_batch_size=32)
+        >>> arguments.per_device_train_batch_size, arguments.warm_up_heads
+        (128, None)
+    """
+
+
+@dataclass
+class RankingTrainingArguments(TrainerArguments, CrossEncoderTrainingArguments):  # type: ignore[misc]  # as above
+    """sentence-transformers' training arguments of cross-encoders for :class:`~st_xling.training.RankingTrainer`.
+
+    See :class:`~st_xling.training.options.SharedArguments`.
+    """
+
+
+A = TypeVar("A", bound=OptimizationArguments)
+T = TypeVar("T", bound=TrainerArguments)
+
+
+def read_arguments(kind: type[A], section: Any) -> A:
+    """Read the section ``arguments`` of a recipe.
 
     Args:
-        section: The mapping in the recipe.
-        arguments: ST's class of training arguments, any of which may be set; ``None``: of these only the named ones.
-        kind: Kind of recipe; options of others are unknown.
+        kind: Class of the arguments.
+        section: Mapping of names to values.
 
     Raises:
-        ValueError: A key that is not known (the nearest is named), a bad type, or out of range.
+        ValueError: A name that is not known (the nearest is given), a bad type, a number out of range, or what
+            sentence-transformers refuses.
     """
-    without = unused_options(kind)
-    own = {name: kinds for name, kinds in option_types(TrainingOptions).items() if name not in ("arguments", *without)}
-    st = () if arguments is None else dataclasses.fields(arguments)
-    hidden = {*own, *without, *_OF_THE_RUN}
-    known = own | {entry.name: entry.type for entry in st if entry.init and entry.name not in hidden}
+    hints = get_type_hints(kind)
+    names = [entry.name for entry in fields(kind) if entry.init and entry.name not in _OF_THE_RUN]
+    known = {name: hints[name] for name in names}
     section = {} if section is None else section
-    if unused := [key for key in without if isinstance(section, dict) and key in section]:
-        raise ValueError(f"training has no key {unused[0]!r} for {kind}s; leave it out.")
-    check_keys(section, known, "training")
-    section = {**section, "pivot": None} if section.get("pivot") == "none" else section
+    check_keys(section, known, "arguments")
     # YAML reads a plain no as false.
     section = {key: "no" if key.endswith("_strategy") and value is False else value for key, value in section.items()}
-    values = {key: read_value(value, known[key], f"training.{key}") for key, value in section.items()}
+    values = {key: read_value(value, known[key], f"arguments.{key}") for key, value in section.items()}
+    check_numbers(values, "arguments.")
     if values.get("lora") is not None:
-        values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], "training.lora"))
-    more = {key: values.pop(key) for key in [*values] if key not in own}
-    check_trackers(more.get("report_to"))
-    options = TrainingOptions(**values, arguments=more)
-    # The options check the ranges of their numbers themselves.
-    if options.mini_batch_size % 2 == 1:
-        raise ValueError(f"training.mini_batch_size must be even: got {options.mini_batch_size}.")
-    if options.pivot is not None and not is_code(options.pivot):
-        raise ValueError(f"training.pivot must be a language code, or none: got {options.pivot!r}.")
-    return options
+        values["lora"] = LoraOptions(**read_options(LoraOptions, values["lora"], "arguments.lora"))
+    check_trackers(values.get("report_to"))
+    if issubclass(kind, BaseTrainingArguments):
+        values["disable_tqdm"] = values.get("disable_tqdm", True)  # a run has a progress bar of its own
+    try:
+        [arguments] = HfArgumentParser(kind).parse_dict(values)  # type: ignore[arg-type]
+    except (TypeError, ValueError, ImportError) as error:
+        raise ValueError(f"arguments: sentence-transformers refuses these: {error}") from error
+    return arguments
 
 
-def training_arguments(
-    options: TrainingOptions,
-    folder: Path,
-    *,
-    rows: int | None,
-    processes: int = 1,
-    best_metric: str | None = None,
-    kind: type[BaseTrainingArguments] = SentenceTransformerTrainingArguments,
-    **arguments: Any,
-) -> BaseTrainingArguments:
-    """ST's training arguments of one run.
+def fit_to_data(arguments: T, *, rows: int | None, evaluates: bool, best_metric: str | None = None) -> T:
+    """Return a copy of arguments in which what depends on the data is decided.
 
     Args:
-        options: Of the recipe.
-        folder: Where checkpoints go.
+        arguments: Arguments of a run.
         rows: Pairs of an epoch; ``None``: a stream without an end.
-        processes: Processes that share a step.
-        best_metric: Metric of the evaluator to choose the best checkpoint by; ``None``: no evaluation, keep the last.
-        kind: ST's class of them.
-        **arguments: Others that depend on the data, in place of the options'.
+        evaluates: Whether there is an evaluator or evaluation data.
+        best_metric: Metric of the evaluator to choose the best checkpoint by.
 
     Raises:
-        ValueError: A stream, and no ``max_steps`` to end it; a value that ST refuses.
+        ValueError: A stream, and no ``max_steps`` to end it.
     """
-    chosen, steps = options.arguments, total_steps(options, rows, processes)
-    accelerator = torch.accelerator.current_accelerator(check_available=True)
-    on_cpu = accelerator is None
-    if options.bf16:
-        warn_of_slow_bfloat16("cpu" if accelerator is None else accelerator.type)
-    logs = options.logging_steps or LOGS_AN_EVALUATION
-    eval_steps = min(steps, options.eval_steps or max(1, steps // EVALUATIONS_A_RUN // logs) * logs)
+    fitted = copy.deepcopy(arguments)
+    steps = total_steps(arguments, rows, arguments.world_size)
+    logs = int(arguments.logging_steps) if arguments.logging_steps >= 1 else LOGS_AN_EVALUATION
+    if arguments.eval_steps < 1:
+        evaluations = round(1 / arguments.eval_steps)
+        fitted.eval_steps = max(1, steps // evaluations // logs) * logs
+    fitted.eval_steps = min(steps, int(fitted.eval_steps))
     # Checkpoints fall on logged steps: a resumed run would log a shorter first line otherwise.
-    about = max(1, eval_steps // LOGS_AN_EVALUATION)
-    logging_steps = options.logging_steps or next(n for n in range(about, 0, -1) if eval_steps % n == 0)
-    # The best checkpoint is among those that are evaluated: one strategy that is chosen is both.
-    evaluates = chosen.get("eval_strategy") or ("epoch" if chosen.get("save_strategy") == "epoch" else "steps")
-    evaluates = "no" if best_metric is None else evaluates
-    saves = chosen.get("save_strategy") or (evaluates if evaluates != "no" else "steps")
-    values = {key: value for key, value in vars(options).items() if key not in (*OURS, "arguments")} | {
-        "output_dir": str(folder),
-        "logging_steps": logging_steps,
-        "eval_steps": eval_steps,
-        "save_steps": eval_steps,
-        "load_best_model_at_end": "no" not in (evaluates, saves),
-        "restore_callback_states_from_checkpoint": options.early_stopping_patience > 0,
-        # A CPU has bfloat16 too, but transformers takes it only with use_cpu.
-        "use_cpu": options.bf16 and on_cpu,
-        "data_seed": options.seed,
-        "dataloader_drop_last": rows is None or rows >= options.per_device_train_batch_size * processes,
-        "dataloader_pin_memory": torch.cuda.is_available(),
-        "report_to": "none",
-        "disable_tqdm": True,
-    }
-    values |= {**chosen, **arguments, "eval_strategy": evaluates, "save_strategy": saves}
-    if best_metric is not None:
-        values |= {"metric_for_best_model": best_metric, "greater_is_better": True}
+    if arguments.logging_steps < 1:
+        most = max(1, fitted.eval_steps // LOGS_AN_EVALUATION)
+        fitted.logging_steps = next(n for n in range(most, 0, -1) if fitted.eval_steps % n == 0)
+    fitted.save_steps = fitted.eval_steps
+    if not evaluates:
+        fitted.eval_strategy = IntervalStrategy.NO
+        fitted.load_best_model_at_end = False
+        fitted.metric_for_best_model = None
+        fitted.greater_is_better = None
+    elif best_metric is not None and fitted.metric_for_best_model in (None, "loss"):
+        fitted.metric_for_best_model = best_metric
+        fitted.greater_is_better = True
+    fitted.restore_callback_states_from_checkpoint = arguments.early_stopping_patience > 0
     if rows is None:
         # Rows come in the order of their batches. Were batches dealt out by the first process, it would have to pad
         # them all to one length; instead every process reads the stream and takes its part.
-        values["accelerator_config"] = {**(chosen.get("accelerator_config") or {}), "dispatch_batches": False}
-    else:
-        sampler = LengthGroupedBatchSampler if options.group_by_length else ShuffledBatchSampler
-        values.setdefault("batch_sampler", partial(sampler, **sampler_options(options)))
-    if chosen.get("dataloader_num_workers"):  # forked, where threads of the tokenizers would not survive
-        os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    try:
-        return kind(**values)
-    except (TypeError, ValueError, ImportError) as error:
-        raise ValueError(f"training: sentence-transformers refuses these arguments: {error}") from error
+        fitted.accelerator_config.dispatch_batches = False  # type: ignore[union-attr]  # ST has made it an object
+    elif rows < arguments.per_device_train_batch_size * arguments.world_size:
+        fitted.dataloader_drop_last = False
+    fitted.dataloader_pin_memory = arguments.dataloader_pin_memory and torch.cuda.is_available()
+    return fitted
 
 
-def sampler_options(options: TrainingOptions) -> dict[str, Any]:
-    """Options that our samplers and ``mix_streams`` share."""
-    return {
-        "alpha": options.language_alpha,
-        "one_pair": options.batches == "one_pair",
-        "keep_duplicates_apart": options.keep_duplicates_apart,
-    }
-
-
-def total_steps(options: TrainingOptions | BaseTrainingArguments, rows: int | None, processes: int = 1) -> int:
+def total_steps(arguments: Any, rows: int | None, processes: int = 1) -> int:
     """Optimizer steps of the whole run.
 
     Args:
-        options: Of the recipe, or ST's arguments.
+        arguments: Training arguments, ours or ST's.
         rows: Pairs of an epoch; ``None``: a stream without an end.
         processes: Processes that share a step.
     """
-    if options.max_steps > 0:
-        return options.max_steps
+    if arguments.max_steps > 0:
+        return arguments.max_steps
     if rows is None:
-        raise ValueError("a stream has no end that is known: got no max_steps; set training.max_steps / --max-steps.")
-    batches = max(1, rows // (options.per_device_train_batch_size * processes))
-    return max(1, math.ceil(options.num_train_epochs * math.ceil(batches / options.gradient_accumulation_steps)))
+        raise ValueError("a stream has no end that is known: got no max_steps; set arguments.max_steps / --max-steps.")
+    batches = max(1, rows // (arguments.per_device_train_batch_size * processes))
+    return max(1, math.ceil(arguments.num_train_epochs * math.ceil(batches / arguments.gradient_accumulation_steps)))
+
+
+def replaced(arguments: T, **changes: Any) -> T:
+    """Return a copy with other values; ``dataclasses.replace`` would derive values a second time."""
+    copied = copy.deepcopy(arguments)
+    for name, value in changes.items():
+        if name not in {entry.name for entry in dataclasses.fields(copied)}:
+            raise TypeError(f"{type(copied).__name__} has no argument {name!r}")
+        setattr(copied, name, value)
+    return copied

@@ -83,6 +83,20 @@ def development_score(value: float | None, evaluator: Any) -> DevelopmentScore |
     return DevelopmentScore(value, rows, unit)
 
 
+def best_metric(evaluator: Any) -> str | None:
+    """Return the name of an evaluator's metric that chooses a checkpoint, as a trainer logs it.
+
+    Args:
+        evaluator: An evaluator, ours or of sentence-transformers, or a list of them; ``None``: none.
+    """
+    if evaluator is None:
+        return None
+    # Some of ST's evaluators name their metric, or put their name before it, only when they are first called.
+    metric = getattr(evaluator, "primary_metric", None) or "sequential_score"
+    prefix = f"{getattr(evaluator, 'name', '')}_"
+    return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
+
+
 def _size(evaluator: Any) -> tuple[int, str]:
     pairs = getattr(evaluator, "pairs", None)
     # An evaluator of retrieval has pools, too, of passages: its sets come first.

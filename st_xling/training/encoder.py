@@ -6,26 +6,28 @@ import dataclasses
 import hashlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from datasets import Dataset, IterableDataset, concatenate_datasets
 from sentence_transformers import SentenceTransformer
 from torch import nn
+from transformers import TrainerCallback
 
 from st_xling.data.columns import negative_columns
+from st_xling.data.leak import Texts
 from st_xling.data.read import labeled_pairs
 from st_xling.data.sides import orient
 from st_xling.data.text_columns import MONO, column_texts
-from st_xling.losses import CachedLoss, CombinedLoss, CrossLingualLoss, Term, TranslationLanguageModelingLoss
+from st_xling.losses import CombinedLoss, CrossLingualLoss, Term
 from st_xling.losses.base import as_loss
-from st_xling.models import VocabularyHead, backbone
-from st_xling.models.heads import check_savable, save_with_head
+from st_xling.models import VocabularyHead
 from st_xling.models.load import NO_LENGTH, length_for_pairs
-from st_xling.models.lora import add_lora, check_start, end_lora, trained_share, without_adapters
+from st_xling.models.lora import check_start
 from st_xling.models.token_rows import check_texts
+from st_xling.training.arguments import replaced
 from st_xling.training.mixture import (
     Mixture,
     add_mono,
@@ -35,34 +37,41 @@ from st_xling.training.mixture import (
     prepare,
     report_texts,
 )
-from st_xling.training.recipe import Recipe, load_recipe, objective, reads_negatives
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
-from st_xling.training.run_folder import NEGATIVES, save_folder
+from st_xling.training.recipe import LossRecipe, Recipe, load_recipe, objective, reads_negatives, trains_by_recipe
+from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer, set_prompts
+from st_xling.training.run_folder import NEGATIVES
 from st_xling.training.sentence_vectors import CachedVectors
 from st_xling.training.teacher import teacher_vectors, vectors_for
-from st_xling.training.trainer import CrossLingualTrainer
-from st_xling.training.warm_up import warm_up_heads
+from st_xling.training.trainer import CrossLingualDataCollator, CrossLingualTrainer
 from st_xling.utils import distributed
 from st_xling.utils.io import atomic_path
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
 logger = logging.getLogger(__name__)
 
 
+@trains_by_recipe
 def train(
     recipe: Recipe | str,
     data: Dataset | Mapping[str, Dataset | IterableDataset],
     out: str | Path,
     *,
+    model: str | SentenceTransformer,
+    tiny: Mapping[str, Any] | None = None,
     mono: Mapping[str, Dataset] | None = None,
-    begin: Callable[[SentenceTransformer, Path], None] | None = None,
     teacher: SentenceTransformer | None = None,
     cache: str | Path | None = None,
-    **options: Unpack[RunOptions],
+    evaluator: Any = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+    begin: Callable[[SentenceTransformer, Path], None] | None = None,
+    command: str | None = None,
+    provenance: Sequence[Mapping[str, Any]] = (),
+    load_options: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
-    """Train a cross-lingual encoder and save it; called in each of several processes, they train one together.
+    """Train a cross-lingual encoder by a recipe and save it; in each of several processes, they train one together.
 
     Args:
         recipe: Objectives and options, from :func:`load_recipe`; or what that takes.
@@ -71,14 +80,26 @@ def train(
             If one is an ``IterableDataset``, all are streamed, and the recipe must say ``max_steps``: vocabulary,
             truncation report and leak check then see the first rows alone.
         out: Folder of the run (see :class:`~st_xling.training.run_folder.RunFolder`).
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
         mono: Name → text of one language, line by line, which the recipe's masked language modeling then reads instead
             of the sentences of ``data``; see :func:`add_mono`. It is not looked through for leaks.
-        begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
-            resumed from a checkpoint, and by the main process alone.
-        teacher: A loaded model, in place of the recipe's ``teacher.model``.
+        teacher: A loaded model, in place of the recipe's ``data.teacher.model``.
         cache: Folder of the vectors of the teacher, which stay there for other runs; ``None``: a folder of that model's
             own, next to downloaded ones.
-        **options: See :class:`~st_xling.training.run.RunOptions`.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Resume from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        callbacks: transformers' callbacks, called while training.
+        begin: Called with the model before its first step, and the folder ``training`` of the run; not if it is
+            resumed from a checkpoint, and by the main process alone.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; shared text, if it is to fail.
@@ -87,27 +108,46 @@ def train(
     Example:
         >>> from st_xling.data.phrasebook import parallel_phrases
         >>> from st_xling.training import load_recipe
-        >>> recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1})
+        >>> recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
         >>> small = {"vocabulary": 200, "hidden_size": 16}
         >>> data = {"de-en": parallel_phrases("de", "en", size=20)}
         >>> train(recipe, data, "my-encoder", model="tiny", tiny=small).steps
         1
     """
     if isinstance(recipe, str):
-        recipe = load_recipe(recipe, tiny=isinstance(model := options.get("model"), str) and model == "tiny")
+        recipe = load_recipe(recipe, tiny=isinstance(model, str) and model == "tiny")
     recipe = _reading_mono(recipe) if mono else recipe
     if teacher is not None and not recipe.taught:
         raise ValueError(f"nothing in {recipe.name} learns from a teacher: got one; take the recipe distill.")
-    if recipe.negatives.count and mono:
+    if recipe.data.hard_negatives.count and mono:
         raise ValueError("mined negatives stand in the columns of monolingual text: take one of the two.")
-    run = Run(recipe=recipe, out=out, **options)
+    run = Run(
+        recipe=recipe,
+        out=out,
+        model=model,
+        inputs=[recipe.data.teacher.model],
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        provenance=provenance,
+        load_options=load_options,
+    )
     with run.opened():
-        mixture = distributed.run_on_all(lambda: _prepare(run, labeled_pairs(data), mono or {}))
+        prepared = distributed.run_on_all(lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}))
         described = {"mono": describe(mono)} if mono else {}
-        vectors, taught = teacher_vectors(recipe, teacher, cache, mixture.pairs)
-        checkpoint = run.claim({"data": mixture.manifest, **described, **taught}, longer=True)
-        trainer = distributed.run_on_all(lambda: _build(run, mixture, vectors, checkpoint))
-        return run.fit(lambda: _fit(run, trainer, checkpoint, begin))
+        vectors, taught = teacher_vectors(recipe, teacher, cache, prepared.mixture.pairs)
+        checkpoint = run.claim(
+            {"data": prepared.mixture.manifest, **described, **taught},
+            recipe=prepared.recipe,
+            sources=prepared.sources,
+            longer=True,
+        )
+        trainer = distributed.run_on_all(lambda: _build(run, prepared, vectors, callbacks, checkpoint))
+        return run.fit(lambda: _fit(run, recipe, trainer, checkpoint, begin))
 
 
 def _reading_mono(recipe: Recipe) -> Recipe:
@@ -122,23 +162,51 @@ def _reading_mono(recipe: Recipe) -> Recipe:
     return dataclasses.replace(recipe, losses=losses)
 
 
-def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapping[str, Dataset]) -> Mixture:
-    """Mix the data, without what evaluates the run if that shall be dropped; sets the columns that losses read."""
-    recipe, processes = run.recipe, distributed.process_count()
-    oriented, messages = orient(data, pivot=recipe.training.pivot)
-    names = dict(zip(data, oriented))  # a data set that was turned has its languages in their new order
-    for entry in run.provenance:
+@dataclass(frozen=True)
+class _Prepared:
+    """What a run trains on.
+
+    Attributes:
+        mixture: The training data.
+        recipe: The recipe, whose losses know which columns they read.
+        sources: Where the text came from; a data set that was turned has its languages in their new order.
+    """
+
+    mixture: Mixture
+    recipe: Recipe
+    sources: list[dict[str, Any]]
+
+
+def _prepare(
+    run: Run, recipe: Recipe, data: Mapping[str, Dataset | IterableDataset], mono: Mapping[str, Dataset]
+) -> _Prepared:
+    """Mix the data, without what evaluates the run if that shall be dropped, and tell the losses their columns."""
+    arguments = recipe.arguments
+    oriented, messages = orient(data, pivot=recipe.data.pivot)
+    new_names = dict(zip(data, oriented))
+    sources = [dict(entry) for entry in run.provenance]
+    for entry in sources:
         if entry["option"] == "data":
-            entry["names"] = [names.get(name, name) for name in entry["names"]]
+            entry["names"] = [new_names.get(name, name) for name in entry["names"]]
     if {"representation_translation", "translation_ranking"} & recipe.losses.keys():  # others: no direction
         for line in messages:
             logger.info("%s", line)
+
+    mines = recipe.data.hard_negatives.count > 0
     # Monolingual text takes the columns that negatives would have.
-    mined = {"translation_ranking"} if recipe.negatives.count else set()
-    readers = set() if mono else mined or reads_negatives(recipe.losses)
-    kept = bool(readers) and not mined
-    mixture = prepare(oriented, recipe.training, processes=processes, negatives=kept)
-    if mixture.streamed and (mined or recipe.taught or run.on_leak != "report"):
+    reads_given_negatives = not mono and not mines and bool(reads_negatives(recipe.losses))
+
+    def mixed(parts: Mapping[str, Dataset | IterableDataset]) -> Mixture:
+        return prepare(
+            parts,
+            arguments,
+            shuffle_buffer=recipe.data.shuffle_buffer,
+            processes=distributed.process_count(),
+            negatives=reads_given_negatives,
+        )
+
+    mixture = mixed(oriented)
+    if mixture.streamed and (mines or recipe.taught or run.on_leak != "report"):
         raise ValueError(
             "a teacher, the search for negatives and dropping leaks read all text before training: got a stream; read "
             "it whole."
@@ -146,33 +214,54 @@ def _prepare(run: Run, data: Mapping[str, Dataset | IterableDataset], mono: Mapp
     seen = " (first rows)" if mixture.streamed else ""  # so that results and signature say so
     parts_left = run.check_leaks({name + seen: part for name, part in mixture.parts.items()})
     if run.leak is not None and run.leak.dropped:
-        mixture = prepare(parts_left, recipe.training, processes=processes, negatives=kept)
-    if mined or negative_columns(mixture.looked_at.column_names):  # the other terms read the pair alone
-        losses = {
-            name: options if name in readers else {"columns": [0, 1], **options}
-            for name, options in recipe.losses.items()
-        }
-        for name in mined:
-            losses[name] = {**losses[name], "hard_negatives": True}
-        run.recipe = dataclasses.replace(recipe, losses=losses)
-    return add_mono(mixture, mono, seed=recipe.training.seed) if mono else mixture
+        mixture = mixed(parts_left)
+    if mines:
+        recipe = _reading_negatives(recipe, {"translation_ranking"})
+        recipe.losses["translation_ranking"]["hard_negatives"] = True
+    elif negative_columns(mixture.looked_at.column_names):
+        recipe = _reading_negatives(recipe, set() if mono else reads_negatives(recipe.losses))
+    if mono:
+        mixture = add_mono(mixture, mono, seed=arguments.seed)
+    return _Prepared(mixture, recipe, sources)
 
 
-def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint: Path | None) -> CrossLingualTrainer:
+def _reading_negatives(recipe: Recipe, readers: set[str]) -> Recipe:
+    """The recipe in which ``readers`` read the columns of hard negatives, and the other losses the pair alone."""
+    losses = {}
+    for name, options in recipe.losses.items():
+        losses[name] = dict(options) if name in readers else {"columns": [0, 1], **options}
+    return dataclasses.replace(recipe, losses=losses)
+
+
+def _build(
+    run: Run,
+    prepared: _Prepared,
+    vectors: CachedVectors | None,
+    callbacks: Sequence[TrainerCallback],
+    checkpoint: Path | None,
+) -> CrossLingualTrainer:
     """Build model, losses and the trainer."""
-    recipe, training, lora = run.recipe, run.recipe.training, run.recipe.training.lora
+    mixture = prepared.mixture
+    recipe = prepared.recipe
+    arguments = recipe.arguments
     if checkpoint is not None:
-        encoder = run.load_checkpoint(checkpoint if lora is None else run.folder.base)
+        encoder = run.load_checkpoint(checkpoint if arguments.lora is None else run.folder.base)
     else:
-        encoder = run.load_start(lambda: column_texts(mixture.looked_at, "source", "target"))
-        check_start(encoder, lora, given=not isinstance(run.model, str))
-    mixture.log(training)
-    prompts = run.set_prompts(encoder, {side: side for side in ("source", "target")})
+        encoder = run.load_start(
+            lambda: column_texts(mixture.looked_at, "source", "target"),
+            seed=arguments.seed,
+            pooling=recipe.model.pooling,
+            max_length=recipe.model.max_length,
+            bare=recipe.bare,
+        )
+        check_start(encoder, arguments.lora, given=not isinstance(run.model, str))
+    mixture.log(arguments.batches)
+    prompts = set_prompts(encoder, {side: side for side in ("source", "target")}, arguments)
     looked_at = mixture.looked_at
     max_length = None if recipe.model.max_length else length_for_pairs(encoder)
     if max_length is not None:
-        own: Any = encoder.max_seq_length
-        reads = f"{own:,}" if own < NO_LENGTH else "any number"
+        of_model: Any = encoder.max_seq_length
+        reads = f"{of_model:,}" if of_model < NO_LENGTH else "any number"
         logger.info(
             f"training reads at most {max_length} tokens of a text, the saved model {reads} as before; to set both: "
             "--max-length"
@@ -183,17 +272,21 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
     ]
     pairs = mixture.pairs
     # Texts next to the pairs: hard negatives of the data, and monolingual text.
-    beside = [name for name in pairs.column_names or [] if name in (*MONO, *negative_columns(pairs.column_names))]
-    if beside and not mixture.streamed:
-        check_texts(encoder, list(dict.fromkeys(column_texts(pairs, *beside))))
-    if recipe.negatives.count:
-        pairs = _with_negatives(run, pairs, encoder, prompts, checkpoint)
+    columns = pairs.column_names or []
+    others = [name for name in columns if name in (*MONO, *negative_columns(columns))]
+    if others and not mixture.streamed:
+        check_texts(encoder, list(dict.fromkeys(column_texts(pairs, *others))))
+    if recipe.data.hard_negatives.count:
+        pairs = _with_negatives(run, recipe, pairs, encoder, prompts, checkpoint)
     if "target" in prompts:  # without it a negative would be known by its beginning
         prompts |= dict.fromkeys(negative_columns(pairs.column_names or []), prompts["target"])
-    cut, count = (sum(getattr(side, what) for side in texts) for what in ("truncated", "texts"))
-    longest = max(side.longest for side in texts)
-    log_truncation(cut, count, longest, max_length=max_length or encoder.max_seq_length)
-    learned = None if vectors is None else vectors_for(encoder, vectors, recipe)
+    log_truncation(
+        sum(side.truncated for side in texts),
+        sum(side.texts for side in texts),
+        max(side.longest for side in texts),
+        max_length=max_length or encoder.max_seq_length,
+    )
+    labels = None if vectors is None else vectors_for(encoder, vectors, recipe)
     languages = [looked_at.unique(f"{side}_language") for side in ("source", "target")]
     loss = build_loss(recipe, encoder, token_ids=[side.token_ids for side in texts], languages=languages)
     if checkpoint is None and run.model != "tiny":  # a resumed run has the checkpoint's heads
@@ -201,27 +294,33 @@ def _build(run: Run, mixture: Mixture, vectors: CachedVectors | None, checkpoint
         for head in {head.origin: head for head in heads}.values():
             level = logging.DEBUG if head.is_new else logging.INFO  # a new one has been named when it was made
             logger.log(level, "vocabulary head: %s", head.origin)
-    if training.save_vocabulary_head:
-        if lora is not None or not trained_heads(loss):
-            raise ValueError("training.save_vocabulary_head takes the loss mlm or tlm, and no training.lora.")
-        check_savable(backbone(encoder), trained_heads(loss)[0])
-    if lora is not None:  # after the losses, which copy plain layers
-        add_lora(encoder, lora, base=run.folder.base, seed=training.seed)
-        logger.info("LoRA trains %s of the encoder", trained_share(encoder))
-    size = training.mini_batch_size
-    total: Any = CachedLoss(loss, mini_batch_size=size) if size else loss
-    kind = partial(CrossLingualTrainer, warm_up_steps=0)  # heads are warmed up in `_fit`, which records it
-    trainer = run.build_trainer(kind, encoder, pairs, total, rows=mixture.rows, prompts=prompts or None)
-    trainer.data_collator.teacher = learned  # type: ignore[attr-defined]
-    trainer.data_collator.max_length = max_length
-    return trainer
+    if run.model == "tiny" and arguments.warm_up_heads is None:  # random weights have nothing to lose
+        arguments = replaced(arguments, warm_up_heads=0)
+    arguments = replaced(arguments, output_dir=str(run.folder.training), prompts=prompts or None, prompt_name=None)
+    return CrossLingualTrainer(
+        model=encoder,
+        args=arguments,
+        train_dataset=pairs,
+        loss=loss,
+        evaluator=run.evaluator,
+        data_collator=CrossLingualDataCollator(
+            preprocess_fn=encoder.preprocess, prompts=arguments.prompts, max_length=max_length, teacher=labels
+        ),
+        callbacks=callbacks,
+    )
 
 
 def _with_negatives(
-    run: Run, pairs: Any, encoder: SentenceTransformer, prompts: dict[str, str], checkpoint: Path | None
+    run: Run,
+    recipe: Recipe,
+    pairs: Any,
+    encoder: SentenceTransformer,
+    prompts: dict[str, str],
+    checkpoint: Path | None,
 ) -> Dataset:
     """Add hard negatives to the pairs: mined by ``encoder``, or those that the run was started with."""
-    count, seed = run.recipe.negatives.count, run.recipe.training.seed
+    count = recipe.data.hard_negatives.count
+    seed = recipe.arguments.seed
     if checkpoint is None:
         mined = distributed.run_on_main(lambda: mine_negatives(pairs, encoder, count, prompts=prompts, seed=seed))
         negatives = Dataset.from_dict(mined)
@@ -249,38 +348,24 @@ def _sha256(path: Path) -> str:
 
 def _fit(
     run: Run,
+    recipe: Recipe,
     trainer: CrossLingualTrainer,
     checkpoint: Path | None,
     begin: Callable[[SentenceTransformer, Path], None] | None,
 ) -> TrainingResult:
-    model, folder, training = trainer.model, run.folder, run.recipe.training
+    folder = run.folder
     if checkpoint is None:
-        if run.recipe.negatives.count:
+        if recipe.data.hard_negatives.count:
             distributed.run_on_main(lambda: _write_negatives(run, trainer.train_dataset))
-        if training.lora is not None:
-            distributed.run_on_main(lambda: save_folder(without_adapters(model), folder.base))
         if begin is not None:
-            distributed.run_on_main(lambda: begin(model, folder.training))
-        steps = training.warm_up_heads
-        if steps is None and run.model == "tiny":  # an encoder of random weights has nothing to lose
-            steps = 0
-        if (made := warm_up_heads(trainer, steps=steps)) > 0:
-            distributed.run_on_main(lambda: folder.update(warm_up_heads=made))
-    result = fit_trainer(trainer, folder, checkpoint, name=run.recipe.name)
-    if training.lora is not None:
-        end_lora(result.model, training.lora, start=model_name(run.model), base=folder.base)
-    if training.save_vocabulary_head:
-        save_with_head(backbone(result.model), trained_heads(trainer.loss)[0])  # type: ignore[arg-type]
-    return result
-
-
-def trained_heads(loss: nn.Module) -> list[VocabularyHead]:
-    """The vocabulary heads of masked language modeling; all terms of a sum share one."""
-    return [part.head for part in loss.modules() if isinstance(part, TranslationLanguageModelingLoss)]
+            distributed.run_on_main(lambda: begin(trainer.model, folder.training))
+        if steps := trainer.warm_up_heads():
+            distributed.run_on_main(lambda: folder.update(warm_up_heads=steps))
+    return fit_trainer(trainer, folder, checkpoint, name=recipe.name)
 
 
 def build_loss(
-    recipe: Recipe, model: nn.Module, *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]] = ()
+    recipe: LossRecipe, model: nn.Module, *, token_ids: Sequence[set[int]], languages: Sequence[Sequence[str]] = ()
 ) -> CombinedLoss:
     """The weighted sum that a recipe describes.
 
@@ -304,7 +389,7 @@ def build_loss(
             elif "loss" in options:
                 options["loss"] = total(options["loss"])
             with torch.random.fork_rng():  # new heads are drawn
-                torch.manual_seed(recipe.training.seed)
+                torch.manual_seed(recipe.arguments.seed)
                 loss = known.loss(model, **options)
         except TypeError as error:
             raise ValueError(f"losses.{name} has an option of the wrong type: {error}") from error

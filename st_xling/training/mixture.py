@@ -20,11 +20,11 @@ from tokenizers import Tokenizer
 from st_xling.data.batches import apportion, language_shares
 from st_xling.data.columns import negative_columns
 from st_xling.data.pairs import COLUMNS, head, pair_rows, stream_rows
-from st_xling.data.samplers import mix_streams, stream_shares
+from st_xling.data.samplers import BUFFER_ROWS, mix_streams, stream_shares
 from st_xling.data.text_columns import MONO, column_batches, column_texts
 from st_xling.models.token_rows import check_ids, embedding_rows
-from st_xling.training.arguments import sampler_options, total_steps
-from st_xling.training.options import LAST_RANK, TrainingOptions
+from st_xling.training.arguments import total_steps
+from st_xling.training.options import LAST_RANK, EncoderArguments
 from st_xling.utils.console import progress_bar
 
 logger = logging.getLogger(__name__)
@@ -60,11 +60,15 @@ class Mixture:
     def streamed(self) -> bool:
         return self.rows is None
 
-    def log(self, options: TrainingOptions) -> None:
-        """Log what share of the batches each language has, and that only the start of a stream was looked at."""
+    def log(self, batches: str) -> None:
+        """Log what share of the batches each language has, and that only the start of a stream was looked at.
+
+        Args:
+            batches: As in the training arguments: ``"mixed"`` or ``"one_pair"``.
+        """
         if len(self.shares) > 1:
             shown = ", ".join(f"{name} {100 * share:.1f} %" for name, share in self.shares.items())
-            logger.info("share of the batches (%s): %s", options.batches.replace("_", " "), shown)
+            logger.info("share of the batches (%s): %s", batches.replace("_", " "), shown)
         if self.streamed:
             logger.info(
                 f"streaming: vocabulary, lengths and languages are those of the first {len(self.looked_at):,} rows; "
@@ -74,8 +78,9 @@ class Mixture:
 
 def prepare(
     data: Mapping[str, Dataset | IterableDataset],
-    options: TrainingOptions,
+    arguments: EncoderArguments,
     *,
+    shuffle_buffer: int = BUFFER_ROWS,
     processes: int = 1,
     negatives: bool = False,
 ) -> Mixture:
@@ -83,13 +88,16 @@ def prepare(
 
     Args:
         data: Name → data set with the four columns.
-        options: Batches, balance, seed.
+        arguments: Batches, balance, seed.
+        shuffle_buffer: Rows of a stream that are shuffled together.
         processes: Processes that share a step.
         negatives: Whether an objective reads hard negatives: columns of these that every data set has are kept.
+
     Raises:
         ValueError: As :func:`mix`; a stream, and no ``max_steps``.
     """
-    more, alpha = _shared_negatives(data, negatives), options.language_alpha
+    more = _shared_negatives(data, negatives)
+    alpha = arguments.language_alpha
     # One stream makes all of them streams: their batches are mixed by the same sampler.
     if all(hasattr(part, "__len__") for part in data.values()):
         whole: dict[str, Any] = dict(data)
@@ -97,35 +105,63 @@ def prepare(
         counts = {"-".join(pair): len(rows) for pair, rows in pair_rows(pairs).items()}
         shares = dict(zip(counts, language_shares([*counts.values()], alpha=alpha)))
         manifest = describe(whole, ("source", "target", *more))
-        rows, size = sum(counts.values()), options.per_device_train_batch_size * processes
-        if options.batches == "one_pair" and rows >= size:  # what does not fill the last batch of a pair is left out
-            rows = sum(max(1, quota // size) * size for quota in apportion(rows, [*shares.values()]) if quota)
-        return Mixture(pairs, whole, pairs, rows, shares, manifest)
-    total_steps(options, rows=None)
+        return Mixture(pairs, whole, pairs, epoch_rows(pairs, arguments, processes=processes), shares, manifest)
+    total_steps(arguments, rows=None)
     streams = {name: as_stream(name, part) for name, part in data.items()}
     parts = {name: head(part, min(HEAD_ROWS, HEAD_ROWS_OF_ALL // len(streams))) for name, part in streams.items()}
-    pairs, shares = mix_endless(streams, options, processes=processes, more=more), stream_shares(streams, alpha=alpha)
+    pairs = mix_endless(streams, arguments, shuffle_buffer=shuffle_buffer, processes=processes, more=more)
+    shares = stream_shares(streams, alpha=alpha)
     manifest = {name: {"rows": stream_rows(streams[name]), "sha8": fingerprint(parts[name])} for name in streams}
     return Mixture(pairs, parts, mix(parts, more), None, shares, manifest)
 
 
+def epoch_rows(data: Any, arguments: Any, *, processes: int | None = None) -> int | None:
+    """Return the rows that the batches of an epoch take.
+
+    Args:
+        data: A data set, or name → data set.
+        arguments: Training arguments. With batches of one pair, what does not fill the last batch of a pair is left
+            out.
+        processes: Processes that share a step; ``None``: those of the arguments.
+
+    Returns:
+        ``None`` for a stream, and without data.
+    """
+    parts = list(data.values()) if isinstance(data, dict) else [data]
+    if not all(hasattr(part, "__len__") for part in parts):
+        return None
+    rows = sum(map(len, parts))
+    size = arguments.per_device_train_batch_size * (arguments.world_size if processes is None else processes)
+    if not isinstance(arguments, EncoderArguments) or arguments.batches != "one_pair" or rows < size:
+        return rows
+    taken = 0
+    for part in parts:
+        counts = [len(of_pair) for of_pair in pair_rows(part).values()]
+        quotas = apportion(len(part), language_shares(counts, alpha=arguments.language_alpha))
+        taken += sum(max(1, quota // size) * size for quota in quotas if quota)
+    return taken
+
+
 def mix_endless(
     data: Mapping[str, Dataset | IterableDataset],
-    options: TrainingOptions,
+    arguments: EncoderArguments,
     *,
+    shuffle_buffer: int = BUFFER_ROWS,
     processes: int = 1,
     more: Sequence[str] = (),
-    place: int = 0,
+    order: int = 0,
 ) -> IterableDataset:
-    """One stream without an end, in the order of its batches; each ``place`` among several has an order of its own."""
+    """One stream without an end, in the order of its batches; several streams each have an ``order`` of their own."""
     return mix_streams(
         {name: as_stream(name, part) for name, part in data.items()},
-        batch_rows=options.per_device_train_batch_size * processes,
-        seed=options.seed + 1_000_003 * place,
-        group_by_length=options.group_by_length,
-        buffer_rows=options.shuffle_buffer,
+        batch_rows=arguments.per_device_train_batch_size * processes,
+        seed=arguments.seed + 1_000_003 * order,
+        group_by_length=arguments.group_by_length,
+        buffer_rows=shuffle_buffer,
         more=more,
-        **sampler_options(options),
+        alpha=arguments.language_alpha,
+        one_pair=arguments.batches == "one_pair",
+        keep_duplicates_apart=arguments.keep_duplicates_apart,
     )
 
 
@@ -227,8 +263,8 @@ def mine_negatives(
     sources = list(column_texts(pairs, "source"))
     if missing := set(sources) - of_source.keys():
         raise ValueError(
-            f"negatives.count must be below the number of other targets that each source has: got {count}, which is "
-            f"too many for {len(missing):,} sources; lower it, or add text."
+            f"data.hard_negatives.count must be below the number of other targets that each source has: got {count}, "
+            f"which is too many for {len(missing):,} sources; lower it, or add text."
         )
     logger.info("hard negatives: %d for each pair, from the ranks 2 to %d", count, LAST_RANK)
     return {name: [of_source[source][place] for source in sources] for place, name in enumerate(names)}

@@ -7,31 +7,33 @@ defined with their training; a file's kind is recognized by a key that no other 
 
 from __future__ import annotations
 
+import copy
 import dataclasses
+import difflib
+import importlib
 import inspect
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
-from sentence_transformers import SentenceTransformerTrainingArguments
-from sentence_transformers.base.training_args import BaseTrainingArguments
 from sentence_transformers.sentence_transformer import losses as st_losses
 from torch import nn
 
 from st_xling import losses
 from st_xling.losses.base import CrossLingualLoss
-from st_xling.training.arguments import read_training
+from st_xling.training.arguments import CrossLingualTrainingArguments, TrainerArguments, read_arguments
 from st_xling.training.options import (
     LAST_RANK,
     ModelOptions,
-    NegativeOptions,
+    OptimizationArguments,
+    ParallelDataOptions,
     TeacherOptions,
-    TrainingOptions,
-    unused_options,
 )
 from st_xling.training.recipe_files import check_keys, option_types, read_options, read_sections, read_value
+from st_xling.utils.languages import is_code
+from st_xling.utils.options import helpful_arguments, nearest_name
 
 _NO_OBJECTIVES = ("CrossLingualLoss", "TokenLevelLoss", "CombinedLoss", "CachedLoss", "TranslationLanguageModelingLoss")
 
@@ -81,8 +83,31 @@ _ST_OBJECTIVES = {name: Objective(getattr(st_losses, name)) for name in st_losse
 
 
 def objective(name: str) -> Objective:
-    """By its name in recipes: one of :data:`OBJECTIVES`, or the class of a loss of ST."""
-    return OBJECTIVES.get(name) or _ST_OBJECTIVES[name]
+    """Find a loss by its name in recipes.
+
+    Args:
+        name: One of :data:`OBJECTIVES`, the class of a loss of ST, or the import path of any other class, such as
+            ``my_package.MyLoss``, that takes the model first.
+
+    Raises:
+        ValueError: No such loss; the nearest name is given, or why it cannot be imported.
+    """
+    if name in OBJECTIVES:
+        return OBJECTIVES[name]
+    if name in _ST_OBJECTIVES:
+        return _ST_OBJECTIVES[name]
+    if "." not in name:
+        raise ValueError(f"no loss is called {name!r}{nearest_name(name, [*OBJECTIVES, *_ST_OBJECTIVES])}")
+    module, _, attribute = name.rpartition(".")
+    try:
+        loss = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise ValueError(
+            f"the loss {name!r} cannot be imported ({error}); install its package, or set PYTHONPATH to its folder."
+        ) from error
+    if not (inspect.isclass(loss) and issubclass(loss, nn.Module)):
+        raise ValueError(f"the loss {name!r} must be a class of losses, a torch.nn.Module: got {loss!r}.")
+    return Objective(loss)
 
 
 def reads_negatives(losses: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -103,7 +128,8 @@ def read_losses(section: Any, where: str = "losses") -> dict[str, dict[str, Any]
     section = section or {}
     if not isinstance(section, dict) or not section:
         raise ValueError(f"a recipe needs at least one loss under {where!r}: got {section!r}.")
-    check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES], where)
+    paths = [name for name in section if "." in str(name)]  # of classes elsewhere
+    check_keys(section, [*OBJECTIVES, *_ST_OBJECTIVES, *paths], where)
     terms = {
         name: _loss_options(name, {} if options is None else options, f"{where}.{name}")
         for name, options in section.items()
@@ -132,8 +158,8 @@ class BaseRecipe:
     """A recipe of any kind. Subclasses are frozen dataclasses, ``name`` first."""
 
     kind: ClassVar[str]
-    arguments: ClassVar[type[BaseTrainingArguments] | None] = SentenceTransformerTrainingArguments
-    """ST's training arguments, any of which the section ``training`` may set; ``None``: only those named there."""
+    arguments_class: ClassVar[type[OptimizationArguments]]
+    """Class of the section ``arguments``."""
 
     @classmethod
     def load(cls: type[R], name_or_path: str, *, tiny: bool = False, overrides: dict[str, Any] | None = None) -> R:
@@ -142,13 +168,13 @@ class BaseRecipe:
         Args:
             name_or_path: One of :func:`recipe_names`, or a path that ends in ``.yaml``.
             tiny: Apply the recipe's ``tiny`` section, meant for models that start from random weights.
-            overrides: Dotted key → value, applied last: ``{"training.num_train_epochs": 2}``.
+            overrides: Dotted key → value, applied last: ``{"arguments.num_train_epochs": 2}``.
 
         Raises:
             ValueError: No such recipe, a key that no part knows (the nearest valid one is named), or a bad value.
 
         Example:
-            >>> load_recipe("dap", overrides={"training.num_train_epochs": 2}).training.num_train_epochs
+            >>> load_recipe("dap", overrides={"arguments.num_train_epochs": 2}).arguments.num_train_epochs
             2.0
         """
         sections = [entry.name for entry in dataclasses.fields(cls)]
@@ -157,13 +183,14 @@ class BaseRecipe:
         values: dict[str, Any] = {"name": Path(name_or_path).stem, "summary": ""}
         # A section is read by its own reader, or by the types of the dataclass that it becomes.
         for entry in dataclasses.fields(cls):
-            section, kind = raw.get(entry.name), hints[entry.name]
-            if entry.name == "training":
-                values["training"] = read_training(section, arguments=cls.arguments, kind=cls.kind)
+            section = raw.get(entry.name)
+            kind = hints[entry.name]
+            if entry.name == "arguments":
+                values["arguments"] = read_arguments(cls.arguments_class, section)
             elif "read" in entry.metadata and (entry.name in raw or entry.default is dataclasses.MISSING):
                 values[entry.name] = entry.metadata["read"](section)
             elif dataclasses.is_dataclass(kind):
-                values[entry.name] = kind(**read_options(kind, section, entry.name))  # type: ignore[operator, arg-type]
+                values[entry.name] = read_section(kind, section, entry.name)
             elif entry.name in raw:
                 values[entry.name] = read_value(section, kind, entry.name)
         recipe = cls(**values)
@@ -175,38 +202,100 @@ class BaseRecipe:
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, as a file has them."""
-        content = dataclasses.asdict(self)
-        nested = {name: part.as_dict() for name in content if hasattr(part := getattr(self, name), "as_dict")}
-        unused = unused_options(self.kind)
-        training = {key: value for key, value in nested["training"].items() if key not in unused}
-        return content | nested | {"training": training}
+        content: dict[str, Any] = {}
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            if isinstance(value, TrainerArguments):
+                value = value.recorded()
+            elif dataclasses.is_dataclass(value):
+                value = dataclasses.asdict(value)  # type: ignore[arg-type]
+            content[entry.name] = copy.deepcopy(value)
+        return content
+
+
+def read_section(kind: Any, section: Any, where: str) -> Any:
+    """Read a section into a dataclass, whose fields may be sections themselves.
+
+    Args:
+        kind: The dataclass.
+        section: Mapping of names to values.
+        where: Name of the section, for messages.
+
+    Raises:
+        ValueError: A name that is not known (the nearest is given), or a bad value.
+    """
+    hints = get_type_hints(kind)
+    section = {} if section is None else section
+    check_keys(section, [entry.name for entry in dataclasses.fields(kind)], where)
+    nested = {name: hints[name] for name in section if dataclasses.is_dataclass(hints[name])}
+    values = read_options(kind, {name: value for name, value in section.items() if name not in nested}, where)
+    for name, part in nested.items():
+        values[name] = read_section(part, section[name], f"{where}.{name}")
+    return kind(**values)
 
 
 R = TypeVar("R", bound=BaseRecipe)
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def trains_by_recipe(function: Function) -> Function:
+    """Let a training argument that is passed to ``function``, and belongs in its recipe, raise ``TypeError`` saying so.
+
+    Args:
+        function: Trains by a recipe, and takes its own options by keyword.
+    """
+    own = inspect.signature(function).parameters
+    names = [entry.name for entry in dataclasses.fields(CrossLingualTrainingArguments)]
+
+    def explain(name: str, value: Any) -> str | None:
+        [nearest] = difflib.get_close_matches(name, [*own, *names], n=1, cutoff=0.5) or [""]
+        if nearest not in names or nearest in own:
+            return None
+        setting = f"load_recipe(…, overrides={{'arguments.{nearest}': {value!r}}})"
+        return f"training arguments are set in the recipe, by {setting}"
+
+    return helpful_arguments(function, explain)
+
+
+def read_parallel_data(section: Any) -> ParallelDataOptions:
+    """Read the section ``data`` of a recipe for encoders."""
+    if isinstance(section, dict) and section.get("pivot") == "none":
+        section = {**section, "pivot": None}
+    return read_section(ParallelDataOptions, section, "data")
 
 
 @dataclass(frozen=True)
-class Recipe(BaseRecipe):
-    """A named way to train an encoder: objectives with their weights and options, model and training options.
+class LossRecipe(BaseRecipe):
+    """A recipe whose model learns by a sum of losses.
 
     Attributes:
         losses: Name of the objective → its options, ``weight`` and ``columns`` among them.
+        arguments: Training arguments.
         model: Holds for every model that is trained.
         bare: Holds besides for a transformer that has no pooling and length of its own; a ready model keeps them.
-        teacher: What losses learn from that compare with another model.
-        negatives: Hard ones for ``translation_ranking``, mined from the training text.
     """
 
-    kind: ClassVar[str] = "encoder"
+    arguments_class: ClassVar[type[OptimizationArguments]] = CrossLingualTrainingArguments
 
     name: str
     summary: str
     losses: dict[str, dict[str, Any]] = field(metadata={"read": read_losses})
+    arguments: CrossLingualTrainingArguments
     model: ModelOptions = field(default_factory=ModelOptions)
     bare: ModelOptions = field(default_factory=ModelOptions)
-    teacher: TeacherOptions = field(default_factory=TeacherOptions)
-    negatives: NegativeOptions = field(default_factory=NegativeOptions)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
+
+
+@dataclass(frozen=True)
+class Recipe(LossRecipe):
+    """A named way to train an encoder: objectives with their weights and options, and the options of training.
+
+    Attributes:
+        data: What is done to the data before training: pivot, teacher, hard negatives.
+    """
+
+    kind: ClassVar[str] = "encoder"
+
+    data: ParallelDataOptions = field(default_factory=ParallelDataOptions, metadata={"read": read_parallel_data})
 
     @property
     def taught(self) -> dict[str, dict[str, Any]]:
@@ -214,25 +303,33 @@ class Recipe(BaseRecipe):
         return {name: options for name, options in self.losses.items() if name in _LEARN_VECTORS}
 
     def check(self) -> None:
-        if self.teacher != TeacherOptions() and not self.taught:
+        teacher = self.data.teacher
+        count = self.data.hard_negatives.count
+        if teacher != TeacherOptions() and not self.taught:
             raise ValueError(
-                f"nothing in {self.name} learns from a teacher: got teacher.model {self.teacher.model!r}; add a loss, "
+                f"nothing in {self.name} learns from a teacher: got data.teacher.model {teacher.model!r}; add a loss, "
                 f"such as losses.{_LEARN_VECTORS[0]}.weight=1, or take the recipe distill."
             )
-        if not 0 <= self.negatives.count < LAST_RANK:
+        if not 0 <= count < LAST_RANK:
             raise ValueError(
-                f"negatives.count must be from 0 to {LAST_RANK - 1}: got {self.negatives.count}; they are drawn from "
-                f"the ranks 2 to {LAST_RANK}."
+                f"data.hard_negatives.count must be from 0 to {LAST_RANK - 1}: got {count}; they are drawn from the "
+                f"ranks 2 to {LAST_RANK}."
             )
-        if self.negatives.count and "translation_ranking" not in self.losses:
+        if count and "translation_ranking" not in self.losses:
             raise ValueError(
-                f"negatives are mined for translation_ranking: got negatives.count {self.negatives.count}, and "
+                f"negatives are mined for translation_ranking: got data.hard_negatives.count {count}, and "
                 f"{', '.join(self.losses)}; leave it out, or add that loss."
             )
+        if self.data.pivot is not None and not is_code(self.data.pivot):
+            raise ValueError(f"data.pivot must be a language code, or none: got {self.data.pivot!r}.")
 
     def as_dict(self) -> dict[str, Any]:
-        used = {"teacher": bool(self.taught), "negatives": bool(self.negatives.count)}
-        return {name: value for name, value in super().as_dict().items() if used.get(name, True)}
+        content = super().as_dict()
+        if not self.taught:
+            del content["data"]["teacher"]
+        if not self.data.hard_negatives.count:
+            del content["data"]["hard_negatives"]
+        return content
 
 
 load_recipe = Recipe.load

@@ -24,40 +24,37 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from datasets import Dataset
-from sentence_transformers import CrossEncoder
-from sentence_transformers.base.training_args import BaseTrainingArguments
-from sentence_transformers.cross_encoder import CrossEncoderTrainer, CrossEncoderTrainingArguments
+from sentence_transformers import CrossEncoder, SentenceTransformer
+from sentence_transformers.cross_encoder import CrossEncoderTrainer
 from sentence_transformers.cross_encoder import losses as st_losses
 from torch import Tensor, nn
+from transformers import TrainerCallback
 
+from st_xling.data.leak import Texts
 from st_xling.data.reranking.pairs import PAIR_COLUMNS
 from st_xling.data.reranking.strategies import STRATEGIES
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.length_groups import row_groups
 from st_xling.models.cross_encoder import Head, cross_encoder, tiny_cross_encoder
 from st_xling.models.load import load_sentence_transformer, mark_loaded
-from st_xling.models.lora import add_lora, end_lora, trained_share
 from st_xling.models.pair_scorer import pair_sizes
 from st_xling.models.token_rows import check_texts
+from st_xling.training.arguments import RankingTrainingArguments, replaced
 from st_xling.training.development import development_score
 from st_xling.training.mixture import describe, fingerprint, log_truncation
-from st_xling.training.options import TrainingOptions
-from st_xling.training.recipe import BaseRecipe
+from st_xling.training.options import OptimizationArguments
+from st_xling.training.recipe import BaseRecipe, trains_by_recipe
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer, model_name
+from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer
 from st_xling.training.run_folder import BASE, save_folder
 from st_xling.training.trainer import GuardedTrainer
 from st_xling.utils.io import read_json_object, write_json
 from st_xling.utils.options import check_choice, nearest_name
-
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 
 logger = logging.getLogger(__name__)
 
@@ -155,17 +152,17 @@ class CrossEncoderRecipe(BaseRecipe):
     """
 
     kind: ClassVar[str] = "cross-encoder"
-    arguments: ClassVar[type[BaseTrainingArguments] | None] = CrossEncoderTrainingArguments
+    arguments_class: ClassVar[type[OptimizationArguments]] = RankingTrainingArguments
 
     name: str
     summary: str
+    arguments: RankingTrainingArguments
     strategy: str = ""
     negatives: NegativeOptions = field(default_factory=NegativeOptions)
     sentences: SentenceOptions = field(default_factory=SentenceOptions)
     head: Head = "cls"
     loss: RankingLoss = field(default_factory=RankingLoss, metadata={"read": read_ranking_loss})
     model: PairOptions = field(default_factory=PairOptions)
-    training: TrainingOptions = field(default_factory=TrainingOptions)
 
     def check(self) -> None:
         check_choice("strategy", self.strategy, (XPI, *STRATEGIES))
@@ -180,6 +177,8 @@ class RankingTrainer(GuardedTrainer, CrossEncoderTrainer):
     On a CPU, a loss that is a mean over pairs is computed on groups of pairs of similar length, so that little is
     computed on padding: the same loss and gradient up to rounding.
     """
+
+    default_arguments = RankingTrainingArguments
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -220,8 +219,23 @@ def _take_rows(inputs: Mapping[str, Any], rows: Tensor) -> dict[str, Any]:
     return cut
 
 
+@trains_by_recipe
 def train_cross_encoder(
-    recipe: CrossEncoderRecipe, stages: Sequence[Dataset], out: str | Path, **options: Unpack[RunOptions]
+    recipe: CrossEncoderRecipe,
+    stages: Sequence[Dataset],
+    out: str | Path,
+    *,
+    model: str | SentenceTransformer | CrossEncoder,
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: Any = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+    command: str | None = None,
+    provenance: Sequence[Mapping[str, Any]] = (),
+    load_options: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
     """Train a cross-encoder and save it.
 
@@ -229,8 +243,20 @@ def train_cross_encoder(
         recipe: Loss and options, from :func:`load_cross_encoder_recipe`.
         stages: Labeled pairs of each stage, as a strategy gives them.
         out: Folder of the run, see :mod:`st_xling.training.reranker`.
-        **options: See :class:`~st_xling.training.run.RunOptions`; a model may be an encoder or a cross-encoder, see
-            :func:`cross_encoder`. A run is resumed in the stage that was interrupted.
+        model: An encoder or a cross-encoder, see :func:`cross_encoder`: Hub id, folder, a loaded model, or ``"tiny"``:
+            a small model built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Resume from the last complete checkpoint in ``out``, in the stage that was interrupted.
+        overwrite: Replace an earlier run in ``out``.
+        callbacks: transformers' callbacks, called while training.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
 
     Raises:
         ValueError: Empty data, an occupied folder, a model or option that does not fit; several processes;
@@ -240,7 +266,21 @@ def train_cross_encoder(
     if not stages:
         raise ValueError("training needs at least one data set: got none.")
     names = [recipe.name if len(stages) == 1 else f"{recipe.name} {n}/{len(stages)}" for n in range(1, len(stages) + 1)]
-    run = Run(recipe=recipe, out=out, stages=len(stages), **options)
+    run = Run(
+        recipe=recipe,
+        out=out,
+        model=model,
+        stages=len(stages),
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        provenance=provenance,
+        load_options=load_options,
+    )
     for part in stages:
         labels = part.unique("label")
         if not set(labels) <= {0, 1}:
@@ -255,18 +295,22 @@ def train_cross_encoder(
         texts = [name for name in PAIR_COLUMNS if name != "label"]
         labels = {name: fingerprint(part, ["label"]) for name, part in parts.items()}
         checkpoint = run.claim({"data": describe(parts, texts), "labels": labels})
-        model = _start_model(run, parts) if checkpoint is None else _load_stage(run, checkpoint)
-        prepared = {name: prepare_stage(name, part, recipe.loss, model) for name, part in parts.items()}
-        return run.fit(lambda: _train_stages(run, prepared, model, checkpoint))
+        if checkpoint is None:
+            start = _start_model(run, recipe, parts)
+        else:
+            start = _load_stage(recipe, checkpoint)
+        prepared = {name: prepare_stage(name, part, recipe.loss, start) for name, part in parts.items()}
+        return run.fit(lambda: _train_stages(run, recipe, prepared, start, callbacks, checkpoint))
 
 
-def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
+def _start_model(run: Run, recipe: CrossEncoderRecipe, data: Mapping[str, Dataset]) -> CrossEncoder:
     """Load the model to start from; a tiny one has the vocabulary of the text of all stages."""
-    recipe, seed = run.recipe, run.recipe.training.seed
+    seed = recipe.arguments.seed
     max_length = recipe.model.max_length
-    if run.model != "tiny":
-        options: dict[str, Any] = {"max_length": max_length, "seed": seed, **run.load_options}
-        model = mark_loaded(cross_encoder(run.model, head=recipe.head, **options))
+    start: Any = run.model
+    if start != "tiny":
+        options: dict[str, Any] = {"max_length": max_length, "seed": seed, **(run.load_options or {})}
+        model = mark_loaded(cross_encoder(start, head=recipe.head, **options))
     elif recipe.head == "keep":
         raise ValueError("the model 'tiny' has no head to keep: got head 'keep'; take 'cls' or 'pooler'.")
     else:
@@ -277,9 +321,9 @@ def _start_model(run: Run, data: Mapping[str, Dataset]) -> CrossEncoder:
     return model
 
 
-def _load_stage(run: Run, checkpoint: Path) -> CrossEncoder:
+def _load_stage(recipe: CrossEncoderRecipe, checkpoint: Path) -> CrossEncoder:
     """Load a checkpoint, the model below one of adapters, or the model that a stage ended with."""
-    if run.recipe.training.lora is not None and checkpoint.name != "model":
+    if recipe.arguments.lora is not None and checkpoint.name != "model":
         checkpoint = checkpoint.parent / BASE
     return load_sentence_transformer(CrossEncoder, str(checkpoint))
 
@@ -355,28 +399,53 @@ def loss_rows(pairs: Dataset, loss: RankingLoss) -> tuple[Dataset, int]:
 
 
 def _train_stages(
-    run: Run, stages: Mapping[str, tuple[Dataset, dict[str, int]]], model: CrossEncoder, checkpoint: Path | None
+    run: Run,
+    recipe: CrossEncoderRecipe,
+    stages: Mapping[str, tuple[Dataset, dict[str, int]]],
+    model: CrossEncoder,
+    callbacks: Sequence[TrainerCallback],
+    checkpoint: Path | None,
 ) -> TrainingResult:
     """Train the stages that are not finished yet.
 
     Args:
         run: The run.
+        recipe: Loss and options.
         stages: Name → result of :func:`prepare_stage`.
         model: The model that the first of them starts from, or the one of ``checkpoint``.
+        callbacks: transformers' callbacks.
         checkpoint: A checkpoint of the first unfinished stage, or the model of the stage before it.
     """
     folder = run.folder
     first = folder.finished_stages() if checkpoint is not None else 0
     reports = [read_json_object(folder.stage(number) / "report.json", missing_ok=False) for number in range(first)]
     # max_steps is of the whole recipe, so that strategies of one and of several stages cost the same.
-    total, count = run.recipe.training.max_steps, len(stages)
+    total = recipe.arguments.max_steps
+    count = len(stages)
     if 0 < total < count:
-        raise ValueError(f"training.max_steps is shared by {count} stages: got {total}; give one step to each.")
+        raise ValueError(f"arguments.max_steps is shared by {count} stages: got {total}; give one step to each.")
     bounds = [round(total * place / count) for place in range(count + 1)]
     for number, (name, (rows, counts)) in list(enumerate(stages.items()))[first:]:
         resumed = checkpoint if checkpoint is not None and checkpoint.parent == folder.stage(number) else None
-        steps = total if total <= 0 else bounds[number + 1] - bounds[number]
-        result = _train_stage(run, number, name, rows, steps, model, resumed)
+        lora = recipe.arguments.lora
+        if lora is not None and number < count - 1:  # kept apart only at the end
+            lora = dataclasses.replace(lora, merge=True)
+        arguments = replaced(
+            recipe.arguments,
+            output_dir=str(folder.stage(number)),
+            max_steps=total if total <= 0 else bounds[number + 1] - bounds[number],
+            lora=lora,
+        )
+        model.model_card_data.base_model = str(folder.stage(number) / BASE) if number else run.base_model
+        trainer = RankingTrainer(
+            model=model,
+            args=arguments,
+            train_dataset=rows,
+            loss=recipe.loss.build(model),
+            evaluator=run.evaluator,
+            callbacks=callbacks,
+        )
+        result = fit_trainer(trainer, folder, resumed, name=name)
         model = result.model
         report = {"name": name, **counts, **result.figures(), "history": result.history}
         reports.append(report)
@@ -394,24 +463,3 @@ def _train_stages(
         best=reports[-1]["best_dev"],
         development=development_score(reports[-1]["best_dev"], run.evaluator),
     )
-
-
-def _train_stage(
-    run: Run, number: int, name: str, rows: Dataset, max_steps: int, model: CrossEncoder, checkpoint: Path | None
-) -> TrainingResult:
-    """Train one stage, from ``checkpoint`` if there is one."""
-    recipe, folder = run.recipe, run.folder.stage(number)
-    lora, base = recipe.training.lora, folder / BASE
-    if lora is not None:
-        if checkpoint is None:
-            save_folder(model, base)
-        add_lora(model, lora, base=base, seed=recipe.training.seed)
-        logger.info("LoRA trains %s", trained_share(model))
-    options = dataclasses.replace(recipe.training, max_steps=max_steps, keep_duplicates_apart=False)
-    loss = recipe.loss.build(model)
-    trainer = run.build_trainer(RankingTrainer, model, rows, loss, options=options, rows=len(rows), folder=folder)
-    result = fit_trainer(trainer, run.folder, checkpoint, name=name)
-    if lora is not None:  # kept apart only at the end
-        ending = lora if number == run.folder.stages - 1 else dataclasses.replace(lora, merge=True)
-        end_lora(result.model, ending, start=str(base) if number else model_name(run.model), base=base)
-    return result

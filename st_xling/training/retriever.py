@@ -12,31 +12,33 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import torch
 from datasets import Dataset, Features, IterableDataset, Value
 from sentence_transformers import SentenceTransformer
 from sentence_transformers.sentence_transformer.modules import Router
 from torch import Tensor
+from transformers import TrainerCallback
 
 from st_xling.data.columns import negative_columns
+from st_xling.data.leak import Texts
 from st_xling.data.text_columns import column_texts
 from st_xling.losses.base import CombinedLoss
 from st_xling.models.view import rebuilt
-from st_xling.training.arguments import total_steps
+from st_xling.training.arguments import replaced, total_steps
 from st_xling.training.encoder import build_loss
 from st_xling.training.mixture import describe, log_truncation, mix, mix_endless, report_texts
-from st_xling.training.options import RetrievalOptions
-from st_xling.training.recipe import Recipe
+from st_xling.training.options import RetrievalDataOptions, RetrievalOptions
+from st_xling.training.recipe import LossRecipe, trains_by_recipe
 from st_xling.training.recipe_files import check_keys
-from st_xling.training.run import Run, RunOptions, TrainingResult, fit_trainer
+from st_xling.training.run import OnLeak, Run, TrainingResult, fit_trainer, set_prompts
 from st_xling.training.trainer import CrossLingualTrainer
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
+
+_NOT_OF_RETRIEVERS = ("lora", "mini_batch_size", "warm_up_heads", "save_vocabulary_head")
+"""Training arguments of encoders alone."""
 
 Data = Mapping[str, Dataset]
 Part = tuple[int, dict[str, str], Data]
@@ -44,7 +46,7 @@ Part = tuple[int, dict[str, str], Data]
 
 
 @dataclass(frozen=True)
-class RetrievalRecipe(Recipe):
+class RetrievalRecipe(LossRecipe):
     """A named way to train a retriever.
 
     Example:
@@ -54,13 +56,16 @@ class RetrievalRecipe(Recipe):
 
     kind: ClassVar[str] = "retriever"
 
+    data: RetrievalDataOptions = field(default_factory=RetrievalDataOptions)
     retrieval: RetrievalOptions = field(default_factory=RetrievalOptions)
 
     def check(self) -> None:
-        super().check()
         check_keys(self.losses, (RANKING, SEMANTIC, LANGUAGE), "losses of a retriever")
         if RANKING not in self.losses:
             raise ValueError(f"a retriever learns by {RANKING}: got {', '.join(self.losses)} alone; add it.")
+        changed = self.arguments.changed()
+        if unused := [name for name in _NOT_OF_RETRIEVERS if name in changed]:
+            raise ValueError(f"arguments has no key {unused[0]!r} for retrievers; leave it out.")
 
 
 load_retrieval_recipe = RetrievalRecipe.load
@@ -115,7 +120,7 @@ class RetrievalSources:
         roles = {"queries": self.queries, "parallel": self.parallel, "others": self.others}
         return {f"{role}:{name}": part for role, data in roles.items() for name, part in data.items()}
 
-    def check(self, recipe: Recipe) -> None:
+    def check(self, recipe: RetrievalRecipe) -> None:
         """Raise ``ValueError`` unless the recipe's terms have their data, and all data a term."""
         mix(self.queries)
         counts = {name: len(negative_columns(part.column_names)) for name, part in self.queries.items()}
@@ -153,8 +158,15 @@ def join_sources(sources: RetrievalSources, recipe: RetrievalRecipe) -> Iterable
     """
     sources.check(recipe)
     parts = []
-    for place, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
-        parts.append((columns, mix_endless(data, recipe.training, more=negative_columns(columns), place=place)))
+    for number, columns, data in (part for loss in recipe.losses for part in sources.read_by(loss)):
+        stream = mix_endless(
+            data,
+            recipe.arguments,
+            shuffle_buffer=recipe.data.shuffle_buffer,
+            more=negative_columns(columns),
+            order=number,
+        )
+        parts.append((columns, stream))
     features = Features({name: Value("string") for columns, _ in parts for name in columns})
     return IterableDataset.from_generator(partial(_joined, parts), features=features)
 
@@ -246,11 +258,23 @@ class RetrievalTrainer(CrossLingualTrainer):
             self.accum_loss_components[mode]["steps"] -= 1
 
 
+@trains_by_recipe
 def train_retrieval(
     recipe: RetrievalRecipe,
     sources: RetrievalSources,
     out: str | Path,
-    **options: Unpack[RunOptions],
+    *,
+    model: str | SentenceTransformer,
+    tiny: Mapping[str, Any] | None = None,
+    evaluator: Any = None,
+    evaluation: Mapping[str, Texts] | None = None,
+    on_leak: OnLeak = "report",
+    resume: bool = False,
+    overwrite: bool = False,
+    callbacks: Sequence[TrainerCallback] = (),
+    command: str | None = None,
+    provenance: Sequence[Mapping[str, Any]] = (),
+    load_options: Mapping[str, Any] | None = None,
 ) -> TrainingResult:
     """Train a retriever and save it: a stock model for ``encode_query`` and ``encode_document``.
 
@@ -259,22 +283,48 @@ def train_retrieval(
         sources: Queries with their passages, and what the recipe's other terms look at. An epoch is as long as the
             query-passage pairs; the others are cycled.
         out: Folder of the run, see :class:`~st_xling.training.run_folder.RunFolder`.
-        **options: See :class:`~st_xling.training.run.RunOptions`.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text: ``"report"``, ``"drop"`` or ``"fail"``.
+        resume: Resume from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        callbacks: transformers' callbacks, called while training.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
 
     Raises:
         ValueError: Data that do not fit the recipe, an occupied folder, a model or option that does not fit; shared
             text, if it is to fail; several processes.
         TrainingInterrupted: Ctrl-C.
+
     Example:
         >>> from tempfile import mkdtemp
         >>> from st_xling.data.retrieval import load_query_passage_specs
         >>> sources = RetrievalSources(load_query_passage_specs(["queries=phrasebook?size=20"]))
-        >>> options = {"training.max_steps": 1, "training.per_device_train_batch_size": 8}
+        >>> options = {"arguments.max_steps": 1, "arguments.per_device_train_batch_size": 8}
         >>> recipe = load_retrieval_recipe("ir", tiny=True, overrides=options)
         >>> train_retrieval(recipe, sources, mkdtemp(), model="tiny", tiny={"hidden_size": 16}).steps
         1
     """
-    run = Run(recipe=recipe, out=out, **options)
+    run = Run(
+        recipe=recipe,
+        out=out,
+        model=model,
+        tiny=tiny,
+        evaluator=evaluator,
+        evaluation=evaluation,
+        on_leak=on_leak,
+        resume=resume,
+        overwrite=overwrite,
+        command=command,
+        provenance=provenance,
+        load_options=load_options,
+    )
     sources.check(recipe)
     with run.opened("retrievers"):
         named = run.check_leaks(sources.named())
@@ -285,17 +335,32 @@ def train_retrieval(
                 roles[role][name] = part
             sources = RetrievalSources(**roles)
         checkpoint = run.claim({"data": sources.manifest()}, longer=True)
-        trainer = _build(run, sources, checkpoint)
+        trainer = _build(run, recipe, sources, callbacks, checkpoint)
         return run.fit(lambda: fit_trainer(trainer, run.folder, checkpoint, name=recipe.name))
 
 
-def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> CrossLingualTrainer:
+def _build(
+    run: Run,
+    recipe: RetrievalRecipe,
+    sources: RetrievalSources,
+    callbacks: Sequence[TrainerCallback],
+    checkpoint: Path | None,
+) -> RetrievalTrainer:
     """Build model, losses and the trainer."""
-    recipe: RetrievalRecipe = run.recipe
-    encoder = run.load_start(sources.texts) if checkpoint is None else run.load_checkpoint(checkpoint)
+    arguments = recipe.arguments
+    if checkpoint is None:
+        encoder = run.load_start(
+            sources.texts,
+            seed=arguments.seed,
+            pooling=recipe.model.pooling,
+            max_length=recipe.model.max_length,
+            bare=recipe.bare,
+        )
+    else:
+        encoder = run.load_checkpoint(checkpoint)
     names = [name for loss in recipe.losses for name in sources.columns(loss)]
     routes = {name: "query" if name == "query" else "document" for name in names}
-    prompts = run.set_prompts(encoder, routes)
+    prompts = set_prompts(encoder, routes, arguments)
     asked, limit = mix(sources.queries), encoder.max_seq_length
     for side, column, name in (("source", "query", "queries"), ("target", "passage", "passages")):
         report = report_texts(encoder, asked, side, prompts.get(column, ""), name=name)
@@ -310,10 +375,20 @@ def _build(run: Run, sources: RetrievalSources, checkpoint: Path | None) -> Cros
     }
     total = build_loss(dataclasses.replace(recipe, losses=losses), encoder, token_ids=[set(), set()])
     loss = TermByTermLoss(encoder, total.term_list())
-    # The epochs of a stream are not known to ST, so they are counted out here.
-    options = dataclasses.replace(recipe.training, max_steps=total_steps(recipe.training, sources.rows))
-    more: dict[str, Any] = {"router_mapping": routes} if _has_routes(encoder) else {}
-    data = join_sources(sources, recipe)
-    return run.build_trainer(
-        RetrievalTrainer, encoder, data, loss, options=options, rows=None, prompts=prompts or None, **more
+    arguments = replaced(
+        arguments,
+        output_dir=str(run.folder.training),
+        # The epochs of a stream are not known to ST, so they are counted out here.
+        max_steps=total_steps(arguments, sources.rows),
+        prompts=prompts or None,
+        prompt_name=None,
+        router_mapping=routes if _has_routes(encoder) else {},
+    )
+    return RetrievalTrainer(
+        model=encoder,
+        args=arguments,
+        train_dataset=join_sources(sources, recipe),
+        loss=loss,
+        evaluator=run.evaluator,
+        callbacks=callbacks,
     )

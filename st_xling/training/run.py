@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import logging
 import os
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
 
 import psutil
 import torch
@@ -22,7 +21,6 @@ from sentence_transformers import SentenceTransformer
 from sentence_transformers.base.model import BaseModel
 from sentence_transformers.sentence_transformer.modules import Pooling
 from sentence_transformers.util.file_io import is_sentence_transformer_model
-from transformers.trainer_callback import EarlyStoppingCallback, TrainerCallback
 
 from st_xling._version import __version__
 from st_xling.data.leak import LeakReport, Texts, drop_leaks, leaks, refuse_leaks
@@ -31,19 +29,20 @@ from st_xling.models import load_encoder, tiny_encoder
 from st_xling.models.encode import name_unused_prompts
 from st_xling.models.load import limit_length, loading, mark_loaded, pooling_of_bare, set_pooling
 from st_xling.models.sidecar import model_fingerprint, saved_fingerprint
-from st_xling.training.arguments import training_arguments
+from st_xling.training.arguments import CrossLingualTrainingArguments
 from st_xling.training.development import DevelopmentScore, development_score
-from st_xling.training.options import ModelOptions, TrainingOptions
+from st_xling.training.options import ModelOptions
+from st_xling.training.recipe import BaseRecipe
 from st_xling.training.recipe_files import check_keys, read_options
 from st_xling.training.run_folder import RunFolder
-from st_xling.training.trainer import run_trainer
+from st_xling.training.trainer import named_prompt, run_trainer
 from st_xling.utils import distributed
 from st_xling.utils.io import read_json_object, write_atomic, write_json
-from st_xling.utils.options import check_choice, nearest_name
+from st_xling.utils.options import Pooling as PoolingMode
+from st_xling.utils.options import check_choice
 
 if TYPE_CHECKING:
     from datasets import Dataset
-    from typing_extensions import Required
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +55,8 @@ class TrainingInterrupted(KeyboardInterrupt):
 
     def __init__(self, folder: Path, checkpoint: Path | None) -> None:
         super().__init__(f"training in {folder} was interrupted")
-        self.folder, self.checkpoint = folder, checkpoint
+        self.folder = folder
+        self.checkpoint = checkpoint
 
 
 @dataclass(frozen=True)
@@ -91,40 +91,22 @@ class TrainingResult:
         return {**figures, "stages": list(self.stages)} if self.stages else figures
 
 
-class RunOptions(TypedDict, total=False):
-    """Options that training by every kind of recipe takes, by keyword.
-
-    Attributes:
-        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data. Has to be named.
-        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
-        evaluator: Evaluates the model during training by its ``primary_metric``; the best checkpoint is kept.
-        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
-            in the training data.
-        on_leak: What to do about training rows with such text: ``"report"`` (the default), ``"drop"`` or ``"fail"``.
-        resume: Resume from the last complete checkpoint in ``out``.
-        overwrite: Replace an earlier run in ``out``.
-        command: The command line, recorded with the run.
-        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
-        callbacks: transformers' callbacks, called while training; adapters, which no trainer trains, take none.
-        load_options: ``revision`` and ``trust_remote_code`` of
-            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
-    """
-
-    model: Required[Any]
-    tiny: Mapping[str, Any] | None
-    evaluator: Any
-    evaluation: Mapping[str, Texts] | None
-    on_leak: OnLeak
-    resume: bool
-    overwrite: bool
-    command: str | None
-    provenance: Sequence[Mapping[str, Any]]
-    callbacks: Sequence[TrainerCallback]
-    load_options: Mapping[str, Any]
+Result = TypeVar("Result", bound="RunResult")
 
 
-Result = TypeVar("Result")
-Trained = TypeVar("Trained")
+class RunResult(Protocol):
+    """What a run returns, of any kind of model."""
+
+    @property
+    def model(self) -> Any:
+        """The trained model."""
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The log."""
+
+    def figures(self) -> dict[str, Any]:
+        """Return the figures for ``results.json``."""
 
 
 @dataclass(eq=False, kw_only=True)
@@ -134,19 +116,30 @@ class Run:
     Attributes:
         recipe: Recipe of the kind of model.
         out: Folder of the run.
+        model: Hub id, folder, a loaded model, or ``"tiny"``: a small model built from the data.
         stages: Number of stages, each with checkpoints of its own.
-
-    The others are the options, see :class:`RunOptions`.
+        inputs: Models and files that the run reads besides ``model`` and the sources of its data.
+        tiny: Options of :func:`~st_xling.models.tiny_encoder`, for ``model="tiny"``.
+        evaluator: Evaluates the model during training.
+        evaluation: Name → texts that the model will be evaluated on later; like the evaluator's, they are looked for
+            in the training data.
+        on_leak: What to do about training rows with such text.
+        resume: Resume from the last complete checkpoint in ``out``.
+        overwrite: Replace an earlier run in ``out``.
+        command: The command line, recorded with the run.
+        provenance: Where the text came from, recorded with the run: ``option``, ``spec`` and ``names`` of each source.
+        load_options: ``revision`` and ``trust_remote_code`` of
+            :func:`~st_xling.models.load.load_sentence_transformer`, for a model that is loaded.
 
     Raises:
-        TypeError: A training option, which belongs in the recipe.
         ValueError: Options that do not fit each other.
     """
 
-    recipe: Any
+    recipe: BaseRecipe
     out: str | Path
-    model: Any
+    model: str | BaseModel
     stages: int = 1
+    inputs: Sequence[str | None] = ()
     tiny: Mapping[str, Any] | None = None
     evaluator: Any = None
     evaluation: Mapping[str, Texts] | None = None
@@ -154,33 +147,18 @@ class Run:
     resume: bool = False
     overwrite: bool = False
     command: str | None = None
-    provenance: Sequence[Any] = ()
-    callbacks: Sequence[TrainerCallback] = ()
-    load_options: Mapping[str, Any] = field(default_factory=dict)
-
-    # Before the dataclass's own TypeError, which names neither the nearest keyword nor where such an option belongs.
-    def __new__(cls, **options: Any) -> Run:
-        arguments = {entry.name for entry in dataclasses.fields(cls)}
-        training_options = {entry.name for entry in dataclasses.fields(TrainingOptions)}
-        for key in sorted(options.keys() - arguments):
-            known = sorted(arguments | training_options)
-            [nearest] = difflib.get_close_matches(key, known, n=1, cutoff=0.5) or [""]
-            if nearest in training_options:
-                setting = f"load_recipe(…, overrides={{'training.{nearest}': {options[key]!r}}})"
-                raise TypeError(f"no argument {key!r}: training options are set in the recipe, by {setting}")
-            raise TypeError(f"no argument {key!r}{nearest_name(key, sorted(arguments))}")
-        return super().__new__(cls)
+    provenance: Sequence[Mapping[str, Any]] = ()
+    load_options: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
-        self.tiny, self.load_options = check_tiny(self.tiny, self.model), dict(self.load_options or {})
-        self.provenance = [dict(entry) for entry in self.provenance]
-        teacher = getattr(self.recipe, "teacher", None)
+        self.tiny = check_tiny(self.tiny, self.model)
+        self.load_options = dict(self.load_options or {})
         self.folder = RunFolder(
             self.out,
             resume=self.resume,
             overwrite=self.overwrite,
             start=self.model,
-            inputs=[teacher and teacher.model, *(entry.get("spec") for entry in self.provenance)],
+            inputs=[*self.inputs, *(entry.get("spec") for entry in self.provenance)],
             stages=self.stages,
         )
         self.manifest: dict[str, Any] = {}
@@ -225,18 +203,27 @@ class Run:
         self.leak = report
         return data
 
-    def claim(self, described: Mapping[str, Any], *, longer: bool = False) -> Path | None:
+    def claim(
+        self,
+        described: Mapping[str, Any],
+        *,
+        recipe: BaseRecipe | None = None,
+        sources: Sequence[Mapping[str, Any]] | None = None,
+        longer: bool = False,
+    ) -> Path | None:
         """Return the checkpoint to resume from, or ``None`` to start.
 
         Args:
             described: Description of the data; a run that is resumed must agree with it.
+            recipe: The recipe, if preparing the data has changed it; ``None``: that of the run.
+            sources: Where the text came from, if preparing it has changed names; ``None``: ``provenance``.
             longer: Whether a run that is resumed may have other steps or epochs than it was started with.
         """
         signature = getattr(self.evaluator, "identity", None) or ""
         self.manifest = {
             "version": __version__,
             "command": self.command,
-            "recipe": self.recipe.as_dict(),
+            "recipe": (self.recipe if recipe is None else recipe).as_dict(),
             "model": model_name(self.model),
             "start": self._start_fingerprint(),
             "load_options": self.load_options,
@@ -244,7 +231,7 @@ class Run:
             # Without our version, which may change before a run is resumed.
             "dev": "|".join(part for part in signature.split("|") if not part.startswith("st-xling:")) or None,
             "processes": distributed.process_count(),
-            "sources": self.provenance,
+            "sources": [dict(entry) for entry in (self.provenance if sources is None else sources)],
             **described,
         }
         return distributed.run_on_main(lambda: self.folder.claim(self.manifest, longer=longer))
@@ -262,7 +249,7 @@ class Run:
             self.manifest["start"] = self._start_fingerprint()
         distributed.run_on_main(lambda: self.folder.begin(self.manifest))
         try:
-            result: Any = train()
+            result = train()
         except KeyboardInterrupt as stop:
             last = self.folder.last_checkpoint() if distributed.is_main() else None
             raise TrainingInterrupted(self.folder.path, last) from stop
@@ -273,45 +260,66 @@ class Run:
         """What identifies the weights of the model to start from, besides its name; ``None`` if that is not known."""
         if self._start is None and self.model != "tiny":
             if isinstance(self.model, str):
-                self._start = saved_fingerprint(self.model, revision=self.load_options.get("revision"))
+                self._start = saved_fingerprint(self.model, revision=self._load_option("revision"))
             else:
                 self._start = model_fingerprint(self.model)
         return self._start
 
-    def load_start(self, texts: Callable[[], Iterable[str]], *, pooling: bool = True) -> SentenceTransformer:
-        """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
+    def _load_option(self, name: str) -> Any:
+        return (self.load_options or {}).get(name)
 
-        A model of sentence-transformers keeps its pooling and length, unless the recipe's section ``model`` sets
-        otherwise; a bare transformer has those of the recipe's section ``bare``.
+    def load_start(
+        self,
+        texts: Callable[[], Iterable[str]],
+        *,
+        seed: int,
+        pooling: PoolingMode | None = None,
+        max_length: int | None = None,
+        bare: ModelOptions | None = None,
+    ) -> SentenceTransformer:
+        """Load the encoder to start from, or build a tiny one with the vocabulary of ``texts``.
 
         Args:
             texts: Texts of the training data.
-            pooling: Whether it pools as in the recipe; otherwise as it comes.
+            seed: Of the weights of a tiny one.
+            pooling: Pooling of every model; ``None``: a model of sentence-transformers keeps its own.
+            max_length: Maximum number of tokens of every model; ``None``: a model keeps its own.
+            bare: Pooling and length of a bare transformer, where they are ``None`` above.
 
         Raises:
             ValueError: No module for a pooling; a length that the positions do not reach.
         """
-        recipe, encoder, ready = self.recipe, self.model, True
-        own = {key: value for key, value in vars(recipe.model).items() if value is not None}
-        bare = {key: value for key, value in vars(getattr(recipe, "bare", ModelOptions())).items() if value is not None}
-        if not pooling:
-            del own["pooling"]
-        if encoder == "tiny":
-            shape = {"seed": recipe.training.seed, **bare, **own, **(self.tiny or {})}
+        bare = ModelOptions() if bare is None else bare
+        chosen_pooling: str | None = pooling
+        chosen_length = max_length
+        if self.model == "tiny":
+            shape = {
+                "seed": seed,
+                "pooling": pooling or bare.pooling,
+                "max_length": max_length or bare.max_length,
+                **(self.tiny or {}),
+            }
+            shape = {name: value for name, value in shape.items() if value is not None}
             encoder = build_for_all(lambda: tiny_encoder(texts(), **shape))
             encoder.model_card_data.base_model = None
-        else:
-            if isinstance(encoder, str):
-                with loading(encoder):
-                    ready = is_sentence_transformer_model(encoder, revision=self.load_options.get("revision"))
-                encoder = mark_loaded(load_encoder(encoder, **self.load_options))
+            self.announce(encoder)
+            return encoder
+        if isinstance(self.model, str):
+            with loading(self.model):
+                ready = is_sentence_transformer_model(self.model, revision=self._load_option("revision"))
+            encoder = mark_loaded(load_encoder(self.model, **(self.load_options or {})))
             if not ready:
-                bare["pooling"] = pooling_of_bare(encoder, bare.get("pooling"))
-            shape = ({} if ready else bare) | own
-            if shape.get("pooling") not in (None, shape_of(encoder)["pooling"]):
-                set_pooling(encoder, shape["pooling"])
-            if "max_length" in shape:
-                limit_length(encoder, shape["max_length"])
+                chosen_pooling = pooling or pooling_of_bare(encoder, bare.pooling)
+                chosen_length = max_length or bare.max_length
+            if not Path(self.model).exists():  # a Hub id, which adapters name as their base
+                encoder.model_card_data.base_model = self.model
+        else:
+            assert isinstance(self.model, SentenceTransformer)
+            encoder = self.model
+        if chosen_pooling not in (None, shape_of(encoder)["pooling"]):
+            set_pooling(encoder, chosen_pooling)
+        if chosen_length is not None:
+            limit_length(encoder, chosen_length)
         self.announce(encoder)
         return encoder
 
@@ -325,87 +333,56 @@ class Run:
             told += f"; {shape['pooling'] or 'no'} pooling, at most {shape['max_length']} tokens"
         logger.info("model %s: %s", model_name(self.model), told)
 
-    @property
-    def best_metric(self) -> str | None:
-        """Name of the metric that chooses a checkpoint, as the trainer logs it; ``None`` without an evaluator."""
-        if self.evaluator is None:
-            return None
-        # Some of ST's evaluators name their metric, or put their name before it, only when they are first called.
-        metric = self.evaluator.primary_metric or "sequential_score"
-        prefix = f"{getattr(self.evaluator, 'name', '')}_"
-        return f"eval_{metric}" if prefix == "_" or metric.startswith(prefix) else f"eval_{prefix}{metric}"
-
-    def build_trainer(
-        self, kind: Callable[..., Trained], model: BaseModel, data: Any, loss: Any, **arguments: Any
-    ) -> Trained:
-        """Build a trainer that evaluates by the run's evaluator and calls its callbacks.
-
-        Args:
-            kind: Class of the trainer.
-            model: Model to train.
-            data: Training data.
-            loss: Loss over ``model``.
-            **arguments: Those of :func:`~st_xling.training.arguments.training_arguments`; by default with the recipe's
-                options and the folder of the run.
-        """
-        arguments = {"options": self.recipe.training, "folder": self.folder.training, **arguments}
-        callbacks, patience = [*self.callbacks], arguments["options"].early_stopping_patience
-        if patience and self.evaluator is None:
-            raise ValueError("training.early_stopping_patience needs development text to stop by: got none; add --dev.")
-        if patience:
-            callbacks.append(EarlyStoppingCallback(patience))
-        common: dict[str, Any] = {"processes": distributed.process_count(), "best_metric": self.best_metric}
-        args = training_arguments(kind=self.recipe.arguments, **common, **arguments)
-        options = {"args": args, "evaluator": self.evaluator, "callbacks": callbacks}
-        return kind(model=model, train_dataset=data, loss=loss, **options)
-
-    def set_prompts(self, encoder: SentenceTransformer, columns: Mapping[str, str]) -> dict[str, str]:
-        """Give ``encoder`` the prompts that the recipe trains with, so that it is saved and evaluated with them.
-
-        Where the recipe has none, training uses those that the model has for its texts.
-
-        Args:
-            encoder: To be trained; a prompt for all columns becomes its default.
-            columns: Text columns → the name that their prompt has in the model: ``query``, ``document``, or the column.
-
-        Returns:
-            Column → prompt, as sentence-transformers' trainer takes them.
-        """
-        training = self.recipe.training
-        prompts = training.arguments.get("prompts")
-        if prompts is None and (name := training.prompt_name):
-            if name not in encoder.prompts:
-                known = ", ".join(encoder.prompts) or "none"
-                raise ValueError(f"training.prompt_name must be one of the model's prompts ({known}): got {name!r}.")
-            prompts = encoder.prompts[name]
-        if prompts is None:
-            default = encoder.prompts.get(encoder.default_prompt_name or "", "")
-            own = {column: encoder.prompts.get(name) or default for column, name in columns.items()}
-            if not any(own.values()):
-                name_unused_prompts(encoder)
-            return {column: prompt for column, prompt in own.items() if prompt}
-        texts = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
-        check_keys(texts, columns, "training.prompts")
-        if len({texts.get(column) for column in columns}) > 1:
-            encoder.prompts |= {columns[column]: text for column, text in texts.items()}
-        else:
-            prompt = next(iter(texts.values()), "")
-            name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
-            encoder.prompts |= {name: prompt}
-            encoder.default_prompt_name = name if prompt else None
-        return dict(texts)
-
     def load_checkpoint(self, folder: Path) -> SentenceTransformer:
         """The encoder of a checkpoint, with pooling and length as they were chosen at the start."""
-        trust = bool(self.load_options.get("trust_remote_code"))
+        trust = bool(self._load_option("trust_remote_code"))
         encoder = mark_loaded(load_encoder(str(folder), trust_remote_code=trust))
         encoder.model_card_data.base_model = self.base_model
         return encoder
 
     @property
     def base_model(self) -> str | None:
-        """Name of the model that training started from, for the card."""
-        return None if self.model == "tiny" else model_name(self.model)
+        """Name of the model that training started from, for the card; ``None`` if it has none."""
+        if isinstance(self.model, str):
+            return None if self.model == "tiny" else self.model
+        card: Any = self.model.model_card_data
+        return card.base_model
+
+
+def set_prompts(
+    encoder: SentenceTransformer, columns: Mapping[str, str], arguments: CrossLingualTrainingArguments
+) -> dict[str, str]:
+    """Give an encoder the prompts that it is trained with, so that it is saved and evaluated with them.
+
+    Where the arguments have none, training uses those that the model has for its texts.
+
+    Args:
+        encoder: To be trained; a prompt for all columns becomes its default.
+        columns: Text columns → the name that their prompt has in the model: ``query``, ``document``, or the column.
+        arguments: With ``prompts`` or ``prompt_name``.
+
+    Returns:
+        Column → prompt, as sentence-transformers' trainer takes them.
+    """
+    prompts = arguments.prompts
+    if prompts is None and arguments.prompt_name:
+        prompts = named_prompt(encoder, arguments.prompt_name)
+    if prompts is None:
+        default = encoder.prompts.get(encoder.default_prompt_name or "", "")
+        of_model = {column: encoder.prompts.get(name) or default for column, name in columns.items()}
+        if not any(of_model.values()):
+            name_unused_prompts(encoder)
+        return {column: prompt for column, prompt in of_model.items() if prompt}
+    texts: Mapping[str, Any] = dict.fromkeys(columns, prompts) if isinstance(prompts, str) else prompts
+    check_keys(texts, columns, "arguments.prompts")
+    if len({texts.get(column) for column in columns}) > 1:
+        encoder.prompts |= {columns[column]: text for column, text in texts.items()}
+    else:
+        prompt = next(iter(texts.values()), "")
+        name = next((name for name, text in encoder.prompts.items() if text == prompt), "default")
+        encoder.prompts |= {name: prompt}
+        encoder.default_prompt_name = name if prompt else None
+    return dict(texts)
 
 
 def build_for_all(build: Callable[[], SentenceTransformer]) -> SentenceTransformer:
@@ -485,7 +462,7 @@ def model_name(model: str | BaseModel) -> str:
     return str(getattr(model.model_card_data, "base_model", None) or "a loaded model")
 
 
-def save_run(result: Any, folder: RunFolder, leak: LeakReport | None = None) -> None:
+def save_run(result: RunResult, folder: RunFolder, leak: LeakReport | None = None) -> None:
     """Write log, model and ``results.json`` (with the machine's facts), then mark the run as finished.
 
     Args:

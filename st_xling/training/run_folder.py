@@ -148,7 +148,7 @@ class RunFolder:
         keys = [key for key in plain if key not in skipped]
         values = [entry for key in keys for entry in changed_values(written.get(key), plain[key], key)]
         may_change = _MAY_CHANGE if longer else set()
-        if unlike := [name for name, *_ in values if name.removeprefix("recipe.training.") not in may_change]:
+        if unlike := [name for name, *_ in values if name.removeprefix("recipe.arguments.") not in may_change]:
             raise ValueError(
                 f"--resume must repeat the run that {self.path} holds: {', '.join(unlike)} differ; it was started with "
                 f"{written.get('command') or 'other options'}."

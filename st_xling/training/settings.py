@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
 from typing import Any
 
-from st_xling.training.options import TrainingOptions, check_training_numbers
+from st_xling.training.options import AdapterArguments, EncoderArguments, check_numbers
 from st_xling.training.recipe_files import check_keys, read_options, read_recipe, set_key
 from st_xling.utils.options import nearest_name
 from st_xling.utils.private import dataclass_fields
@@ -38,8 +38,8 @@ _IN_EXTRA = ("tensorboard", "wandb")
 _NO_TRACKER = ("none", "all")
 
 _SECTIONS = (
-    *("name", "summary", "tiny", "losses", "loss", "model", "bare", "teacher", "negatives", "training"),
-    *("adapter", "retrieval", "strategy", "sentences", "head"),
+    *("name", "summary", "tiny", "losses", "loss", "arguments", "data", "model", "bare"),
+    *("adapter", "retrieval", "strategy", "negatives", "sentences", "head"),
 )
 """Sections of recipes of any kind."""
 
@@ -52,7 +52,7 @@ _ARGUMENT_FILES = (
 
 
 def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for a section or training option that no recipe has, or a tracker that is not installed.
+    """Raise ``ValueError`` for a section or training argument that no recipe has, or a tracker that is not installed.
 
     Args:
         name_or_path: Name of a recipe, or path of its YAML file.
@@ -62,13 +62,14 @@ def check_settings(name_or_path: str, overrides: Mapping[str, Any]) -> None:
     for key, value in overrides.items():
         set_key(raw, key, value)
     check_keys(raw, _SECTIONS, "the recipe")
-    training = raw.get("training") or {}
-    if isinstance(training, Mapping):  # otherwise named below
-        check_training_numbers(training)
+    arguments = raw.get("arguments") or {}
+    if isinstance(arguments, Mapping):  # otherwise named below
+        check_numbers(arguments, "arguments.")
     names = [name for package, module in _ARGUMENT_FILES for name in dataclass_fields(package, module)]
     if names:  # otherwise the libraries have moved their files, and the recipe's reader finds the fault
-        check_keys(training, [*(entry.name for entry in dataclasses.fields(TrainingOptions)), *names], "training")
-        check_trackers(training.get("report_to"))
+        ours = [entry.name for kind in (EncoderArguments, AdapterArguments) for entry in dataclasses.fields(kind)]
+        check_keys(arguments, [*ours, *names], "arguments")
+        check_trackers(arguments.get("report_to"))
 
 
 def check_tiny(options: Mapping[str, Any]) -> None:
@@ -92,12 +93,12 @@ def check_trackers(report_to: str | Sequence[str] | None) -> None:
         if name in _NO_TRACKER:
             continue
         if name not in TRACKERS:
-            raise ValueError(f"training.report_to has no tracker {name!r}{nearest_name(str(name), TRACKERS)}")
+            raise ValueError(f"arguments.report_to has no tracker {name!r}{nearest_name(str(name), TRACKERS)}")
         packages = TRACKERS[name]
         if packages and not any(_is_installed(package) for package in packages):
             wanted = '"st-xling[logging]"' if name in _IN_EXTRA else packages[0]
             raise ValueError(
-                f"training.report_to={name} needs the package {packages[0]}, which is not installed: pip install "
+                f"arguments.report_to={name} needs the package {packages[0]}, which is not installed: pip install "
                 f"{wanted}."
             )
 

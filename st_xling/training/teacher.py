@@ -356,7 +356,8 @@ def teacher_vectors(
     """
     if not recipe.taught:
         return None, {}
-    options, texts = recipe.teacher, list(dict.fromkeys(column_texts(pairs, *columns_read(recipe.teacher.reads))))
+    options = recipe.data.teacher
+    texts = list(dict.fromkeys(column_texts(pairs, *columns_read(options.reads))))
 
     def fill() -> dict[str, str]:
         model = load_teacher(options) if teacher is None else teacher
@@ -422,7 +423,7 @@ def vectors_for(student: Any, rows: CachedVectors, recipe: Any) -> Callable[[Seq
         ValueError: A student with more dimensions and no projection; a projection to others than the teacher's; fewer
             texts than dimensions that are left.
     """
-    dim, own, losses, reads = rows.dim, student.get_embedding_dimension(), recipe.taught, recipe.teacher.reads
+    dim, own, losses, reads = rows.dim, student.get_embedding_dimension(), recipe.taught, recipe.data.teacher.reads
     projections = {name: options.get("projection_dim") for name, options in losses.items()}
     if any(projections.values()):
         if wrong := [name for name, size in projections.items() if size != dim]:

@@ -18,11 +18,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from accelerate.utils import broadcast
-from datasets import Dataset
+from datasets import Dataset, IterableDataset
 from safetensors.torch import load_file, save_file
 from sentence_transformers import SentenceTransformerTrainer
 from sentence_transformers.base.trainer import BaseTrainer
@@ -32,16 +32,31 @@ from torch import Tensor, nn
 from torch.utils.data import BatchSampler
 from transformers import Trainer, TrainerCallback, TrainerState
 from transformers.trainer_callback import EarlyStoppingCallback, PrinterCallback, ProgressCallback
-from transformers.trainer_utils import get_last_checkpoint
+from transformers.trainer_utils import IntervalStrategy, get_last_checkpoint
 
 from st_xling.data.columns import column_order_warning
+from st_xling.data.samplers import LengthGroupedBatchSampler, ShuffledBatchSampler
+from st_xling.losses import CachedLoss, TranslationLanguageModelingLoss
 from st_xling.losses.gather import mark_saved
+from st_xling.models.backbone import backbone
 from st_xling.models.fast_linear import fast_linear_layers
-from st_xling.models.heads import new_heads
-from st_xling.models.lora import has_adapters, load_adapters
+from st_xling.models.heads import VocabularyHead, check_savable, new_heads, save_with_head
+from st_xling.models.lora import (
+    add_lora,
+    check_start,
+    end_lora,
+    has_adapters,
+    load_adapters,
+    trained_share,
+    without_adapters,
+)
 from st_xling.models.training_dtype import train_in_float32
-from st_xling.training.development import development_score
+from st_xling.training.arguments import CrossLingualTrainingArguments, TrainerArguments, fit_to_data, replaced
+from st_xling.training.development import best_metric, development_score
+from st_xling.training.mixture import epoch_rows
+from st_xling.training.options import EncoderArguments
 from st_xling.training.run_folder import (
+    BASE,
     DONE,
     RunFolder,
     check_intact,
@@ -51,12 +66,14 @@ from st_xling.training.run_folder import (
     is_complete,
     newest_checkpoint,
     remove_earlier,
+    save_folder,
     step_of,
 )
 from st_xling.training.warm_up import warm_up_heads
 from st_xling.utils.console import on_terminal, pace, progress_bar
 from st_xling.utils.io import atomic_path, naming_full_disk, read_json_object, write_json
 from st_xling.utils.languages import match_language
+from st_xling.utils.lora_options import LoraOptions
 
 logger = logging.getLogger(__name__)
 
@@ -219,20 +236,115 @@ class FiniteTrainer(Trainer):
 class GuardedTrainer(FiniteTrainer, BaseTrainer):
     """Goes before one of sentence-transformers' trainers among the bases of a class.
 
-    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. On a CPU, linear
-    layers are computed by the faster library, see :func:`~st_xling.models.fast_linear.fast_linear_layers`. Adapters
-    that peft has put into the model are restored without their base.
+    Besides what :class:`FiniteTrainer` does, mixed precision holds for all that the loss computes. With our training
+    arguments (:class:`~st_xling.training.arguments.TrainerArguments`)
+
+    - the evaluator chooses the checkpoint that training ends with, and stops it early if the arguments say so;
+    - batches are drawn anew from seed and epoch, of similar length, and without a text twice;
+    - adapters are added before training, and merged at the end.
+
+    With sentence-transformers' own arguments all of this is as they say. On a CPU, linear layers are computed by the
+    faster library, see :func:`~st_xling.models.fast_linear.fast_linear_layers`.
     """
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
+    default_arguments: ClassVar[type[TrainerArguments]]
+    """Class of the arguments if none are given."""
 
-    def train(self, *args: Any, **kwargs: Any) -> Any:
+    def __init__(
+        self,
+        model: Any = None,
+        args: Any = None,
+        train_dataset: Any = None,
+        eval_dataset: Any = None,
+        loss: Any = None,
+        evaluator: Any = None,
+        data_collator: Any = None,
+        *,
+        callbacks: Sequence[TrainerCallback] | None = None,
+        **options: Any,
+    ) -> None:
+        if args is None:
+            args = self.default_arguments("tmp_trainer")
+        callbacks = list(callbacks or ())
+        if isinstance(args, TrainerArguments):
+            args = fit_to_data(
+                args,
+                rows=epoch_rows(train_dataset, args),
+                evaluates=evaluator is not None or eval_dataset is not None,
+                best_metric=best_metric(evaluator),
+            )
+            if args.early_stopping_patience:
+                callbacks.append(early_stopping(args))
+        super().__init__(
+            model=model,
+            args=args,
+            train_dataset=train_dataset,
+            eval_dataset=eval_dataset,
+            loss=loss,
+            evaluator=evaluator,
+            data_collator=data_collator,
+            callbacks=callbacks,
+            **options,
+        )
+        check_prompts(getattr(self.args, "prompts", None), self.train_dataset)
+        # After the losses, which copy plain layers.
+        if self.lora is not None:
+            check_start(self.model, self.lora, given=True)
+            add_lora(self.model, self.lora, base=self.lora_base, seed=self.args.seed)
+            logger.info("LoRA trains %s of the model", trained_share(self.model))
+
+    @property
+    def lora(self) -> LoraOptions | None:
+        """Options of the adapters that are trained; ``None``: all weights are."""
+        return self.args.lora if isinstance(self.args, TrainerArguments) else None
+
+    @property
+    def lora_base(self) -> Path:
+        """Folder of the model below the adapters."""
+        return Path(str(self.args.output_dir)) / BASE
+
+    def get_batch_sampler(
+        self,
+        dataset: Any,
+        batch_size: int,
+        drop_last: bool,
+        valid_label_columns: list[str] | None = None,
+        generator: torch.Generator | None = None,
+        seed: int = 0,
+    ) -> Any:
+        if (
+            not isinstance(self.args, TrainerArguments)
+            or self.args.batch_sampler != BatchSamplers.BATCH_SAMPLER
+            or isinstance(dataset, IterableDataset)
+        ):
+            return super().get_batch_sampler(dataset, batch_size, drop_last, valid_label_columns, generator, seed)
+        arguments: Any = self.args
+        of_encoders = isinstance(arguments, EncoderArguments)
+        kind = LengthGroupedBatchSampler if self.args.group_by_length else ShuffledBatchSampler
+        return kind(
+            dataset,
+            batch_size,
+            drop_last,
+            valid_label_columns,
+            generator,
+            seed,
+            alpha=arguments.language_alpha if of_encoders else None,
+            one_pair=of_encoders and arguments.batches == "one_pair",
+            keep_duplicates_apart=of_encoders and arguments.keep_duplicates_apart,
+        )
+
+    def train(self, resume_from_checkpoint: str | bool | None = None, *args: Any, **kwargs: Any) -> Any:
+        if self.lora is not None and not resume_from_checkpoint and self.args.should_save:
+            save_folder(without_adapters(self.model), self.lora_base)
         if self.args.device.type != "cpu" or self.args.torch_compile:
-            return super().train(*args, **kwargs)
-        with fast_linear_layers():
-            return super().train(*args, **kwargs)
+            result = super().train(resume_from_checkpoint, *args, **kwargs)
+        else:
+            with fast_linear_layers():
+                result = super().train(resume_from_checkpoint, *args, **kwargs)
+        if self.lora is not None:
+            card: Any = self.model.model_card_data
+            end_lora(self.model, self.lora, start=card.base_model, base=self.lora_base)
+        return result
 
     def autocast_smart_context_manager(self, *args: Any, **kwargs: Any) -> Any:
         return self.accelerator.autocast()
@@ -418,6 +530,32 @@ def check_prompts(prompts: Any, data: Any) -> None:
         )
 
 
+def named_prompt(model: Any, name: str) -> str:
+    """Return a prompt of a model, or ``ValueError`` with the names that it has."""
+    if name not in model.prompts:
+        known = ", ".join(model.prompts) or "none"
+        raise ValueError(f"prompt_name must be one of the model's prompts ({known}): got {name!r}.")
+    return model.prompts[name]
+
+
+def masked_language_modeling_heads(loss: nn.Module) -> list[VocabularyHead]:
+    """Return the vocabulary heads of masked language modeling; all terms of a sum share one."""
+    return [part.head for part in loss.modules() if isinstance(part, TranslationLanguageModelingLoss)]
+
+
+def early_stopping(arguments: TrainerArguments) -> EarlyStoppingCallback:
+    """Return the callback that ends training after evaluations without a better score.
+
+    Raises:
+        ValueError: Nothing is evaluated.
+    """
+    if arguments.eval_strategy == IntervalStrategy.NO:
+        raise ValueError(
+            "early_stopping_patience needs development text to stop by: got none; add an evaluator (--dev)."
+        )
+    return EarlyStoppingCallback(arguments.early_stopping_patience)
+
+
 class WholeRounds(BatchSampler):
     """The batches of a sampler, but for those of an epoch's last round that do not reach every process.
 
@@ -514,15 +652,19 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
     New vocabulary heads of the loss (of RTL, MLM, TLM) over a pretrained encoder, whose checkpoint has no such head,
     are first trained alone, with the encoder frozen: see :func:`~st_xling.training.warm_up.warm_up_heads`.
 
-    What it shares with our other trainers is in :class:`GuardedTrainer`.
+    With :class:`~st_xling.training.CrossLingualTrainingArguments` it also encodes in mini-batches, balances languages
+    and saves the vocabulary head, as the arguments say. What it shares with our other trainers is in
+    :class:`GuardedTrainer`.
 
     Args:
         model: Model to train.
-        args: ST's training arguments.
+        args: Training arguments, ours or ST's.
         train_dataset: Training data.
-        *more: As ST's trainer takes them.
-        warm_up_steps: Steps in which new heads are trained alone. ``None``: 200, or as many as training has, over an
-            encoder that is pretrained; 0: none.
+        eval_dataset: Data to compute the loss on during training.
+        loss: A loss over ``model``, or one for each data set.
+        evaluator: Evaluates the model during training. With our arguments its ``primary_metric`` chooses the checkpoint
+            that training ends with.
+        data_collator: In place of a :class:`CrossLingualDataCollator`.
         **options: As ST's trainer takes them.
 
     Raises:
@@ -531,33 +673,44 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             for each data set: processes must have the same loss in the same step.
 
     Example:
-        >>> from sentence_transformers import SentenceTransformerTrainingArguments
         >>> from st_xling.data.phrasebook import parallel_phrases
         >>> from st_xling.losses import TranslationRankingLoss
         >>> from st_xling.models import tiny_encoder
         >>> pairs = parallel_phrases("de", "en", size=16).select_columns(["source", "target"])
         >>> model = tiny_encoder([*pairs["source"], *pairs["target"]], vocabulary=200, hidden_size=16)
-        >>> arguments = SentenceTransformerTrainingArguments("run", max_steps=1, report_to="none", disable_tqdm=True)
+        >>> arguments = CrossLingualTrainingArguments("run", max_steps=1, disable_tqdm=True)
         >>> loss = TranslationRankingLoss(model)
         >>> trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=pairs, loss=loss)
     """
 
     data_collator_class = CrossLingualDataCollator
+    default_arguments = CrossLingualTrainingArguments
 
     def __init__(
         self,
         model: Any = None,
         args: Any = None,
         train_dataset: Any = None,
-        *more: Any,
-        warm_up_steps: int | None = None,
+        eval_dataset: Any = None,
+        loss: Any = None,
+        evaluator: Any = None,
+        data_collator: Any = None,
         **options: Any,
     ) -> None:
         _check_texts(train_dataset)  # before ST reads them for the card
         _warn_of_column_order(train_dataset)
-        self.warm_up_steps = warm_up_steps
-        train_dataset = _without_languages(train_dataset)
-        super().__init__(model, args, train_dataset, *more, **options)
+        if isinstance(args, EncoderArguments) and args.prompt_name is not None and args.prompts is None:  # type: ignore[attr-defined]
+            args = replaced(args, prompts=named_prompt(model, args.prompt_name))  # type: ignore[type-var]
+        super().__init__(
+            model,
+            args,
+            _without_languages(train_dataset),
+            eval_dataset,
+            loss,
+            evaluator,
+            data_collator,
+            **options,
+        )
         mark_saved(self._own_state().values())
         known = (getattr(part, "languages", None) for part in self._all_losses().modules())
         languages = next(filter(None, known), None)
@@ -568,6 +721,19 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
                 f"{self.args.world_size} processes share their negatives, so all need the same loss in a step: got "
                 "a loss for each data set; train in one process, or with one loss."
             )
+
+    def prepare_loss(self, loss: Any, model: Any) -> nn.Module:
+        loss = super().prepare_loss(loss, model)
+        arguments = self.args
+        if not isinstance(arguments, EncoderArguments):
+            return loss
+        if arguments.save_vocabulary_head:
+            if arguments.lora is not None or not masked_language_modeling_heads(loss):
+                raise ValueError("save_vocabulary_head takes the loss mlm or tlm, and no lora.")
+            check_savable(backbone(model), masked_language_modeling_heads(loss)[0])
+        if arguments.mini_batch_size and not isinstance(loss, CachedLoss):
+            return CachedLoss(loss, mini_batch_size=arguments.mini_batch_size)
+        return loss
 
     def get_default_loss(self, model: Any) -> nn.Module:
         raise ValueError(
@@ -602,10 +768,24 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
         if self.args.world_size > 1:
             for tensor in self._own_state().values():
                 tensor.data.copy_(broadcast(tensor.data))
+        if not resume_from_checkpoint:  # a checkpoint has trained heads
+            self.warm_up_heads()
+        result = super().train(resume_from_checkpoint, *args, **kwargs)
+        if isinstance(self.args, EncoderArguments) and self.args.save_vocabulary_head:
+            save_with_head(backbone(self.model), masked_language_modeling_heads(self._all_losses())[0])
+        return result
+
+    def warm_up_heads(self) -> int:
+        """Train new heads alone, as the arguments say; :meth:`train` does it by itself, and no head is trained twice.
+
+        Returns:
+            The steps that were made; 0 if no head is new, or the encoder has nothing to lose.
+        """
         harmful = any(head.on_pretrained for head in new_heads(self._all_losses()))
-        if not resume_from_checkpoint and (harmful or self.warm_up_steps):  # a checkpoint has trained heads
-            warm_up_heads(self, steps=self.warm_up_steps)
-        return super().train(resume_from_checkpoint, *args, **kwargs)
+        steps = self.args.warm_up_heads if isinstance(self.args, EncoderArguments) else None
+        if not harmful and not steps:
+            return 0
+        return warm_up_heads(self, steps=steps)
 
     def trained_weights(self) -> Iterator[tuple[str, Tensor]]:
         yield from self.model.named_parameters()

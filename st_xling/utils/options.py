@@ -97,10 +97,15 @@ def check_listed(name: str, value: Any, kind: type, instead: str) -> None:
             raise TypeError(f"{name} must be a list of {kind.__name__}: got {got}; pass {instead}.")
 
 
-def helpful_arguments(function: Function) -> Function:
+def helpful_arguments(function: Function, explain: Callable[[str, Any], str | None] | None = None) -> Function:
     """Let an unknown keyword, and a positional argument that must be named, raise ``TypeError`` with the right name.
 
     Python's own message names neither the nearest keyword nor what to pass instead.
+
+    Args:
+        function: Function to wrap.
+        explain: Returns, for an unknown keyword and its value, where it belongs instead; ``None`` if it is unknown
+            there, too.
     """
     parameters = inspect.signature(function).parameters
     positional = [name for name, entry in parameters.items() if entry.kind is entry.POSITIONAL_OR_KEYWORD]
@@ -108,8 +113,10 @@ def helpful_arguments(function: Function) -> Function:
 
     @functools.wraps(function)
     def checked(*args: Any, **kwargs: Any) -> Any:
-        for name in kwargs.keys() - parameters.keys():
-            raise TypeError(f"{function.__name__}() has no argument {name!r}{nearest_name(name, parameters)}")
+        for name in sorted(kwargs.keys() - parameters.keys()):
+            where = explain(name, kwargs[name]) if explain is not None else None
+            hint = nearest_name(name, parameters) if where is None else f": {where}"
+            raise TypeError(f"{function.__name__}() has no argument {name!r}{hint}")
         if len(args) > len(positional):
             raise TypeError(
                 f"{function.__name__}() takes {', '.join(positional)}; pass other arguments by name, such as "

@@ -42,8 +42,8 @@ def rows_of_starts(steps: int, folder: Path) -> Iterator[tuple[str, str, float, 
     from tests.modern_models import modern_start
 
     data = {code: parallel_phrases(code[:2], "en", size=200) for code in ("de-en", "zh-en")}
-    changes = {"training.max_steps": steps, "training.per_device_train_batch_size": 32}
-    changes |= {"training.learning_rate": 1e-3, "training.logging_steps": 1, "training.warm_up_heads": 0}
+    changes = {"arguments.max_steps": steps, "arguments.per_device_train_batch_size": 32}
+    changes |= {"arguments.learning_rate": 1e-3, "arguments.logging_steps": 1, "arguments.warm_up_heads": 0}
     print(
         "| start | recipe | seconds a step | loss, first → last | saved and loaded |\n| --- | --- | --- | --- | --- |"
     )

@@ -21,7 +21,7 @@ RECIPES = {
     "SLIM": "slim encoder --data phrasebook:de?size=60 --out out --languages",
 }
 ERRORS = {
-    "TR --set training.epoch=2": "training has no key 'epoch'",
+    "TR --set arguments.epoch=2": "arguments has no key 'epoch'",
     "TR --set losses.translation_ranking.margn=1": "did you mean 'margin'",
     "TR --set name=[a": "--set name= takes a YAML value: got '[a'",
     "TR --batch-size 0": "--batch-size must be at least 1: got 0",

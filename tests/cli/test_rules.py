@@ -63,11 +63,11 @@ def test_every_number_has_a_range(name: str) -> None:
         for text in ("nan", "inf"):
             if isinstance(value := value_of(name, flag, text), float):
                 with pytest.raises(ValueError, match=f"{flag} must be a finite number: got {text}"):
-                    check_numbers({parameter.name: value})
+                    check_numbers({parameter.name: value}, {parameter.name: flag})
         value = value_of(name, flag, "-1")
         if isinstance(value, (int, float)) and not isinstance(value, bool) and parameter.name not in SIGNED:
             with pytest.raises(ValueError, match=f"{flag} must be"):
-                check_numbers({parameter.name: value})
+                check_numbers({parameter.name: value}, {parameter.name: flag})
 
 
 def test_numbers_in_range_pass() -> None:
@@ -121,9 +121,9 @@ BAD = {
     f"{TRAIN} --tiny hidden_size=0 --tiny layers=1": "tiny hidden_size must be from 2",
     f"{TRAIN} --tiny max_length=-3": "tiny max_length must be from 3",
     f"{TRAIN} --tiny hiden_size=8": "did you mean 'hidden_size'",
-    f"{TRAIN} --set training.warmup_steps=.nan": "training.warmup_steps must be a finite number",
-    f"{TRAIN} --set training.seed=-1": "training.seed must be at least 0: got -1",
-    f"{TRAIN} --set training.weight_decay=-.inf": "training.weight_decay must be a finite number",
+    f"{TRAIN} --set arguments.warmup_steps=.nan": "arguments.warmup_steps must be a finite number",
+    f"{TRAIN} --set arguments.seed=-1": "arguments.seed must be at least 0: got -1",
+    f"{TRAIN} --set arguments.weight_decay=-.inf": "arguments.weight_decay must be a finite number",
     "train tr --model m --data p.tsv --out o --tiny layers=1": "--tiny does not apply: it shapes the model 'tiny' only",
     "train sf --model m --data p.tsv --out o --sweep --layer 3": "--sweep cannot be used with --layer",
     "train xpr-mixed --model m --data p.tsv --out o --prompt ''": "--prompt is for encoders and retrievers",

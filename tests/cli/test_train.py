@@ -2,7 +2,9 @@
 
 import json
 import re
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -10,8 +12,12 @@ from sentence_transformers import CrossEncoder, SentenceTransformer
 
 from st_xling import __version__
 from st_xling.cli import main
+from st_xling.cli.train import TAKEN_BY, ArgumentOptions, RecipeOptions
 from st_xling.training import load_recipe
+from st_xling.training.adapter import load_adapter_recipe
 from st_xling.training.recipe_files import read_recipe, recipe_kind, recipe_names
+from st_xling.training.reranker import load_cross_encoder_recipe
+from st_xling.training.retriever import load_retrieval_recipe
 from tests.conftest import PAIRS
 from tests.retrieval_files import ENGLISH, OTHERS, json_lines, lines, translated
 from tests.training.children import st_xling
@@ -48,10 +54,10 @@ def test_flags_win_over_the_recipe_and_set_over_flags(tsv: Path, tmp_path: Path)
     out = tmp_path / "run"
     words = ["train", "tr", "--model", "tiny", "--data", str(tsv), "--dev", "none", "--out", str(out), *SMALL]
     words += ["--max-steps", "1"]
-    assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "training.learning_rate=5e-5"]) == 0
+    assert main([*words, "--learning-rate", "0.5", "--warmup", "0.5", "--set", "arguments.learning_rate=5e-5"]) == 0
     recipe = json.loads((out / "training" / "run.json").read_text())["recipe"]
-    assert recipe["training"]["learning_rate"] == 5e-5
-    assert recipe["training"]["warmup_steps"] == 0.5
+    assert recipe["arguments"]["learning_rate"] == 5e-5
+    assert recipe["arguments"]["warmup_steps"] == 0.5
 
 
 def test_training_goes_on_from_a_saved_encoder(
@@ -118,7 +124,7 @@ def test_an_edited_recipe_trains(capsys: pytest.CaptureFixture[str], tmp_path: P
     path, out = tmp_path / "mine.yaml", tmp_path / "out"
     assert main(["train", "--print", "tr"]) == 0
     content = yaml.safe_load(capsys.readouterr().out)
-    content["training"] |= {"max_steps": 1, "per_device_train_batch_size": 4}
+    content["arguments"] |= {"max_steps": 1, "per_device_train_batch_size": 4}
     path.write_text(yaml.safe_dump({**content, "name": "mine"}), encoding="utf-8")
     words = f"train {path} --model tiny --data phrasebook:de?size=16 --dev none --out {out} --json -".split()
     assert main([*words, "--tiny", "layers=1", "--tiny", "hidden_size=16"]) == 0
@@ -335,3 +341,39 @@ def test_pairs_that_were_mined_without_a_threshold(tmp_path: Path, capsys: pytes
     mined.write_text("\n".join([header, *rows[:40], ""]), encoding="utf-8")
     assert main([*words, "--data", f"de-en={mined}"]) != 0
     assert "without a threshold" not in capsys.readouterr().err
+
+
+def recipe_keys() -> dict[str, str]:
+    """Name of each option of the command that sets a key of the recipe → that key."""
+    keys = {entry.name: f"arguments.{entry.name}" for entry in fields(ArgumentOptions)}
+    for entry in fields(RecipeOptions):
+        unset = {other.name: None for other in fields(RecipeOptions)}
+        [key] = [key for key, value in RecipeOptions(**{**unset, entry.name: "x"}).keys().items() if value == "x"]
+        keys[entry.name] = key
+    return keys
+
+
+LOADERS: dict[str, tuple[Any, str]] = {
+    "encoder": (load_recipe, "tr"),
+    "adapter": (load_adapter_recipe, "sf"),
+    "retriever": (load_retrieval_recipe, "ir"),
+    "cross-encoder": (load_cross_encoder_recipe, "xpr-mixed"),
+}
+
+
+@pytest.mark.parametrize(("option", "key"), recipe_keys().items())
+@pytest.mark.parametrize("kind", LOADERS)
+def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: str, key: str, kind: str) -> None:
+    texts = {"pooling": "cls", "encoders": "shared", "pivot": "de"}
+    texts |= {"teacher": "some/encoder", "teacher_prompt": "query: "}
+    value = texts.get(option, 4)
+    load, name = LOADERS[kind]
+    losses = {"losses.MSELoss.weight": 1} if key.startswith("data.teacher.") else {}
+    if kind in TAKEN_BY.get(option, tuple(LOADERS)):
+        found = load(name, overrides={key: value, **losses})
+        for part in key.split("."):
+            found = getattr(found, part)
+        assert found == value
+    else:
+        with pytest.raises(ValueError, match="|".join(f"'{part}'" for part in key.split("."))):
+            load(name, overrides={key: value, **losses})

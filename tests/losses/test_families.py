@@ -221,7 +221,7 @@ def test_recipes_train_them(families: Any, others: Any, name: str, recipe: str, 
     model.save_pretrained(str(tmp_path / "start"))
     data = {"de-en": parallel_phrases("de", "en", size=24)}
     options = {"max_steps": 2, "per_device_train_batch_size": 8, "mini_batch_size": 4}
-    changes = {"model.pooling": None, "model.max_length": 32, **{f"training.{key}": n for key, n in options.items()}}
+    changes = {"model.pooling": None, "model.max_length": 32, **{f"arguments.{key}": n for key, n in options.items()}}
     train(load_recipe(recipe, overrides=changes), data, tmp_path / "run", model=str(tmp_path / "start"))
     trained = SentenceTransformer(str(tmp_path / "run"), device="cpu")
     assert abs(trained.encode(["Ja."]) - model.float().eval().encode(["Ja."])).max() > 0

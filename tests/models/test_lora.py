@@ -28,7 +28,7 @@ def phrases() -> dict[str, Any]:
 def lora_recipe(name: str = "dap", **options: Any) -> Any:
     steps = {"max_steps": 4, "per_device_train_batch_size": 16, "eval_steps": 2, "save_total_limit": 10}
     settings = {"lora.rank": 4, **steps, "learning_rate": 1e-2, **options}
-    return load_recipe(name, tiny=True, overrides={f"training.{key}": value for key, value in settings.items()})
+    return load_recipe(name, tiny=True, overrides={f"arguments.{key}": value for key, value in settings.items()})
 
 
 @pytest.fixture(scope="module")

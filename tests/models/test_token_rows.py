@@ -57,7 +57,7 @@ def test_tokens_that_no_text_uses_do_no_harm(marked: Path, saved_encoder: Path) 
     """Tokenizers of good models, such as Qwen's, have tokens beyond the embeddings: they must not be refused."""
     before, after = load_encoder(str(saved_encoder)), load_encoder(str(marked))
     assert (encode(after, PLAIN) == encode(before, PLAIN)).all()
-    recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1})
+    recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
     pairs = {"source": [pair[0] for pair in PAIRS], "target": [pair[1] for pair in PAIRS]}
     assert train(recipe, _dataset(pairs), marked.parent / "run", model=str(marked)).steps == 1
 
@@ -74,12 +74,12 @@ def test_texts_next_to_the_pairs_are_looked_at_too(marked: Path, tmp_path: Path)
     pairs = {"source": [pair[0] for pair in PAIRS], "target": [pair[1] for pair in PAIRS]}
     lines = [MARKED, *pairs["source"]]
     mono = {"de": _dataset({"source": lines, "target": lines})}  # as of `load_texts`; the targets are not read
-    amber = load_recipe("amber", tiny=True, overrides={"training.max_steps": 1})
+    amber = load_recipe("amber", tiny=True, overrides={"arguments.max_steps": 1})
     with pytest.raises(ValueError, match=re.escape(message)):
         train(amber, _dataset(pairs), tmp_path / "amber", model=str(marked), mono=mono)
     negatives = {**pairs, "negative_1": [*pairs["target"][1:], MARKED]}
     ranked = load_recipe(
-        "tr", tiny=True, overrides={"training.max_steps": 1, "losses.translation_ranking.hard_negatives": True}
+        "tr", tiny=True, overrides={"arguments.max_steps": 1, "losses.translation_ranking.hard_negatives": True}
     )
     with pytest.raises(ValueError, match=re.escape(message)):
         train(ranked, _dataset(negatives), tmp_path / "tr", model=str(marked))
@@ -91,7 +91,7 @@ def test_a_text_with_such_a_token_is_refused_before_anything_is_computed(marked:
     _, message = rows(marked)
     sides = {"source": [*(pair[0] for pair in PAIRS), MARKED], "target": [*(pair[1] for pair in PAIRS), "The dog."]}
     ranker = cross_encoder(str(marked), max_length=24)
-    recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1})
+    recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
     for call in (
         lambda: encode(model, [*PLAIN, MARKED]),
         lambda: encode(model, PLAIN, prompt="<de> "),

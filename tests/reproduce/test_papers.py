@@ -68,8 +68,8 @@ def test_float32_where_bfloat16_is_slow(name: str, monkeypatch: pytest.MonkeyPat
 
     half, single = words(precision="bf16"), words(precision="fp32")
     differ = {word for word in half ^ single if "models/" not in word}
-    assert differ and differ <= {"training.bf16=true", "bfloat16", "float32", "--autocast"}
-    assert not {"training.bf16=true", "bfloat16"} & single
+    assert differ and differ <= {"arguments.bf16=true", "bfloat16", "float32", "--autocast"}
+    assert not {"arguments.bf16=true", "bfloat16"} & single
     speedups = {"cpu": 4.0, "cuda": 8.0}
     monkeypatch.setattr(st_xling.utils.precision, "bfloat16_speedup", speedups.__getitem__)
     for device, speedup, chosen in (

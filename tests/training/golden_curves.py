@@ -42,9 +42,9 @@ PARALLEL = ["--parallel", f"phrasebook:de,zh?size={ROWS}"]
 QUESTIONS = ["--data", "en=phrasebook?size=60", "--data", "zh=phrasebook?size=60"]
 RANKING = ["--data", "de-en=phrasebook?size=60", "--data", "zh-en=phrasebook?size=60"]
 
-STEPS = ["--max-steps", "20", "--eval-steps", "20", "--set", "training.logging_steps=1", "--dev", "none"]
+STEPS = ["--max-steps", "20", "--eval-steps", "20", "--set", "arguments.logging_steps=1", "--dev", "none"]
 ENCODER = [*STEPS, "--batch-size", "16"]
-NO_WARM_UP = ["--set", "training.warm_up_heads=0"]
+NO_WARM_UP = ["--set", "arguments.warm_up_heads=0"]
 RERANKER = [*STEPS, "--batch-size", "8", "--max-length", "64"]
 
 COMMANDS: dict[str, list[str]] = {
@@ -63,7 +63,7 @@ COMMANDS: dict[str, list[str]] = {
     # The same from a saved encoder, whose own pooling and length are kept, by the recipes' values for pretrained ones.
     "tr, loaded": ["tr", *LOADED, *PAIRS, *ENCODER],
     "dap, loaded, no warm-up of heads": ["dap", *LOADED, *PAIRS, *ENCODER, *FAST, *NO_WARM_UP],
-    "dap, loaded, 5 steps of heads": ["dap", *LOADED, *PAIRS, *ENCODER, *FAST, "--set", "training.warm_up_heads=5"],
+    "dap, loaded, 5 steps of heads": ["dap", *LOADED, *PAIRS, *ENCODER, *FAST, "--set", "arguments.warm_up_heads=5"],
     "dap, loaded, heads by default": ["dap", *LOADED, *PAIRS, *ENCODER, *FAST],
     "dap-released, loaded": ["dap-released", *LOADED, *PAIRS, *ENCODER, *FAST, *NO_WARM_UP],
     "mexma, loaded": ["mexma", *LOADED, *PAIRS, *ENCODER, *FAST, *NO_WARM_UP],
@@ -81,19 +81,19 @@ COMMANDS: dict[str, list[str]] = {
     "dap, turned to English": ["dap", *TINY, *FROM_ENGLISH, *ENCODER],
     "dap, no pivot": ["dap", *TINY, *FROM_ENGLISH, *ENCODER, "--pivot", "none"],
     "tr, languages alike": [
-        *("tr", *TINY, *ENCODER, "--set", "training.language_alpha=0"),
+        *("tr", *TINY, *ENCODER, "--set", "arguments.language_alpha=0"),
         *("--data", "phrasebook:de?size=200", "--data", "phrasebook:zh?size=40"),
     ],
-    "tr, one pair a batch": ["tr", *TINY, *PAIRS, *ENCODER, "--set", "training.batches=one_pair"],
+    "tr, one pair a batch": ["tr", *TINY, *PAIRS, *ENCODER, "--set", "arguments.batches=one_pair"],
     "tr, shuffled alone": [
         *("tr", *TINY, *PAIRS, *ENCODER),
-        *("--set", "training.group_by_length=false", "--set", "training.keep_duplicates_apart=false"),
+        *("--set", "arguments.group_by_length=false", "--set", "arguments.keep_duplicates_apart=false"),
     ],
-    "tr, two batches a step": [*("tr", *TINY, *PAIRS, *ENCODER), *("--set", "training.gradient_accumulation_steps=2")],
+    "tr, two batches a step": [*("tr", *TINY, *PAIRS, *ENCODER), *("--set", "arguments.gradient_accumulation_steps=2")],
     "tr, prompt": ["tr", *TINY, *PAIRS, *ENCODER, "--prompt", "query: "],
     "tr, prompt a column": [
         *("tr", *TINY, *PAIRS, *ENCODER),
-        *("--set", 'training.prompts={source: "query: ", target: "passage: "}'),
+        *("--set", 'arguments.prompts={source: "query: ", target: "passage: "}'),
     ],
     "tr, dropout and seed": ["tr", *TINY, "--tiny", "dropout=0.1", *PAIRS, *ENCODER, "--seed", "3"],
     "amber, MLM alone": [
@@ -102,7 +102,7 @@ COMMANDS: dict[str, list[str]] = {
     ],
     "distill, both sides": [
         *("distill", *TINY, *PAIRS, *ENCODER, "--teacher", "{teacher}", "--cache", "{cache}"),
-        *("--set", "teacher.reads=both", "--set", "losses.translation_ranking.weight=0.1"),
+        *("--set", "data.teacher.reads=both", "--set", "losses.translation_ranking.weight=0.1"),
     ],
     # Adapters.
     "sf": ["sf", *TINY, *PAIRS, "--max-steps", "20", "--batch-size", "16", "--dev", "none", "--cache", "{cache}"],
@@ -146,7 +146,7 @@ def by_command(words: list[str], folder: Path) -> Curve:
 
 
 def by_trainer(
-    make_loss: Callable[[Any], Any], folder: Path, *, prompts: str | None = None, warm_up_steps: int | None = None
+    make_loss: Callable[[Any], Any], folder: Path, *, prompts: str | None = None, warm_up: bool = True
 ) -> Curve:
     """Train as README does: model, ST's arguments, data set and loss.
 
@@ -154,10 +154,11 @@ def by_trainer(
         make_loss: Builds the loss over a model.
         folder: As of :func:`loss_curve`.
         prompts: Of ST's arguments.
-        warm_up_steps: Steps in which new heads learn alone; ``None``: the trainer's default.
+        warm_up: Whether new heads learn alone first.
     """
     from sentence_transformers import SentenceTransformer, SentenceTransformerTrainingArguments
 
+    from st_xling.models.heads import new_heads
     from st_xling.training import CrossLingualTrainer
 
     model = SentenceTransformer(made_files(folder)["start"], device="cpu")
@@ -177,9 +178,10 @@ def by_trainer(
     )
     torch.manual_seed(0)  # of new heads
     loss = make_loss(model)
-    trainer = CrossLingualTrainer(
-        model=model, args=arguments, train_dataset=dataset, loss=loss, warm_up_steps=warm_up_steps
-    )
+    if not warm_up:
+        for head in new_heads(loss):
+            head.mark_trained()
+    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=dataset, loss=loss)
     trainer.train()
     return curve_of(trainer.state.log_history)
 
@@ -215,7 +217,7 @@ TRAINERS: dict[str, Callable[[Path], Curve]] = {
     "CrossLingualTrainer, TR in MatryoshkaLoss": lambda folder: by_trainer(_matryoshka, folder),
     "CrossLingualTrainer, TR + RTL": lambda folder: by_trainer(_ranking_and_reconstruction, folder),
     "CrossLingualTrainer, TR + RTL, no warm-up of heads": lambda folder: by_trainer(
-        _ranking_and_reconstruction, folder, warm_up_steps=0
+        _ranking_and_reconstruction, folder, warm_up=False
     ),
 }
 NAMES = [*COMMANDS, *TRAINERS]

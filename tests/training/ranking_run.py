@@ -41,9 +41,11 @@ def judge() -> CrossEncoderRerankingEvaluator:
 
 
 def run(out: Path, name: str = "xpr-mixed", *, judged: bool = True, **options: Any) -> Any:
-    """Train ``name`` for a few steps; dotted options as ``training__max_steps=4``; others are the function's own."""
+    """Train ``name`` for a few steps; dotted options as ``arguments__max_steps=4``; others are the function's own."""
     steps = {"max_steps": 4, "eval_steps": 2, "logging_steps": 1, "per_device_train_batch_size": 8}
-    fast = {f"training.{key}": value for key, value in {**steps, "learning_rate": 1e-2, "save_total_limit": 10}.items()}
+    fast = {
+        f"arguments.{key}": value for key, value in {**steps, "learning_rate": 1e-2, "save_total_limit": 10}.items()
+    }
     keys = [key for key in options if "__" in key or key in ("head", "loss")]
     dotted = {key.replace("__", "."): options.pop(key) for key in keys}
     recipe = load_cross_encoder_recipe(name, tiny=True, overrides={**fast, "model.max_length": 64, **dotted})

@@ -33,16 +33,16 @@ def test_the_papers_settings() -> None:
     recipe = load_adapter_recipe("sf")
     assert (recipe.adapter.layer, recipe.adapter.network, recipe.adapter.dropout) == (7, "linear", 0.2)
     assert (recipe.loss.margin, recipe.loss.distance, recipe.loss.negatives) == (1.0, "euclidean", "worst")
-    training = recipe.as_dict()["training"]
+    training = recipe.as_dict()["arguments"]
     assert (training["num_train_epochs"], training["learning_rate"]) == (70, 5e-6)
     # 2,016 pairs and as many negatives are 4,032 labeled rows: 63 batches of 64 an epoch.
-    assert total_steps(recipe.training, 2016) == 70 * 4032 // 64 == 4410
+    assert total_steps(recipe.arguments, 2016) == 70 * 4032 // 64 == 4410
     assert recipe.adapter.center == "per_language"
     assert (training["lr_scheduler_type"], training["weight_decay"]) == ("constant", 0.0)
     assert load_adapter_recipe("sf", tiny=True).adapter.layer == 1
 
 
-FAULTS = {"adapter.network": "lnear", "adapter.dropout": 1, "loss.margin": 0, "training.lora.rank": 8}
+FAULTS = {"adapter.network": "lnear", "adapter.dropout": 1, "loss.margin": 0, "arguments.lora.rank": 8}
 
 
 @pytest.mark.parametrize(("key", "value"), FAULTS.items())
@@ -51,7 +51,7 @@ def test_recipes_that_are_refused(key: str, value: Any) -> None:
         load_adapter_recipe("sf", overrides={key: value})
 
 
-FAST = {"training.num_train_epochs": 20, "training.learning_rate": 1e-3, "loss.negatives": "hardest"}
+FAST = {"arguments.num_train_epochs": 20, "arguments.learning_rate": 1e-3, "loss.negatives": "hardest"}
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ def test_the_better_centering_is_what_an_adapter_has_to_beat(
     data: dict[str, Any], encoder: Any, evaluator: PrecisionEvaluator, tmp_path: Path
 ) -> None:
     """A tiny encoder of random weights sets languages far apart, which one mean of both cannot undo."""
-    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "training.max_steps": 1})
+    recipe = load_adapter_recipe("sf", overrides={**FAST, "adapter.layer": 1, "arguments.max_steps": 1})
     result = train_adapter(recipe, data, tmp_path / "run", model=encoder, evaluator=evaluator, cache=tmp_path / "c")
     cut = cut_to_layer(encoder, 1)
     found = {}
@@ -156,7 +156,7 @@ def test_the_sweep_is_one_pass_and_a_second_run_none(
 
 def test_faults(data: dict[str, Any], encoder: Any, make_model: Callable[..., Any], tmp_path: Path) -> None:
     out, cache = tmp_path / "run", tmp_path / "cache"
-    recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "training.max_steps": 2})
+    recipe = load_adapter_recipe("sf", overrides={"adapter.layer": 1, "arguments.max_steps": 2})
     unnamed = data["zh-vi"].remove_columns("source_language").add_column("source_language", ["und"] * 160)
     faults: list[tuple[str, dict[str, Any]]] = [
         ("layer must be from 1 to 3: got 7", {"recipe": load_adapter_recipe("sf")}),
@@ -193,7 +193,7 @@ def test_networks_by_definition(network: Any, normalize: bool) -> None:
     torch.testing.assert_close(adapter.adapt(source), centered, rtol=1e-5, atol=1e-6)
 
 
-SHORT = {"training.num_train_epochs": 30, "training.learning_rate": 3e-3}
+SHORT = {"arguments.num_train_epochs": 30, "arguments.learning_rate": 3e-3}
 
 
 def rows(count: int) -> Dataset:
@@ -229,8 +229,8 @@ def test_unseen_translations_are_found_more_often(sides: tuple[Tensor, Tensor], 
 
 
 def test_the_seed_fixes_it_and_the_callers_randomness_stays(sides: tuple[Tensor, Tensor]) -> None:
-    options = {**SHORT, "training.max_steps": 8, "loss.negatives": "random"}
-    recipes = [load_adapter_recipe("sf", overrides={**options, "training.seed": seed}) for seed in (1, 1, 2)]
+    options = {**SHORT, "arguments.max_steps": 8, "loss.negatives": "random"}
+    recipes = [load_adapter_recipe("sf", overrides={**options, "arguments.seed": seed}) for seed in (1, 1, 2)]
     torch.manual_seed(5)
     fits = [fit_adapter(*sides, rows(300), recipe)[0].adapt(sides[0]) for recipe in recipes]
     drawn = torch.rand(1)
@@ -240,7 +240,7 @@ def test_the_seed_fixes_it_and_the_callers_randomness_stays(sides: tuple[Tensor,
 
 
 def test_numbers_that_are_none(sides: tuple[Tensor, Tensor]) -> None:
-    recipe = load_adapter_recipe("sf", overrides={**SHORT, "training.max_steps": 2})
+    recipe = load_adapter_recipe("sf", overrides={**SHORT, "arguments.max_steps": 2})
     source, target = sides
     with pytest.raises(NotFiniteError, match="the loss is inf"):
         fit_adapter(source * 1e25, target * 1e25, rows(300), recipe)

@@ -24,7 +24,7 @@ FILES = ("model.safetensors", "optimizer.pt", "loss.safetensors", "trainer_state
 
 def run(out: Path, *, resume: bool = False, evaluator: Any = None, **options: Any) -> Any:
     settings = {"max_steps": 6, "per_device_train_batch_size": 4, "eval_steps": 2, "save_total_limit": 5, **options}
-    overrides = {f"training.{key}": value for key, value in settings.items()}
+    overrides = {f"arguments.{key}": value for key, value in settings.items()}
     recipe = load_recipe("dap", tiny=True, overrides=overrides)
     tiny = {"vocabulary": 200, "hidden_size": 16, "layers": 2}
     return train(recipe, ROWS, out, model="tiny", tiny=tiny, resume=resume, evaluator=evaluator)
@@ -108,7 +108,7 @@ def test_what_torch_says_of_a_damaged_file_is_no_full_disk(tmp_path: Path) -> No
 
 def test_a_damaged_model_between_stages_is_named(tmp_path: Path) -> None:
     """The second stage of a cross-encoder would start from it."""
-    options: dict[str, Any] = {"training__max_steps": 2, "training__eval_steps": 1, "judged": False}
+    options: dict[str, Any] = {"arguments__max_steps": 2, "arguments__eval_steps": 1, "judged": False}
     run_stages(tmp_path / "run", "xpr-cascade", **options)
     flip(tmp_path / "run" / "training" / "stage-1" / "model" / "model.safetensors")
     with pytest.raises(ValueError, match=r"stage-1/model/model.safetensors is damaged"):

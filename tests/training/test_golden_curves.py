@@ -118,8 +118,8 @@ OTHERS = [
     ("xpr-mixed", "loss=mse"),
     ("xpr-mixed", "negatives.per_positive=2"),
     ("xpi", "loss=mse"),
-    ("xpr-merged", "training.learning_rate=0.00051"),
-    ("xpr-cascade", "training.learning_rate=0.00051"),
+    ("xpr-merged", "arguments.learning_rate=0.00051"),
+    ("xpr-cascade", "arguments.learning_rate=0.00051"),
     ("ir", "losses.in_batch_ranking.scale=20.1"),
 ]
 

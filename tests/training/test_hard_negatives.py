@@ -20,7 +20,7 @@ from st_xling.training.mixture import mine_negatives
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
-STEPS = {"training.num_train_epochs": 2, "training.per_device_train_batch_size": 8, "training.eval_steps": 2}
+STEPS = {"arguments.num_train_epochs": 2, "arguments.per_device_train_batch_size": 8, "arguments.eval_steps": 2}
 
 
 def test_negatives_are_near_and_never_a_translation(make_model: Any, data: Any) -> None:
@@ -49,7 +49,7 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
     data: Any, make_model: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are not those that the model of the checkpoint would find."""
-    changes = {**STEPS, "negatives.count": 2, "training.learning_rate": 1e-2}
+    changes = {**STEPS, "data.hard_negatives.count": 2, "arguments.learning_rate": 1e-2}
     recipe = load_recipe("tr", tiny=True, overrides=changes)
     whole = train(recipe, data, tmp_path / "whole", model=make_model())
     assert whole.steps == 6
@@ -68,14 +68,14 @@ def test_a_resumed_run_has_the_negatives_of_its_start(
 @pytest.mark.parametrize("count", [-1, 32])
 def test_a_count_that_the_ranks_do_not_hold(count: int) -> None:
     """-1 ended in an error of sentence-transformers, and 32 in advice to add text, both after the data were read."""
-    with pytest.raises(ValueError, match=f"negatives.count must be from 0 to 31: got {count}"):
-        load_recipe("tr", overrides={"negatives.count": count})
-    assert load_recipe("tr", overrides={"negatives.count": 31}).negatives.count == 31
+    with pytest.raises(ValueError, match=f"data.hard_negatives.count must be from 0 to 31: got {count}"):
+        load_recipe("tr", overrides={"data.hard_negatives.count": count})
+    assert load_recipe("tr", overrides={"data.hard_negatives.count": 31}).data.hard_negatives.count == 31
 
 
 def test_damaged_negatives_are_named(data: Any, make_model: Any, tmp_path: Path) -> None:
     """A run was resumed with other negatives in silence; of an empty file the error did not say which it was."""
-    recipe = load_recipe("tr", tiny=True, overrides={**STEPS, "negatives.count": 2, "training.max_steps": 2})
+    recipe = load_recipe("tr", tiny=True, overrides={**STEPS, "data.hard_negatives.count": 2, "arguments.max_steps": 2})
     train(recipe, data, tmp_path / "run", model=make_model())
     path = tmp_path / "run" / "training" / "negatives.parquet"
     written = path.read_bytes()
@@ -93,12 +93,12 @@ def test_damaged_negatives_are_named(data: Any, make_model: Any, tmp_path: Path)
 def test_data_that_do_not_fit(data: Any, make_model: Any, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="mined for transl.* koleo"):
         losses = {"losses.translation_ranking.weight": 0, "losses.koleo.weight": 1}
-        load_recipe("tr", overrides={"negatives.count": 1, **losses})
-    recipe = load_recipe("tr", overrides={**STEPS, "negatives.count": 30})
-    with pytest.raises(ValueError, match=r"negatives\.count must be below .* got 30.* for 24 sources"):
+        load_recipe("tr", overrides={"data.hard_negatives.count": 1, **losses})
+    recipe = load_recipe("tr", overrides={**STEPS, "data.hard_negatives.count": 30})
+    with pytest.raises(ValueError, match=r"data\.hard_negatives\.count must be below .* got 30.* for 24 sources"):
         train(recipe, data, tmp_path / "run", model=make_model())
     with pytest.raises(ValueError, match="got a stream"):
-        streamed = load_recipe("tr", overrides={**STEPS, "negatives.count": 1, "training.max_steps": 2})
+        streamed = load_recipe("tr", overrides={**STEPS, "data.hard_negatives.count": 1, "arguments.max_steps": 2})
         train(streamed, {"vi-en": data["vi-en"].to_iterable_dataset()}, tmp_path / "run", model=make_model())
 
 

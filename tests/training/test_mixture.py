@@ -13,9 +13,8 @@ from st_xling.data.pairs import COLUMNS
 from st_xling.data.phrasebook import parallel_phrases
 from st_xling.data.samplers import LengthGroupedBatchSampler
 from st_xling.models import tiny_encoder
-from st_xling.training import TrainingOptions, load_recipe, mixture, train
+from st_xling.training import CrossLingualTrainingArguments, load_recipe, mixture, train
 from st_xling.training import mixture as texts_module
-from st_xling.training.arguments import sampler_options
 from st_xling.training.mixture import add_mono, fingerprint, mix, prepare, report_texts
 from st_xling.training.run_folder import RunFolder
 from tests.conftest import PAIRS
@@ -31,7 +30,7 @@ def data() -> dict[str, Dataset]:
 
 
 def test_whole_data_sets(data: dict[str, Dataset]) -> None:
-    made = prepare(data, TrainingOptions(language_alpha=0.5))
+    made = prepare(data, CrossLingualTrainingArguments("run", language_alpha=0.5))
     assert not made.streamed and made.rows == len(made.pairs) == len(made.looked_at) == 250
     assert made.parts == data
     assert made.shares == pytest.approx({"de-en": 2 / 3, "vi-en": 1 / 3})
@@ -41,34 +40,36 @@ def test_whole_data_sets(data: dict[str, Dataset]) -> None:
 @pytest.mark.parametrize("alpha", [None, 0.5])
 @pytest.mark.parametrize("batch_size", [16, 64])
 def test_rows_are_those_in_full_batches(alpha: float | None, batch_size: int, data: dict[str, Dataset]) -> None:
-    options = TrainingOptions(batches="one_pair", per_device_train_batch_size=batch_size, language_alpha=alpha)
+    options = CrossLingualTrainingArguments(
+        "run", batches="one_pair", per_device_train_batch_size=batch_size, language_alpha=alpha
+    )
     made = prepare(data, options)
-    sampler = LengthGroupedBatchSampler(made.pairs, batch_size, True, **sampler_options(options))
+    sampler = LengthGroupedBatchSampler(made.pairs, batch_size, True, alpha=alpha, one_pair=True)
     assert made.rows == len(list(sampler)) * batch_size == len(sampler) * batch_size
 
 
 def test_streams(data: dict[str, Dataset], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mixture, "HEAD_ROWS", 60)
     mixed = {"de-en": data["de-en"].to_iterable_dataset(), "vi-en": data["vi-en"]}
-    made = prepare(mixed, TrainingOptions(max_steps=3, per_device_train_batch_size=16))
+    made = prepare(mixed, CrossLingualTrainingArguments("run", max_steps=3, per_device_train_batch_size=16))
     assert made.streamed and made.rows is None and isinstance(made.pairs, IterableDataset)
     assert {name: len(part) for name, part in made.parts.items()} == {"de-en": 60, "vi-en": 50}
     assert made.parts["de-en"]["source"][:] == data["de-en"]["source"][:60]
     assert {row["target_language"] for row in made.pairs.take(32)} == {"en"}
     mixed["x"] = data["vi-en"].to_iterable_dataset()
     mixed["de-en"] = data["de-en"]
-    made = prepare(mixed, TrainingOptions(max_steps=3, language_alpha=0.0))
+    made = prepare(mixed, CrossLingualTrainingArguments("run", max_steps=3, language_alpha=0.0))
     assert made.manifest["de-en"]["rows"] == 200 and made.manifest["x"]["rows"] is None
     with pytest.raises(ValueError, match="got no max_steps"):
-        prepare(mixed, TrainingOptions())
+        prepare(mixed, CrossLingualTrainingArguments("run"))
     with pytest.raises(ValueError, match="balancing streams needs their sizes: x has none"):
-        prepare(mixed, TrainingOptions(max_steps=3, language_alpha=0.5))
+        prepare(mixed, CrossLingualTrainingArguments("run", max_steps=3, language_alpha=0.5))
 
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_unusable_data(stream: bool, data: dict[str, Dataset]) -> None:
     part: Any = data["de-en"].to_iterable_dataset() if stream else data["de-en"]
-    options = TrainingOptions(max_steps=1)
+    options = CrossLingualTrainingArguments("run", max_steps=1)
     with pytest.raises(ValueError, match="data set 'x' is empty"):
         prepare({"x": part.filter(lambda row: False)}, options)
     with pytest.raises(ValueError, match="data set 'y' is empty"):
@@ -81,7 +82,7 @@ def test_contiguous_sentences_stand_beside_the_pairs(tmp_path: Path) -> None:
     """Five sentences: two contiguous pairs, and one over; then the command trains on them."""
     text = tmp_path / "text.de"
     text.write_text("".join(f"Satz {number}.\n" for number in range(5)), encoding="utf-8")
-    mixture = prepare({"de-en": parallel_phrases("de", "en", size=7)}, TrainingOptions())
+    mixture = prepare({"de-en": parallel_phrases("de", "en", size=7)}, CrossLingualTrainingArguments("run"))
     mono = read_all_others([f"de={text}"])
     mixed = add_mono(mixture, mono, seed=1)
     beside = list(zip(mixed.pairs["mono"], mixed.pairs["mono_next"]))
@@ -107,7 +108,7 @@ TINY = {"hidden_size": 16, "layers": 2, "vocabulary": 200}
 
 def test_sides_are_put_in_order(tmp_path: Path, logged: Any) -> None:
     data = {f"{one}-{other}": parallel_phrases(one, other, size=20) for one, other in (("en", "de"), ("fr", "en"))}
-    changes = {"training.max_steps": 1, "training.per_device_train_batch_size": 8, "training.pivot": "fr"}
+    changes = {"arguments.max_steps": 1, "arguments.per_device_train_batch_size": 8, "data.pivot": "fr"}
     source = {"option": "data", "spec": "mine", "names": ["en-de", "fr-en"]}
     recipe = load_recipe("dap", tiny=True, overrides=changes)
     train(recipe, data, tmp_path / "run", model="tiny", tiny=TINY, provenance=[source])
@@ -154,7 +155,7 @@ def test_hard_negatives_that_every_data_set_has_are_kept(stream: bool, data: dic
     texts = data["de-en"]["target"][:]
     one = data["de-en"].add_column("negative_1", texts[1:] + texts[:1])
     two = one.add_column("negative_2", texts[2:] + texts[:2])
-    options = TrainingOptions(max_steps=3, per_device_train_batch_size=8)
+    options = CrossLingualTrainingArguments("run", max_steps=3, per_device_train_batch_size=8)
 
     def columns(*parts: Dataset, negatives: bool) -> list[str]:
         given = {f"p{number}": part.to_iterable_dataset() if stream else part for number, part in enumerate(parts)}
@@ -172,18 +173,18 @@ def test_hard_negatives_that_every_data_set_has_are_kept(stream: bool, data: dic
 
 def test_text_that_cannot_stand_beside_pairs(data: dict[str, Dataset]) -> None:
     mono = {"de": Dataset.from_dict({"source": ["Satz 1.", "Satz 2."]})}
-    stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, TrainingOptions(max_steps=1))
+    stream = prepare({"de-en": data["de-en"].to_iterable_dataset()}, CrossLingualTrainingArguments("run", max_steps=1))
     with pytest.raises(ValueError, match="use --mono without --stream"):
         add_mono(stream, mono)
     with pytest.raises(ValueError, match="'de' must have at least 2 sentences: got 1"):
-        add_mono(prepare(data, TrainingOptions()), {"de": mono["de"].select([0])})
+        add_mono(prepare(data, CrossLingualTrainingArguments("run")), {"de": mono["de"].select([0])})
 
 
 def test_shares_and_streams_are_logged(data: dict[str, Dataset], logged: Any) -> None:
-    options = TrainingOptions(max_steps=1, batches="one_pair", language_alpha=0.5)
-    prepare(data, options).log(options)
+    options = CrossLingualTrainingArguments("run", max_steps=1, batches="one_pair", language_alpha=0.5)
+    prepare(data, options).log("one_pair")
     assert logged() == "share of the batches (one pair): de-en 66.7 %, vi-en 33.3 %\n"
-    prepare({"vi-en": data["vi-en"]}, options).log(options)
+    prepare({"vi-en": data["vi-en"]}, options).log(options.batches)
     assert logged() == ""
-    prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, options).log(options)
+    prepare({"vi-en": data["vi-en"].to_iterable_dataset()}, options).log(options.batches)
     assert "first 50 rows" in logged()

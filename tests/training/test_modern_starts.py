@@ -27,11 +27,11 @@ from tests.modern_models import STARTS, saved_start
 
 TEXTS = ["Das Buch ist alt.", "我买了三本旧书。", "The dog is sleeping under the table."]
 SHORT = {
-    "training.max_steps": 3,
-    "training.per_device_train_batch_size": 8,
-    "training.learning_rate": 1e-3,
-    "training.logging_steps": 1,
-    "training.warm_up_heads": 0,
+    "arguments.max_steps": 3,
+    "arguments.per_device_train_batch_size": 8,
+    "arguments.learning_rate": 1e-3,
+    "arguments.logging_steps": 1,
+    "arguments.warm_up_heads": 0,
 }
 
 
@@ -82,7 +82,7 @@ def test_a_bare_transformer_is_pooled_as_it_reads(
     name: str, pooling: str, bare: Any, data: Any, tmp_path: Path
 ) -> None:
     """The recipes' CLS is the first token, which in a decoder sees no other: ln(batch) was the loss of every step."""
-    options = {**SHORT, "training.max_steps": 2}
+    options = {**SHORT, "arguments.max_steps": 2}
     result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(bare(name)))
     assert result.model[1].pooling_mode == pooling
     first, second, _ = vectors(result.model)
@@ -133,7 +133,7 @@ def test_heads_over_bfloat16_are_trained_in_float32(data: Any, tmp_path: Path) -
         str(tmp_path), report_to="none", disable_tqdm=True, use_cpu=True, **{**LITTLE, "max_steps": 1}
     )
     rows = data["de-en"].select_columns(["source", "target"])
-    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss, warm_up_steps=1)
+    trainer = CrossLingualTrainer(model=model, args=arguments, train_dataset=rows, loss=loss)
     exact = SentenceTransformer(str(start), device="cpu", model_kwargs={"dtype": torch.float32}).float()
     torch.testing.assert_close(vectors(model), vectors(exact), rtol=0, atol=0)
     trainer.train()
@@ -154,7 +154,7 @@ def test_heads_over_bfloat16_are_trained_in_float32(data: Any, tmp_path: Path) -
 def test_adapters_over_bfloat16(name: str, bf16: bool, data: Any, tmp_path: Path) -> None:
     """transformers gives adapters the type of the frozen weights; merged into them, small changes are lost as well."""
     start = saved_start(name, dtype=torch.bfloat16)
-    options = {**SHORT, "training.lora": {"rank": 4}, "training.bf16": bf16, "training.learning_rate": 2e-5}
+    options = {**SHORT, "arguments.lora": {"rank": 4}, "arguments.bf16": bf16, "arguments.learning_rate": 2e-5}
     result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(start))
     saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
     assert {weight.dtype for weight in saved.parameters()} == {torch.float32}
@@ -173,11 +173,11 @@ def test_adapters_over_bfloat16(name: str, bf16: bool, data: Any, tmp_path: Path
 @pytest.mark.parametrize("name", ["qwen3", "embedding-gemma", "modernbert", "xlm-r-large", "t5"])
 def test_gradient_checkpointing_with_adapters(name: str, cached: int, keep: bool, data: Any, tmp_path: Path) -> None:
     """The inputs of a frozen encoder need gradients, or nothing is trained: the losses are those without it."""
-    options = {**SHORT, "training.lora": {"rank": 4, "dropout": 0.0, "merge": not keep}}
-    options |= {"training.mini_batch_size": cached}
+    options = {**SHORT, "arguments.lora": {"rank": 4, "dropout": 0.0, "merge": not keep}}
+    options |= {"arguments.mini_batch_size": cached}
     start, results = str(saved_start(name)), []
     for checkpointing in (False, True):
-        recipe = load_recipe("tr", overrides={**options, "training.gradient_checkpointing": checkpointing})
+        recipe = load_recipe("tr", overrides={**options, "arguments.gradient_checkpointing": checkpointing})
         results.append(train(recipe, data, tmp_path / f"run-{checkpointing}", model=start))
     assert losses(results[1]) == pytest.approx(losses(results[0]), rel=1e-5)
     norms = [[entry["grad_norm"] for entry in result.history if "grad_norm" in entry] for result in results]
@@ -206,7 +206,12 @@ def test_a_page_among_the_sentences_is_cut(
     rows = data["de-en"].select_columns(["source", "target", "source_language", "target_language"])
     rows = rows.map(lambda row, i: {"source": row["source"] * (60 if i == 0 else 1)}, with_indices=True)
     widths = Widths()
-    options = {**SHORT, "training.max_steps": 1, "training.per_device_train_batch_size": 32, "model.max_length": given}
+    options = {
+        **SHORT,
+        "arguments.max_steps": 1,
+        "arguments.per_device_train_batch_size": 32,
+        "model.max_length": given,
+    }
     recipe = load_recipe("tr", overrides=options)
     train(recipe, {"de-en": rows}, tmp_path / "run", model=str(saved_start("qwen3")), callbacks=[widths])
     assert max(widths.seen) == width
@@ -222,14 +227,14 @@ def test_a_page_among_the_sentences_is_cut(
 
 def test_static_embeddings_have_no_layers_to_adapt(data: Any, tmp_path: Path) -> None:
     """The message advised to drop token-level terms, of which there were none."""
-    recipe = load_recipe("tr", overrides={**SHORT, "training.lora": {}})
+    recipe = load_recipe("tr", overrides={**SHORT, "arguments.lora": {}})
     with pytest.raises(ValueError, match="LoRA adapts the layers of a transformer.*StaticEmbedding.*train without it"):
         train(recipe, data, tmp_path / "run", model=str(saved_start("static")))
 
 
 def test_an_adapter_on_an_encoder_in_bfloat16(data: Any, tmp_path: Path) -> None:
     """The command line was told to call ``.float()``."""
-    recipe = AdapterRecipe.load("sf", overrides={"training.max_steps": 2, "adapter.layer": 2})
+    recipe = AdapterRecipe.load("sf", overrides={"arguments.max_steps": 2, "adapter.layer": 2})
     start = saved_start("modernbert", dtype=torch.bfloat16)
     train_adapter(recipe, data, tmp_path / "run", model=str(start), cache=tmp_path / "cache")
     saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
@@ -241,7 +246,7 @@ PAIRED = "Instruct: Given a sentence, retrieve its translation\nQuery:"
 
 def test_instructions_of_two_lines_are_kept(data: Any, tmp_path: Path) -> None:
     """Trained behind them, saved with the model, and used by encode."""
-    options = {**SHORT, "training.max_steps": 2, "training.prompt_name": "query"}
+    options = {**SHORT, "arguments.max_steps": 2, "arguments.prompt_name": "query"}
     start = saved_start("qwen3")
     result = train(load_recipe("tr", overrides=options), data, tmp_path / "run", model=str(start))
     saved = SentenceTransformer(str(tmp_path / "run"), device="cpu")
@@ -255,7 +260,7 @@ def test_instructions_of_two_lines_are_kept(data: Any, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", STARTS)
 def test_a_killed_run_ends_as_an_undisturbed_one(name: str, data: Any, tmp_path: Path) -> None:
-    options = {**SHORT, "training.max_steps": 6, "training.eval_steps": 2, "training.save_total_limit": None}
+    options = {**SHORT, "arguments.max_steps": 6, "arguments.eval_steps": 2, "arguments.save_total_limit": None}
     recipe = load_recipe("tr", overrides=options)
     start = str(saved_start(name))
     whole = train(recipe, data, tmp_path / "whole", model=start)

@@ -16,7 +16,7 @@ from st_xling.training.reranker import train_cross_encoder
 from st_xling.training.run import shape_of
 from st_xling.training.run_folder import RunFolder
 
-STEPS = {"training.max_steps": 4, "training.eval_steps": 1, "training.per_device_train_batch_size": 4}
+STEPS = {"arguments.max_steps": 4, "arguments.eval_steps": 1, "arguments.per_device_train_batch_size": 4}
 PROMPTS = {"query": "query: ", "document": "passage: "}
 
 
@@ -86,7 +86,7 @@ def test_random_weights_only_by_name(tmp_path: Path, capsys: Any) -> None:
 
 @pytest.mark.parametrize("function", [train, train_retrieval, train_adapter, train_cross_encoder])
 def test_training_options_are_the_recipes(function: Any, tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match=r"no argument 'learning_rate'.*'training\.learning_rate': 1"):
+    with pytest.raises(TypeError, match=r"no argument 'learning_rate'.*'arguments\.learning_rate': 1"):
         function(load_recipe("tr"), [{}], tmp_path / "run", model="tiny", learning_rate=1)
 
 
@@ -103,20 +103,20 @@ class Steps(TrainerCallback):
 @pytest.mark.parametrize(
     ("prompts", "default", "seen", "saved"),
     [
-        ({"training__prompts": "query: "}, None, ("query: ", "query: "), "query"),
-        ({"training__prompt_name": "document"}, None, ("passage: ", "passage: "), "document"),
-        ({"training__prompts": "find: "}, None, ("find: ", "find: "), "default"),
-        ({"training__prompts": {"source": "de: ", "target": "en: "}}, None, ("de: ", "en: "), None),
-        ({"training__prompts": {"source": "de: "}}, None, ("de: ", ""), None),
+        ({"arguments__prompts": "query: "}, None, ("query: ", "query: "), "query"),
+        ({"arguments__prompt_name": "document"}, None, ("passage: ", "passage: "), "document"),
+        ({"arguments__prompts": "find: "}, None, ("find: ", "find: "), "default"),
+        ({"arguments__prompts": {"source": "de: ", "target": "en: "}}, None, ("de: ", "en: "), None),
+        ({"arguments__prompts": {"source": "de: "}}, None, ("de: ", ""), None),
         ({}, "query", ("query: ", "query: "), "query"),
-        ({"training__prompts": ""}, "query", ("", ""), None),
+        ({"arguments__prompts": ""}, "query", ("", ""), None),
     ],
 )
 def test_prompts(prompts: Any, default: Any, seen: Any, saved: Any, make_model: Any, data: Any, tmp_path: Path) -> None:
     """Training reads text behind them, and the model is saved with them: a model's default prompt is one too."""
     model, steps = make_model(max_length=40), Steps()
     model.prompts, model.default_prompt_name = dict(PROMPTS), default
-    result = train(short(training__max_steps=1, **prompts), data, tmp_path / "run", model=model, callbacks=[steps])
+    result = train(short(arguments__max_steps=1, **prompts), data, tmp_path / "run", model=model, callbacks=[steps])
     assert tuple(steps.prompts.get(side, "") for side in ("source", "target")) == seen
     loaded = SentenceTransformer(str(result.folder))
     assert loaded.default_prompt_name == saved and PROMPTS.items() <= loaded.prompts.items()
@@ -128,11 +128,11 @@ def test_prompts(prompts: Any, default: Any, seen: Any, saved: Any, make_model: 
 
 def test_prompts_that_do_not_fit(ready: Path, data: Any, tmp_path: Path) -> None:
     for key, value, message in (
-        ("prompts", {"sourc": "x"}, "training.prompts has no key 'sourc'; did you mean 'source'"),
+        ("prompts", {"sourc": "x"}, "arguments.prompts has no key 'sourc'; did you mean 'source'"),
         ("prompt_name", "quer", r"one of the model's prompts \(query, document\): got 'quer'"),
     ):
         with pytest.raises(ValueError, match=message):
-            train(short(**{f"training__{key}": value}), data, tmp_path / "run", model=str(ready))
+            train(short(**{f"arguments__{key}": value}), data, tmp_path / "run", model=str(ready))
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def constant(data: Any) -> TatoebaEvaluator:
 
 
 def test_early_stopping_and_callbacks(ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:
-    recipe, out, steps = short(training__max_steps=20, training__early_stopping_patience=2), tmp_path / "run", Steps()
+    recipe, out, steps = short(arguments__max_steps=20, arguments__early_stopping_patience=2), tmp_path / "run", Steps()
     result = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps])
     assert result.steps == 3 and steps.made == [1, 2, 3]  # the first score, and two that are not better
     again = train(recipe, data, out, model=str(ready), evaluator=constant, callbacks=[steps], resume=True)
@@ -156,18 +156,18 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
     out, steps = tmp_path / "run", Steps()
     options: dict[str, Any] = {"model": str(ready), "callbacks": [steps]}
     train(short(), data, out, **options)
-    longer = short(training__max_steps=7, training__report_to="none")
+    longer = short(arguments__max_steps=7, arguments__report_to="none")
     result = train(longer, data, out, **options, resume=True, command="longer")
     changed = "max_steps 4 → 7, report_to None → none"
     assert f"resume continues with other options than the run began with: {changed}" in logged()
     assert result.steps == 7 and steps.made == [1, 2, 3, 4, 5, 6, 7]
     manifest = RunFolder(out).read_manifest()
-    assert manifest["recipe"]["training"]["max_steps"] == 7 and manifest["resumed_with"] == ["longer"]
+    assert manifest["recipe"]["arguments"]["max_steps"] == 7 and manifest["resumed_with"] == ["longer"]
     rates = [entry["learning_rate"] for entry in result.history if "loss" in entry]
     assert rates[4] == 0 < rates[6] < rates[5]  # the last of the shorter schedule, then along the longer one
-    with pytest.raises(ValueError, match=r"recipe\.training\.learning_rate differ"):
-        train(short(training__max_steps=7, training__learning_rate=1e-3), data, out, **options, resume=True)
-    epochs = short(training__max_steps=-1, training__num_train_epochs=2)  # of six steps
+    with pytest.raises(ValueError, match=r"recipe\.arguments\.learning_rate differ"):
+        train(short(arguments__max_steps=7, arguments__learning_rate=1e-3), data, out, **options, resume=True)
+    epochs = short(arguments__max_steps=-1, arguments__num_train_epochs=2)  # of six steps
     assert train(epochs, data, out, **options, resume=True).steps == 12
 
 
@@ -185,19 +185,19 @@ def test_a_run_is_resumed_for_longer(ready: Path, data: Any, tmp_path: Path, log
     ids=lambda changes: ",".join(changes),
 )
 def test_arguments_of_the_trainer(changes: Any, ready: Path, data: Any, constant: Any, tmp_path: Path) -> None:
-    recipe = short("dap", **{f"training__{key}": value for key, value in changes.items()})
+    recipe = short("dap", **{f"arguments__{key}": value for key, value in changes.items()})
     result = train(recipe, data, tmp_path / "run", model=str(ready), evaluator=constant)
     assert result.steps == (12 if "num_train_epochs" in changes else 4)
     saved = sorted(int(path.name.rpartition("-")[2]) for path in (tmp_path / "run/training").glob("checkpoint-*"))
     assert saved == {"epoch": [6, 12], "no": []}.get(changes.get("save_strategy"), [3, 4])
 
 
-@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter])
+@pytest.mark.parametrize("function", [train, train_retrieval, train_adapter, train_cross_encoder])
 def test_keywords_that_no_run_takes(function: Any, tmp_path: Path) -> None:
     """``train(…, lerning_rate=1)`` named a class that the user had never seen, and not the recipe's key."""
     for keyword, message in (
-        ("lerning_rate", r"no argument 'lerning_rate'.*'training\.learning_rate': 1"),
-        ("learning_rate", r"no argument 'learning_rate'.*'training\.learning_rate': 1"),
+        ("lerning_rate", r"no argument 'lerning_rate'.*'arguments\.learning_rate': 1"),
+        ("learning_rate", r"no argument 'learning_rate'.*'arguments\.learning_rate': 1"),
         ("evaluater", "no argument 'evaluater'; did you mean 'evaluator'"),
     ):
         with pytest.raises(TypeError, match=message):

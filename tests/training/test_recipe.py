@@ -7,10 +7,8 @@ import pytest
 import torch
 import yaml
 
-from st_xling.training import ModelOptions, Recipe, TrainingOptions, build_loss, load_recipe, recipe_names
+from st_xling.training import CrossLingualTrainingArguments, ModelOptions, build_loss, load_recipe, recipe_names
 from st_xling.training.adapter import load_adapter_recipe
-from st_xling.training.options import KINDS as KINDS_OF_RECIPES
-from st_xling.training.options import CommandOption, command_options
 from st_xling.training.recipe_files import read_yaml, recipe_kind
 from st_xling.training.reranker import load_cross_encoder_recipe
 from st_xling.training.retriever import load_retrieval_recipe
@@ -66,40 +64,40 @@ def test_amber_is_the_papers(make_model: Any) -> None:
 def test_the_released_script_of_dap_and_its_baselines() -> None:
     """The values of the authors' code, as the recipe's comment gives them."""
     recipe = load_recipe("dap-released")
-    training = recipe.training
-    assert (training.learning_rate, training.warmup_steps, training.weight_decay) == (5e-5, 0, 0)
+    arguments = recipe.arguments
+    assert (arguments.learning_rate, arguments.warmup_steps, arguments.weight_decay) == (5e-5, 0, 0)
     assert recipe.losses["representation_translation"]["weight"] == 0.1
     assert recipe.losses["translation_ranking"]["projection"] is True
-    ranking = {"training.learning_rate": 3e-5, "losses.representation_translation.weight": 0}
+    ranking = {"arguments.learning_rate": 3e-5, "losses.representation_translation.weight": 0}
     assert list(load_recipe("dap-released", overrides=ranking).losses) == ["translation_ranking"]
     both = load_recipe("dap-released", overrides={**ranking, "losses.tlm": {"weight": 0.1, "mask_probability": 0.2}})
-    assert both.losses["tlm"] == {"weight": 0.1, "mask_probability": 0.2} and both.training.learning_rate == 3e-5
+    assert both.losses["tlm"] == {"weight": 0.1, "mask_probability": 0.2} and both.arguments.learning_rate == 3e-5
 
 
 def test_what_wins(write: Any) -> None:
     """Defaults < the recipe < its tiny section < overrides; untouched keys of a touched section stay."""
     training = {"num_train_epochs": 2, "warmup_steps": 0.2, "seed": 3}
-    path = write({**DAP, "training": training, "tiny": {"training": {"num_train_epochs": 5, "seed": 4}}})
-    options = load_recipe(path, tiny=True, overrides={"training.seed": 9}).training
+    path = write({**DAP, "arguments": training, "tiny": {"arguments": {"num_train_epochs": 5, "seed": 4}}})
+    options = load_recipe(path, tiny=True, overrides={"arguments.seed": 9}).arguments
     assert (options.per_device_train_batch_size, options.warmup_steps) == (128, 0.2)
     assert (options.num_train_epochs, options.seed) == (5.0, 9)
-    assert load_recipe(path).training.num_train_epochs == 2.0 and load_recipe(path).name == "mine"
+    assert load_recipe(path).arguments.num_train_epochs == 2.0 and load_recipe(path).name == "mine"
     plain, tiny = load_recipe("dap"), load_recipe("dap", tiny=True)
     assert (plain.bare.pooling, tiny.bare.pooling, tiny.bare.max_length) == ("cls", "mean", 32)
     assert plain.model == tiny.model == ModelOptions()
-    tiny = load_recipe("dap", tiny=True, overrides={"training.learning_rate": 1e-4})
-    assert (tiny.training.num_train_epochs, tiny.training.learning_rate) == (4, 1e-4)
+    tiny = load_recipe("dap", tiny=True, overrides={"arguments.learning_rate": 1e-4})
+    assert (tiny.arguments.num_train_epochs, tiny.arguments.learning_rate) == (4, 1e-4)
     assert tiny.losses["representation_translation"] == {**plain.losses["representation_translation"], "tied": True}
 
 
 def test_overrides_may_add_losses_and_fill_empty_sections(write: Any) -> None:
-    path = write("losses:\n  translation_ranking:\nmodel:\ntraining:\n  lora:\n")
-    changes = {"losses.representation_translation.layers": 1, "model.max_length": 64, "training.lora.rank": 4}
+    path = write("losses:\n  translation_ranking:\nmodel:\narguments:\n  lora:\n")
+    changes = {"losses.representation_translation.layers": 1, "model.max_length": 64, "arguments.lora.rank": 4}
     recipe = load_recipe(path, overrides=changes)
     expected = {"translation_ranking": {"weight": 1.0}, "representation_translation": {"layers": 1, "weight": 1.0}}
     assert recipe.losses == expected
     assert recipe.model == ModelOptions(max_length=64)
-    assert recipe.training.lora is not None and recipe.training.lora.rank == 4
+    assert recipe.arguments.lora is not None and recipe.arguments.lora.rank == 4
 
 
 RANKING = "losses.translation_ranking"
@@ -107,16 +105,16 @@ FAULTS: list[tuple[str, Any, str]] = [
     ("losses.translation_rankin", {}, "losses has no key 'translation_rankin'.*'translation_ranking'"),
     (f"{RANKING}.margn", 1, "losses.translation_ranking has no key 'margn'.*'margin'"),
     ("model.zzz", 1, "model has no key 'zzz'.* pooling, max_length"),
-    ("training.num_train_epochs", "two", "training.num_train_epochs .*'two'"),
-    ("training.num_train_epochs.x", 1, "'num_train_epochs'"),
-    ("training", "fast", "training .*'fast'"),
+    ("arguments.num_train_epochs", "two", "arguments.num_train_epochs .*'two'"),
+    ("arguments.num_train_epochs.x", 1, "'num_train_epochs'"),
+    ("arguments", "fast", "arguments .*'fast'"),
     (f"{RANKING}.margin", "big", "losses.translation_ranking.margin .*'big'"),
     (f"{RANKING}.columns", 0, "columns .*: got 0"),
     ("losses", {}, "'losses'"),
     ("losses", {"translation_ranking": {"weight": 0}}, "weight 0: translation_ranking"),
-    ("training.batches", "one-pair", "training.batches .*'one-pair'"),
-    ("training.pivot", "English!", "training.pivot .*'English!'"),
-    ("training.mini_batch_size", 3, "training.mini_batch_size .*: got 3"),
+    ("arguments.batches", "one-pair", "arguments.batches .*'one-pair'"),
+    ("data.pivot", "English!", "data.pivot .*'English!'"),
+    ("arguments.mini_batch_size", 3, "arguments.mini_batch_size .*: got 3"),
 ]
 
 
@@ -140,10 +138,10 @@ def test_numbers_that_yaml_reads_as_text(write: Any) -> None:
     """YAML 1.1 has no number without a dot before its exponent: ``5e-5`` is text there."""
     assert yaml.safe_load("5e-5") == "5e-5"
     text = "losses: {translation_ranking: {margin: 1e-1, weight: 5e-1}}\n"
-    recipe = load_recipe(write(text + "training: {learning_rate: 5e-5, num_train_epochs: 2}\n"))
-    assert recipe.training.learning_rate == 5e-5 and isinstance(recipe.training.num_train_epochs, float)
+    recipe = load_recipe(write(text + "arguments: {learning_rate: 5e-5, num_train_epochs: 2}\n"))
+    assert recipe.arguments.learning_rate == 5e-5 and isinstance(recipe.arguments.num_train_epochs, float)
     assert recipe.losses == {"translation_ranking": {"margin": 0.1, "weight": 0.5}}
-    assert load_recipe("tr", overrides={"training.warmup_steps": "1e-1"}).training.warmup_steps == 0.1
+    assert load_recipe("tr", overrides={"arguments.warmup_steps": "1e-1"}).arguments.warmup_steps == 0.1
 
 
 def test_auto_vocabulary_is_that_of_the_rebuilt_side(make_model: Any) -> None:
@@ -180,7 +178,7 @@ def test_new_heads_are_those_of_the_seed(make_model: Any) -> None:
     heads = []
     for seed in (3, 3, 4):
         before = torch.get_rng_state()
-        loss = build_loss(load_recipe("tr-tlm", overrides={"training.seed": seed}), make_model(), token_ids=[{7}, {8}])
+        loss = build_loss(load_recipe("tr-tlm", overrides={"arguments.seed": seed}), make_model(), token_ids=[{7}, {8}])
         assert torch.equal(torch.get_rng_state(), before)
         heads.append(loss.terms[1].loss.head.dense.weight)
     assert torch.equal(heads[0], heads[1]) and not torch.equal(heads[0], heads[2])
@@ -204,8 +202,8 @@ def test_no_such_recipe(tmp_path: Path, write: Any) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "lines"),
     [
-        ("losses:\n  tlm: {}\ntraining:\n  seed: 1\nlosses:\n  mlm: {}\n", "losses", (1, 5)),
-        ("training:\n  seed: 1\n  'seed': 2\nlosses: {tlm: {}}\n", "seed", (2, 3)),
+        ("losses:\n  tlm: {}\narguments:\n  seed: 1\nlosses:\n  mlm: {}\n", "losses", (1, 5)),
+        ("arguments:\n  seed: 1\n  'seed': 2\nlosses: {tlm: {}}\n", "seed", (2, 3)),
         ("losses:\n  tlm: {weight: 1,\n    weight: 2}\n", "weight", (2, 3)),
         ("- losses\n- {tlm: 1, mlm: 2, tlm: 3}\n", "tlm", (2, 2)),
     ],
@@ -223,37 +221,23 @@ def test_keys_that_a_mapping_takes_over_may_be_replaced() -> None:
 
 
 def test_a_recipe_round_trips_through_its_dict(write: Any) -> None:
-    overrides = {"training.lora.rank": 4, "training.adam_beta2": 0.98}
+    overrides = {"arguments.lora.rank": 4, "arguments.adam_beta2": 0.98}
     recipe = load_recipe("dap", tiny=True, overrides=overrides)
     assert load_recipe(write(recipe.as_dict())) == recipe
-    assert Recipe("a", "b", {}).training == TrainingOptions()
+    plain = load_recipe(write({"losses": {"translation_ranking": None}}))
+    assert plain.arguments == CrossLingualTrainingArguments(disable_tqdm=True)
 
 
 @pytest.mark.parametrize(("load", "name", "misspelt", "meant"), KINDS, ids=[kind[1] for kind in KINDS])
 def test_faults_of_every_kind(load: Any, name: str, misspelt: str, meant: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"has no key '{misspelt}'; did you mean '{meant}'"):
         load(name, overrides={f"{misspelt}.x.weight": 9})
-    with pytest.raises(ValueError, match="training.max_steps .*: got 0"):
-        load(name, overrides={"training.max_steps": 0})
+    with pytest.raises(ValueError, match="arguments.max_steps .*: got 0"):
+        load(name, overrides={"arguments.max_steps": 0})
     path = tmp_path / "mine.yaml"
     path.write_bytes(b"name: 2001-99-99")
     with pytest.raises(ValueError, match="mine.yaml .* month must be in 1..12"):
         load(str(path))
-
-
-@pytest.mark.parametrize("option", command_options(), ids=lambda option: option.name)
-def test_an_option_of_the_command_is_a_key_of_its_kinds_of_recipes(option: CommandOption) -> None:
-    texts = {"pooling": "cls", "encoders": "shared", "pivot": "de"}
-    texts |= {"teacher": "some/encoder", "teacher_prompt": "query: "}
-    value = texts.get(option.name, 4)
-    losses = {"losses.MSELoss.weight": 1} if option.key.startswith("teacher.") else {}
-    section, _, key = option.key.partition(".")
-    for kind, (load, name, *_) in zip(KINDS_OF_RECIPES, KINDS):
-        if kind in option.kinds:
-            assert getattr(getattr(load(name, overrides={option.key: value, **losses}), section), key) == value
-        else:
-            with pytest.raises(ValueError, match=section):
-                load(name, overrides={option.key: value})
 
 
 def test_tiny_options() -> None:
@@ -268,8 +252,8 @@ def test_faults_of_the_tiny_section(write: Any) -> None:
     """Its sections are looked at in every run; their keys when it is used."""
     with pytest.raises(ValueError, match="tiny has no key 'modl'; did you mean 'model'"):
         load_recipe(write({**DAP, "tiny": {"modl": {}}}))
-    path = write({**DAP, "tiny": {"training": {"num_train_epoch": 1}}})
-    with pytest.raises(ValueError, match="training has no key 'num_train_epoch'; did you mean 'num_train_epochs'"):
+    path = write({**DAP, "tiny": {"arguments": {"num_train_epoch": 1}}})
+    with pytest.raises(ValueError, match="arguments has no key 'num_train_epoch'; did you mean 'num_train_epochs'"):
         load_recipe(path, tiny=True)
 
 

@@ -14,7 +14,7 @@ ABLATION = {
     "amber: MLM": {"losses.tlm.weight": 0, "losses.word_alignment.weight": 0, "losses.translation_ranking.weight": 0},
     "amber: MLM+TLM": {"losses.word_alignment.weight": 0, "losses.translation_ranking.weight": 0},
     "amber: MLM+TLM+WA": {"losses.translation_ranking.weight": 0},
-    "dap: cached": {"training.mini_batch_size": 16},
+    "dap: cached": {"arguments.mini_batch_size": 16},
 }
 RUNS = {**{name: {} for name in recipe_names()}, **ABLATION}
 WITHOUT_RETRIEVAL = {"amber: MLM", "amber: MLM+TLM", "amber: MLM+TLM+WA", "langcl"}
@@ -36,7 +36,7 @@ NAMES = [name if name in EVERYDAY else pytest.param(name, marks=pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any], tmp_path: Path) -> None:
     steps = {"max_steps": 40, "per_device_train_batch_size": 32, "logging_steps": 5, "eval_steps": 40}
-    changes = {f"training.{key}": value for key, value in steps.items()} | RUNS[name]
+    changes = {f"arguments.{key}": value for key, value in steps.items()} | RUNS[name]
     recipe = load_recipe(name.split(":")[0], tiny=True, overrides=changes)
     data = phrases["train"]
     texts = [text for part in data.values() for side in ("source", "target") for text in part[side][:]]
@@ -57,7 +57,7 @@ def test_the_loss_falls_and_retrieval_improves(name: str, phrases: dict[str, Any
 
 
 def test_the_next_run_starts_from_a_saved_vocabulary_head(phrases: dict[str, Any], tmp_path: Path) -> None:
-    steps = {"training.max_steps": 2, "training.save_vocabulary_head": True}
+    steps = {"arguments.max_steps": 2, "arguments.save_vocabulary_head": True}
     tiny = {"vocabulary": 600, "hidden_size": 32, "layers": 2}
     with pytest.raises(ValueError, match="save_vocabulary_head takes the loss mlm or tlm"):
         train(load_recipe("tr", overrides=steps), phrases["train"], tmp_path / "tr", model="tiny", tiny=tiny)

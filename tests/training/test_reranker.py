@@ -35,15 +35,15 @@ def test_the_paper_s_recipes() -> None:
         recipe = load_cross_encoder_recipe(name)
         assert recipe.name == name and recipe.summary and recipe.strategy == name.removeprefix("xpr-")
         assert recipe.head == "cls" and recipe.loss == RankingLoss("binary_cross_entropy")
-        training = recipe.training
-        assert (training.learning_rate, training.lr_scheduler_type, training.weight_decay) == (2e-5, "linear", 0.0)
-        assert load_cross_encoder_recipe(name, tiny=True).training.learning_rate > 1e-4
+        arguments = recipe.arguments
+        assert (arguments.learning_rate, arguments.lr_scheduler_type, arguments.weight_decay) == (2e-5, "linear", 0.0)
+        assert load_cross_encoder_recipe(name, tiny=True).arguments.learning_rate > 1e-4
 
 
 def test_options_that_cannot_be() -> None:
     for key, value, message in (
         ("strategy", "stirred", "strategy .*'stirred'"),
-        ("training.batches", "one_pair", "training has no key 'batches'"),
+        ("arguments.batches", "one_pair", "arguments has no key 'batches'"),
         ("loss", "lamda", "loss 'lamda' .*'lambda'"),
         ("loss", {"list_net": {"mini_batch": 3}}, "'mini_batch'.*'mini_batch_size'"),
     ):
@@ -109,7 +109,7 @@ def test_the_encoder_of_xpi_is_kept_and_its_head_is_not(tmp_path: Path) -> None:
     """With a rate of nearly nothing, a stage ends with what it began with; a cascade keeps the head too."""
     xpi, out = tmp_path / "xpi", tmp_path / "run"
     run(xpi, "xpi", stages=[xpi_rows()], judged=False)
-    run(out, "xpr-cascade", judged=False, model=str(xpi), training__learning_rate=1e-12)
+    run(out, "xpr-cascade", judged=False, model=str(xpi), arguments__learning_rate=1e-12)
     folders = [xpi, out / "training" / "stage-1" / "model", out]
     encoders = [load_file(folder / "model.safetensors") for folder in folders]
     assert all(torch.allclose(encoders[0][key], encoders[2][key], atol=1e-7) for key in encoders[0])
@@ -145,7 +145,7 @@ SHORT = ("binary_cross_entropy", "list_net")
     "loss", [name if name in SHORT else pytest.param(name, marks=pytest.mark.slow) for name in LOSSES]
 )
 def test_every_loss_trains(loss: str, tmp_path: Path) -> None:
-    result = run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, training__max_steps=2)
+    result = run(tmp_path / "run", "xpr-merged", loss=loss, judged=False, arguments__max_steps=2)
     losses = [entry["loss"] for entry in result.history if "loss" in entry]
     assert len(losses) == 2 and np.isfinite(losses).all()
     assert (tmp_path / "run" / "training" / "checkpoint-2").is_dir()  # one stage: where an encoder's are
@@ -153,7 +153,7 @@ def test_every_loss_trains(loss: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("head", "merge"), [("cls", True), pytest.param("pooler", False, marks=pytest.mark.slow)])
 def test_lora_trains_and_keeps_the_head(head: str, merge: bool, tmp_path: Path) -> None:
-    options = {"training__lora__rank": 2, "training__lora__merge": merge, "head": head}
+    options = {"arguments__lora__rank": 2, "arguments__lora__merge": merge, "head": head}
     result = run(tmp_path / "run", **options)
     assert has_adapters(result.model) is not merge
     assert (tmp_path / "run" / "adapter_model.safetensors").is_file() is not merge
@@ -171,13 +171,13 @@ def test_what_is_refused(tmp_path: Path) -> None:
         ("at least 2 labeled pairs: got 1", {"stages": [xpi_rows().select([0])]}),
         (r"a label is 1 \(relevant\) or 0 \(not\): got 2", {"stages": [graded]}),
         ("passage_language", {"stages": [xpi_rows().remove_columns("passage_language")]}),
-        ("shared by 2 stages: got 1", {"name": "xpr-cascade", "training__max_steps": 1}),
+        ("shared by 2 stages: got 1", {"name": "xpr-cascade", "arguments__max_steps": 1}),
     ]
     for message, options in faults:
         with pytest.raises(ValueError, match=message):
             run(tmp_path / "run", **options)
     with pytest.raises(NotFiniteError):
-        run(tmp_path / "nan", judged=False, training__learning_rate=1e30, training__max_grad_norm=0.0)
+        run(tmp_path / "nan", judged=False, arguments__learning_rate=1e30, arguments__max_grad_norm=0.0)
     assert not (tmp_path / "run").exists() and not (tmp_path / "nan" / "model.safetensors").exists()
 
 
@@ -193,7 +193,7 @@ def pools() -> RerankingEvaluator:
 
 def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
     options: dict[str, Any] = {"evaluator": pools(), "evaluation": {"later": [ENGLISH[0]]}, "on_leak": "drop"}
-    run(tmp_path / "run", "xpr-merged", training__max_steps=1, **options)
+    run(tmp_path / "run", "xpr-merged", arguments__max_steps=1, **options)
     leak = json.loads((tmp_path / "run" / "results.json").read_text(encoding="utf-8"))["leak"]
     sides = {name: side["text"] for name, side in leak["sets"].items()}
     assert {name: (side["leaked"], side["rows"]) for name, side in sides.items()} == {
@@ -210,7 +210,7 @@ def test_leaks_are_named_and_dropped(tmp_path: Path, logged: Any) -> None:
 @pytest.mark.slow
 def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """In the last stage: it ends as an undisturbed run, and the stages before are not trained again."""
-    options: dict[str, Any] = {"training__max_steps": 6, "training__eval_steps": 1}
+    options: dict[str, Any] = {"arguments__max_steps": 6, "arguments__eval_steps": 1}
     undisturbed, out = run(tmp_path / "undisturbed", "xpr-cascade", **options), tmp_path / "run"
     assert [stage["steps"] for stage in undisturbed.stages] == [3, 3]
     with monkeypatch.context() as patch:
@@ -232,8 +232,8 @@ def test_interrupted_and_resumed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 @pytest.mark.slow
 def test_adapters_resume(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"training__lora__rank": 2, "training__lora__dropout": 0.1, "head": "pooler"}
-    options |= {"training__eval_steps": 1, "judged": False}
+    options: dict[str, Any] = {"arguments__lora__rank": 2, "arguments__lora__dropout": 0.1, "head": "pooler"}
+    options |= {"arguments__eval_steps": 1, "judged": False}
     whole = run(tmp_path / "whole", **options)
     with monkeypatch.context() as patch, pytest.raises(TrainingInterrupted):
         stop_at(patch, RankingTrainer, 3)

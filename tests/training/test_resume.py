@@ -25,7 +25,7 @@ def command(out: Path, *more: str) -> list[str]:
         words += f" --tiny {shape}"
     for option in ("layers=1", "languages=auto", "direction=both", "mask_ratio=0.8"):
         words += f" --set losses.representation_translation.{option}"
-    return [*words.split(), "--set", "training.save_total_limit=10", "--out", str(out), *more]
+    return [*words.split(), "--set", "arguments.save_total_limit=10", "--out", str(out), *more]
 
 
 def train(out: Path, *more: str, death: Death | None = None) -> Ended:

@@ -63,7 +63,7 @@ def test_other_weights_under_the_same_name_are_refused(
 
 
 def test_a_given_model_is_told_by_its_weights(start: Path, tmp_path: Path) -> None:
-    recipe = load_recipe("tr", tiny=True, overrides={"training.max_steps": 1})
+    recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
     rows = Dataset.from_dict({"source": [row[0] for row in PAIRS], "target": [row[1] for row in PAIRS]})
     train(recipe, rows, tmp_path / "run", model=SentenceTransformer(str(start), device="cpu"))
     change_weights(start)
@@ -105,7 +105,7 @@ def test_changed_data_are_noticed(stream: bool, start: Path, pairs: Path, tmp_pa
 
 def test_changed_labels_are_noticed(tmp_path: Path) -> None:
     """The texts of labeled pairs were compared, their labels were not."""
-    recipe = load_cross_encoder_recipe("xpr-mixed", tiny=True, overrides={"training.max_steps": 1})
+    recipe = load_cross_encoder_recipe("xpr-mixed", tiny=True, overrides={"arguments.max_steps": 1})
     columns = {"query": ["Hund", "Katze"], "passage": ["dog", "cat"], "label": [1, 0]}
     columns |= {"query_language": ["de", "de"], "passage_language": ["en", "en"]}
     options: Any = {"model": "tiny", "tiny": {"hidden_size": 16, "vocabulary": 100}}

@@ -32,8 +32,12 @@ def test_the_papers_weights() -> None:
         recipe = retriever.load_retrieval_recipe(name)
         assert len(recipe.losses) == 1 + name.count("-")
         assert all(options["weight"] == weights[loss] for loss, options in recipe.losses.items())
-        training = recipe.training
-        assert (training.per_device_train_batch_size, training.learning_rate, training.weight_decay) == (48, 1e-5, 0.01)
+        arguments = recipe.arguments
+        assert (arguments.per_device_train_batch_size, arguments.learning_rate, arguments.weight_decay) == (
+            48,
+            1e-5,
+            0.01,
+        )
         assert recipe.retrieval.encoders == "separate"
 
 
@@ -42,15 +46,15 @@ def test_recipes_that_are_refused() -> None:
         ("retrieval.encoders", "two", "retrieval.encoders .*'two'"),
         ("losses.translation_ranking.weight", 1, "losses of a retriever"),
         ("losses.MSELoss.weight", 1, "losses of a retriever has no key 'MSELoss'"),
-        ("negatives.count", 1, "negatives"),
-        ("teacher.model", "some/encoder", "teacher"),
-        ("training.lora.rank", 4, "no key 'lora' for retrievers"),
+        ("data.hard_negatives.count", 1, "negatives"),
+        ("data.teacher.model", "some/encoder", "teacher"),
+        ("arguments.lora.rank", 4, "no key 'lora' for retrievers"),
     ):
         with pytest.raises(ValueError, match=message):
             retriever.load_retrieval_recipe("ir-semacl", overrides={key: value})
 
 
-RECIPE = retriever.load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 16})
+RECIPE = retriever.load_retrieval_recipe("ir-semacl-langcl", overrides={"arguments.per_device_train_batch_size": 16})
 
 
 def test_each_source_is_cycled() -> None:
@@ -107,7 +111,7 @@ def test_hard_negatives_stay_with_their_query() -> None:
     assert sources.manifest()["queries:en"]["sha8"] != phrase_sources().manifest()["queries:en"]["sha8"]
 
 
-STEPS = {"training.max_steps": 30, "training.logging_steps": 5, "training.eval_steps": 30}
+STEPS = {"arguments.max_steps": 30, "arguments.logging_steps": 5, "arguments.eval_steps": 30}
 TINY = {"vocabulary": 600, "hidden_size": 32, "layers": 2, "dropout": 0.0, "max_length": 64}
 
 
@@ -128,7 +132,9 @@ def gradients(model: Any) -> dict[str, torch.Tensor]:
 
 @pytest.fixture(scope="module")
 def rows() -> list[dict[str, str]]:
-    recipe = retriever.load_retrieval_recipe("ir-semacl-langcl", overrides={"training.per_device_train_batch_size": 12})
+    recipe = retriever.load_retrieval_recipe(
+        "ir-semacl-langcl", overrides={"arguments.per_device_train_batch_size": 12}
+    )
     return list(itertools.islice(retriever.join_sources(phrase_sources(), recipe), 12))
 
 
@@ -161,7 +167,7 @@ def test_contrastive_terms_teach_the_passage_encoder_alone(rows: list[dict[str, 
 def test_every_recipe_trains_on_the_phrasebook(name: str, tmp_path: Path) -> None:
     sources = phrase_sources(parallel=160 if name != "ir" else 0, others=70 if "langcl" in name else 0)
     recipe = retriever.load_retrieval_recipe(
-        name, tiny=True, overrides={**STEPS, "training.per_device_train_batch_size": 24}
+        name, tiny=True, overrides={**STEPS, "arguments.per_device_train_batch_size": 24}
     )
     result = retriever.train_retrieval(recipe, sources, tmp_path / "run", model="tiny", tiny=TINY)
     logged = [entry for entry in result.history if "loss" in entry]
@@ -182,7 +188,7 @@ def test_queries_that_evaluate_the_run_are_looked_for(tmp_path: Path) -> None:
     leaking = sources.queries["en"].map(
         lambda row, at: {"source": queries[at].upper()} if at < 2 else {}, with_indices=True
     )
-    steps = {"training.max_steps": 1, "training.per_device_train_batch_size": 4}
+    steps = {"arguments.max_steps": 1, "arguments.per_device_train_batch_size": 4}
     recipe = retriever.load_retrieval_recipe("ir", tiny=True, overrides=steps)
     options: dict[str, Any] = {"model": "tiny", "tiny": TINY, "evaluator": SequentialEvaluator([evaluator])}
     sources = retriever.RetrievalSources({"en": leaking})
@@ -304,7 +310,7 @@ def test_a_negative_is_no_other_rows_passage() -> None:
     asked = phrase_sources(queries=48).queries["en"]
     texts = asked["target"][:]
     sources = retriever.RetrievalSources({"en": asked.add_column("negative_1", [*texts[1:], texts[0]])})
-    recipe = retriever.load_retrieval_recipe("ir", overrides={"training.per_device_train_batch_size": 8})
+    recipe = retriever.load_retrieval_recipe("ir", overrides={"arguments.per_device_train_batch_size": 8})
     rows = list(itertools.islice(retriever.join_sources(sources, recipe), 8 * 12))
     for start in range(0, len(rows), 8):
         batch = rows[start : start + 8]
@@ -320,7 +326,7 @@ def test_the_best_checkpoint_is_that_of_retrieval(tmp_path: Path) -> None:
     evaluator = RetrievalEvaluator(load_retrieval_specs([f"en={folder}"]), name="dev")
     sources = phrase_sources(parallel=0, others=0)
     before = evaluator(small_encoder(sources))[evaluator.primary_metric]
-    steps = {**STEPS, "training.eval_steps": 15, "training.per_device_train_batch_size": 24}
+    steps = {**STEPS, "arguments.eval_steps": 15, "arguments.per_device_train_batch_size": 24}
     recipe = retriever.load_retrieval_recipe("ir", tiny=True, overrides=steps)
     model, out = small_encoder(sources), tmp_path / "run"
     result = retriever.train_retrieval(recipe, sources, out, model=model, evaluator=evaluator)

@@ -18,7 +18,7 @@ from st_xling.training.run import evaluation_texts, save_run, write_log
 from st_xling.training.run_folder import DONE, RunFolder, is_complete, newest_checkpoint, remove_earlier, save_folder
 
 RUN = {
-    "recipe": {"name": "tr", "training": {"num_train_epochs": 1.0, "seed": 0}},
+    "recipe": {"name": "tr", "arguments": {"num_train_epochs": 1.0, "seed": 0}},
     "model": "tiny",
     "data": {"de-en": {"rows": 3}},
     "load_options": {"revision": "v1"},
@@ -31,7 +31,7 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 
 def short(**overrides: Any) -> Any:
-    keys = {"training.max_steps": 1, "training.per_device_train_batch_size": 8}
+    keys = {"arguments.max_steps": 1, "arguments.per_device_train_batch_size": 8}
     keys |= {key.replace("__", "."): value for key, value in overrides.items()}
     return load_recipe("tr", tiny=True, overrides=keys)
 
@@ -69,7 +69,10 @@ def test_resuming_names_what_differs_but_for_command_and_version(tmp_path: Path)
     before = snapshot(out)
     for changes, named in (
         ({"data": {"fr-en": {"rows": 3}}}, "data.de-en, data.fr-en differ"),
-        ({"recipe": {"name": "tr", "training": {"num_train_epochs": 2.0}}}, "recipe.training.num_train_epochs, .*seed"),
+        (
+            {"recipe": {"name": "tr", "arguments": {"num_train_epochs": 2.0}}},
+            "recipe.arguments.num_train_epochs, .*seed",
+        ),
     ):
         with pytest.raises(ValueError, match=f"must repeat the run that .* holds: {named}.*with st-xling train tr"):
             begin(out, {**RUN, **changes}, resume=True)
@@ -108,10 +111,10 @@ def test_a_whole_run_then_overwriting_it(data: Any, tmp_path: Path) -> None:
         train(BAD[0][0], data, out, model="tiny", tiny=TINY, overwrite=True)
     assert snapshot(out) == before
 
-    train(short(training__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
+    train(short(arguments__seed=1), data, out, model="tiny", tiny=TINY, overwrite=True)
     after = snapshot(out)
     assert after["model.safetensors"] != before["model.safetensors"]
-    assert RunFolder(out).read_manifest()["recipe"]["training"]["seed"] == 1
+    assert RunFolder(out).read_manifest()["recipe"]["arguments"]["seed"] == 1
 
 
 class TwoFiles:
@@ -227,7 +230,7 @@ def test_which_checkpoints_are_removed(keep: int | None, best: int | None, left:
 @pytest.mark.slow
 def test_a_full_disk_leaves_the_checkpoint_before(data: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As torch.save says it."""
-    out, recipe = tmp_path / "run", short(training__max_steps=4, training__eval_steps=2, training__logging_steps=2)
+    out, recipe = tmp_path / "run", short(arguments__max_steps=4, arguments__eval_steps=2, arguments__logging_steps=2)
     save, seen = torch.save, 0
 
     def full(*args: Any, **options: Any) -> None:
@@ -389,7 +392,7 @@ def test_a_run_without_an_option_of_loading_is_another(tmp_path: Path) -> None:
 
 def test_a_run_that_fails_before_its_first_checkpoint_leaves_no_model(data: Any, tmp_path: Path) -> None:
     """An overwritten run is gone by then, but for the user's own files; a new folder is free again."""
-    out, broken = tmp_path / "run", short(training__learning_rate=1e38, training__max_steps=5)
+    out, broken = tmp_path / "run", short(arguments__learning_rate=1e38, arguments__max_steps=5)
     train(short(), data, out, model="tiny", tiny=TINY)
     (out / "pairs.tsv").write_text("mine")
     with pytest.raises(NotFiniteError, match="there is no checkpoint yet"):
@@ -417,4 +420,4 @@ def test_a_run_that_was_evaluated_is_replaced(recipe: str, tmp_path: Path) -> No
     words += f" --cache {tmp_path / 'cache'}" if recipe == "sf" else ""
     for more in ("", " --overwrite --learning-rate 2e-3"):
         assert main((words + more).split()) == 0
-    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["training"]["learning_rate"] == 2e-3
+    assert RunFolder(tmp_path / "run").read_manifest()["recipe"]["arguments"]["learning_rate"] == 2e-3

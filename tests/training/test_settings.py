@@ -30,19 +30,19 @@ def test_trackers_are_those_of_transformers() -> None:
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
-        ("training.logging_step=1", "training has no key 'logging_step'; did you mean 'logging_steps'?"),
-        ("training.report_to=tensorbord", "no tracker 'tensorbord'; did you mean 'tensorboard'?"),
+        ("arguments.logging_step=1", "arguments has no key 'logging_step'; did you mean 'logging_steps'?"),
+        ("arguments.report_to=tensorbord", "no tracker 'tensorbord'; did you mean 'tensorboard'?"),
         (
-            "training.report_to=[none, swanlab]",
+            "arguments.report_to=[none, swanlab]",
             "needs the package swanlab, which is not installed: pip install swanlab",
         ),
         ("loses.tlm.weight=1", "the recipe has no key 'loses'; did you mean 'losses'?"),
-        ("training=5", "training must be a mapping of keys: got 5"),
-        ("training={seed: 1, seed: 2}", "the key 'seed' is in line 1 and again in line 1"),
+        ("arguments=5", "arguments must be a mapping of keys: got 5"),
+        ("arguments={seed: 1, seed: 2}", "the key 'seed' is in line 1 and again in line 1"),
     ],
 )
 def test_a_wrong_setting_is_named_before_torch_is_loaded(setting: str, message: str, tmp_path: Path) -> None:
-    """It took seven seconds to name `--set training.logging_step=1`; trackers failed after the data had been read."""
+    """It took seven seconds to name `--set arguments.logging_step=1`; trackers failed after the data had been read."""
     words = ["train", "tr", "--model", "tiny", "--data", "phrasebook:de", "--out", str(tmp_path / "run")]
     command = [sys.executable, "-c", IMPORTED, *words, "--set", setting]
     ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
@@ -56,8 +56,8 @@ def test_a_tracker_that_is_not_installed_is_named_when_the_recipe_is_read(load: 
     """It was a traceback of 30 lines at the end of the preparation: "TensorBoardCallback requires tensorboard"."""
     names = {load_recipe: "tr", load_retrieval_recipe: "ir", load_cross_encoder_recipe: "xpi"}
     missing = "tensorboard" if find_spec("tensorboard") is None else "swanlab"
-    with pytest.raises(ValueError, match=f"training.report_to={missing} needs the package {missing}, which is not"):
-        load(names[load], overrides={"training.report_to": missing})  # type: ignore[operator, index]
+    with pytest.raises(ValueError, match=f"arguments.report_to={missing} needs the package {missing}, which is not"):
+        load(names[load], overrides={"arguments.report_to": missing})  # type: ignore[operator, index]
 
 
 def test_a_folder_of_a_trackers_name_is_no_tracker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,12 +71,12 @@ def test_a_folder_of_a_trackers_name_is_no_tracker(tmp_path: Path, monkeypatch: 
 
 
 def test_tensorboard_gets_the_losses(tmp_path: Path) -> None:
-    """`--set training.report_to=tensorboard`, as the guide says: with the loss, its terms and the development score."""
+    """`--set arguments.report_to=tensorboard`, as in the guide: with the loss, its terms and the development score."""
     accumulators = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     words = ["train", "tr", "--model", "tiny", "--data", "phrasebook:de?size=100", "--dev", "phrasebook:de?size=20"]
     words += ["--tiny", "hidden_size=32", "--tiny", "layers=1", "--tiny", "vocabulary=300"]
     words += ["--max-steps", "2", "--batch-size", "16", "--out", str(tmp_path / "run")]
-    assert main([*words, "--set", "training.report_to=tensorboard"]) == 0
+    assert main([*words, "--set", "arguments.report_to=tensorboard"]) == 0
     [events] = (tmp_path / "run" / "training" / "runs").rglob("events*")
     found = accumulators.EventAccumulator(str(events))
     found.Reload()

@@ -19,7 +19,7 @@ MNRL = "MultipleNegativesRankingLoss"
 @pytest.fixture
 def recipe(tmp_path: Path) -> Any:
     def load(losses: Any, **training: Any) -> Any:
-        content = {"losses": losses, "training": {"max_steps": 2, "per_device_train_batch_size": 4, **training}}
+        content = {"losses": losses, "arguments": {"max_steps": 2, "per_device_train_batch_size": 4, **training}}
         path = tmp_path / "mine.yaml"
         path.write_text(yaml.safe_dump(content), encoding="utf-8")
         return load_recipe(str(path))

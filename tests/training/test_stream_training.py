@@ -30,8 +30,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(folder: Path, out: Path, *more: str, death: Death | None = None) -> Ended:
     words = "train dap --model tiny --stream --max-steps 12 --batch-size 8 --eval-steps 4"
-    words += " --tiny hidden_size=32 --tiny vocabulary=400 --tiny layers=1 --set training.save_total_limit=10"
-    words += " --set losses.representation_translation.layers=1 --set training.language_alpha=0.5"
+    words += " --tiny hidden_size=32 --tiny vocabulary=400 --tiny layers=1 --set arguments.save_total_limit=10"
+    words += " --set losses.representation_translation.layers=1 --set arguments.language_alpha=0.5"
     words += f" --data {folder / 'de-en.tsv'} --data {folder / 'zh-en.jsonl'} --out {out}"
     return st_xling([*words.split(), *more], out.parent / "streams", death)
 
@@ -76,7 +76,7 @@ def test_the_trainer_takes_a_stream(mixed: bool, tmp_path: Path, folder: Path, m
 def test_words_that_come_later_are_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, make_model: Any) -> None:
     """Vocabulary and softmax come from the first rows of a stream; the model is one that knows more."""
     monkeypatch.setattr(mixture, "HEAD_ROWS", 8)
-    changes = {"training.max_steps": 4, "training.per_device_train_batch_size": 8}
+    changes = {"arguments.max_steps": 4, "arguments.per_device_train_batch_size": 8}
     recipe = load_recipe("dap", tiny=True, overrides={**changes, "losses.representation_translation.layers": 1})
     data = {"de-en": parallel_phrases("de", "en", size=150).to_iterable_dataset()}
     result = train(recipe, data, tmp_path / "run", model=make_model(max_length=32))

@@ -29,7 +29,7 @@ from st_xling.training.teacher import add_teacher_vectors, load_teacher, princip
 from st_xling.training.trainer import CrossLingualTrainer
 from tests.training.children import stop_at
 
-STEPS = {"training.max_steps": 6, "training.per_device_train_batch_size": 8, "training.eval_steps": 2}
+STEPS = {"arguments.max_steps": 6, "arguments.per_device_train_batch_size": 8, "arguments.eval_steps": 2}
 MSE = "MSELoss"
 
 
@@ -60,7 +60,7 @@ def test_both_sentences_learn_the_teachers_vector(
 
     monkeypatch.setattr(CrossLingualTrainer, "compute_loss", compute_loss)
     student = make_model(hidden_size=24)
-    made = recipe(teacher__model=str(teacher), teacher__reads=reads, training__learning_rate=1e-3)
+    made = recipe(data__teacher__model=str(teacher), data__teacher__reads=reads, arguments__learning_rate=1e-3)
     result = train(made, data, tmp_path / "run", model=student, cache=tmp_path / "cache")
     vectors, labels = SentenceTransformer(str(teacher)).encode(data["vi-en"]["target"][:]), seen[0]  # by its own prompt
     assert labels.shape == ((8, 24) if reads == "target" else (8, 2, 24))
@@ -92,14 +92,14 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_labels(
     projection: dict[str, Any], teacher: Path, data: Any, make_model: Any, tmp_path: Path, monkeypatch: Any
 ) -> None:
     """And with what was put on: a projection beside the model, or the normalization behind its pooling."""
-    made = recipe(teacher__model=str(teacher), **projection)
+    made = recipe(data__teacher__model=str(teacher), **projection)
     width, options = 16 if projection else 24, {"cache": tmp_path / "cache"}
     train(made, data, tmp_path / "whole", model=make_model(hidden_size=width), **options)
     with monkeypatch.context() as patch:
         stop_at(patch, CrossLingualTrainer, 4)
         with pytest.raises(KeyboardInterrupt):
             train(made, data, tmp_path / "run", model=make_model(hidden_size=width), **options)
-    other = recipe(teacher__model=str(teacher), teacher__max_length=8, **projection)
+    other = recipe(data__teacher__model=str(teacher), data__teacher__max_length=8, **projection)
     with pytest.raises(ValueError, match=r"--resume must repeat .*recipe\.teacher\.max_length"):
         train(other, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True)
     train(made, data, tmp_path / "run", model=make_model(hidden_size=width), resume=True, **options)
@@ -150,7 +150,7 @@ def test_a_student_normalizes_where_its_teacher_does(
 ) -> None:
     student = make_model(hidden_size=16)
     matrix = length * F.normalize(torch.randn(40, 16, generator=torch.Generator().manual_seed(0)), dim=1)
-    learned: Any = teaching.vectors_for(student, rows_of(matrix), recipe(teacher__model="any", **changes))
+    learned: Any = teaching.vectors_for(student, rows_of(matrix), recipe(data__teacher__model="any", **changes))
     assert learned.keywords.get("unit", False) is normalized
     lengths = np.linalg.norm(student.encode(["Hallo.", "Good night."]), axis=1)
     assert np.allclose(lengths, 1.0, atol=1e-5) is normalized
@@ -159,10 +159,10 @@ def test_a_student_normalizes_where_its_teacher_does(
 def test_teachers_students_and_data_that_do_not_fit(teacher: Path, data: Any, make_model: Any, tmp_path: Path) -> None:
     rows = data["vi-en"]
     faults: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-        ({"teacher__model": None}, {}, "learn from a teacher, an encoder: got none; .*--teacher"),
+        ({"data__teacher__model": None}, {}, "learn from a teacher, an encoder: got none; .*--teacher"),
         ({f"losses__{MSE}__projection_dim": 7}, {}, "projection_dim must be the teacher's 24 dimensions.* got 7"),
-        ({"teacher__model": "nowhere/at-all"}, {}, "nowhere/at-all"),
-        ({"teacher__prompt_name": "passage"}, {}, "passage"),
+        ({"data__teacher__model": "nowhere/at-all"}, {}, "nowhere/at-all"),
+        ({"data__teacher__prompt_name": "passage"}, {}, "passage"),
         (
             {},
             {"model": make_model(hidden_size=32)},
@@ -173,7 +173,7 @@ def test_teachers_students_and_data_that_do_not_fit(teacher: Path, data: Any, ma
         ({}, {"recipe": recipe("tr"), "teacher": make_model()}, "nothing in tr learns from a teacher"),
     ]
     for changes, options, error in faults:
-        made = recipe(**{"teacher__model": str(teacher), **changes})
+        made = recipe(**{"data__teacher__model": str(teacher), **changes})
         good: dict[str, Any] = {"recipe": made, "data": data, "model": make_model(), "cache": tmp_path / "cache"}
         with pytest.raises(ValueError, match=error):
             train(out=tmp_path / "run", **{**good, **options})
@@ -192,7 +192,7 @@ def test_the_column_has_the_labels_of_a_recipes_batches(
     """In every row: of a student with the teacher's dimensions and of one with fewer, which get directions of PCA."""
     pairs = data["vi-en"]
     student = make_model(hidden_size=width)
-    made = recipe(teacher__model=str(teacher), teacher__reads=reads)
+    made = recipe(data__teacher__model=str(teacher), data__teacher__reads=reads)
     vectors, _ = teaching.teacher_vectors(made, None, tmp_path / "cache", pairs)
     assert vectors is not None
     learned = teaching.vectors_for(make_model(hidden_size=width), vectors, made)

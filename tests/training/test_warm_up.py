@@ -23,8 +23,8 @@ def start(data: Any, tmp_path: Path) -> str:
 
 
 def run(data: Any, start: str, out: Path, name: str = "dap", **options: Any) -> Any:
-    overrides = {"training.max_steps": 2, "training.per_device_train_batch_size": 8, "training.logging_steps": 1}
-    overrides |= {f"training.{key}": value for key, value in options.items()}
+    overrides = {"arguments.max_steps": 2, "arguments.per_device_train_batch_size": 8, "arguments.logging_steps": 1}
+    overrides |= {f"arguments.{key}": value for key, value in options.items()}
     result = train(load_recipe(name, overrides=overrides), data, out, model=start)
     return result, json.loads((out / "training" / "run.json").read_text())
 

@@ -13,7 +13,7 @@ from sentence_transformers import SentenceTransformer, SentenceTransformerTraine
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, base
 from st_xling.models import tiny_encoder
 from st_xling.models.heads import new_heads
-from st_xling.training import CrossLingualTrainer, warm_up_heads
+from st_xling.training import CrossLingualTrainer, CrossLingualTrainingArguments, warm_up_heads
 from st_xling.training.trainer import load_loss_state, save_loss_state
 from tests.conftest import PAIRS
 
@@ -35,9 +35,25 @@ def both(model: Any) -> Any:
     return TranslationRankingLoss(model, margin=0.3) + 0.1 * RepresentationTranslationLoss(model, layers=1)
 
 
-def trainer(model: Any, folder: Path, kind: Any = CrossLingualTrainer, *, steps: int = 60, **options: Any) -> Any:
-    common = {"report_to": "none", "disable_tqdm": True, "use_cpu": True, "save_strategy": "no", "logging_steps": 1}
-    arguments = SentenceTransformerTrainingArguments(
+def trainer(
+    model: Any,
+    folder: Path,
+    kind: Any = CrossLingualTrainer,
+    *,
+    steps: int = 60,
+    arguments_class: Any = SentenceTransformerTrainingArguments,
+    warm_up: dict[str, int] | None = None,
+    **options: Any,
+) -> Any:
+    common: dict[str, Any] = {
+        "report_to": "none",
+        "disable_tqdm": True,
+        "use_cpu": True,
+        "save_strategy": "no",
+        "logging_steps": 1,
+    }
+    common |= warm_up or {}
+    arguments = arguments_class(
         str(folder / "run"), max_steps=steps, per_device_train_batch_size=8, learning_rate=5e-3, **common
     )
     loss = options.pop("loss", None) or both(model)
@@ -52,7 +68,13 @@ def test_our_trainer_trains_new_heads_first(cached: bool, start: str, tmp_path: 
         model = SentenceTransformer(start, device="cpu")
         torch.manual_seed(0)
         loss = CachedLoss(both(model), mini_batch_size=4) if cached else both(model)
-        ours = trainer(model, tmp_path, loss=loss, warm_up_steps=steps)
+        ours = trainer(
+            model,
+            tmp_path,
+            loss=loss,
+            arguments_class=CrossLingualTrainingArguments,
+            warm_up={"warm_up_heads": steps},
+        )
         ours.train()
         logs[steps] = ours.state.log_history[0]
         assert all(weight.requires_grad for weight in model.parameters())

@@ -96,7 +96,7 @@ LINES = [
     "encode model a.de --out st --json a.de",
     "train dap --model model --data de-en=gold.tsv --out model --overwrite",
     "compare model --data phrasebook:de?size=20 --out model",
-    "train distill --model tiny --set teacher.model=model --data de-en=gold.tsv --out o --json model/model.safetensors",
+    "train distill --model tiny --teacher model --data de-en=gold.tsv --out o --json model/model.safetensors",
     "transfer xnli model --train en=gold.tsv --test en=gold.tsv --out model --overwrite",
 ]
 

@@ -1,0 +1,29 @@
+"""Options of adapters; without torch, so that the command line can be checked at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LoraOptions:
+    """Low-rank adapters next to frozen weights: ``W x + alpha / rank · B A x``, of which ``A`` and ``B`` are trained.
+
+    Attributes:
+        rank: Rows of ``A``.
+        alpha: Scale of the adapters, as a multiple of ``1 / rank``.
+        dropout: Dropout of the adapters' input, in [0, 1).
+        target_modules: Names of the layers to adapt (last parts of dotted names), or ``"all-linear"``: every linear
+            layer of attention and feed-forward, for BERT and XLM-R ``query``, ``key``, ``value`` and ``dense``.
+        merge: Fold the adapters into the weights at the end; otherwise they are published as adapters.
+
+    Source:
+        Hu et al. 2022, LoRA: Low-Rank Adaptation of Large Language Models; all linear layers: Dettmers et al. 2023.
+    """
+
+    rank: int = 16
+    alpha: float = 32.0
+    dropout: float = 0.05
+    target_modules: str | Sequence[str] = "all-linear"
+    merge: bool = True
