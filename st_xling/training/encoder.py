@@ -139,7 +139,9 @@ def train(
     with run.opened():
         prepared = distributed.run_on_all(lambda: _prepare(run, recipe, labeled_pairs(data), mono or {}))
         described = {"mono": describe(mono)} if mono else {}
-        vectors, taught = teacher_vectors(recipe, teacher, cache, prepared.mixture.pairs)
+        vectors, taught = teacher_vectors(
+            recipe, teacher, cache, prepared.mixture.pairs, check=run.folder.check_teacher
+        )
         checkpoint = run.claim(
             {"data": prepared.mixture.manifest, **described, **taught},
             recipe=prepared.recipe,

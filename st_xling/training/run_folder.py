@@ -159,6 +159,21 @@ class RunFolder:
             logger.info("--resume continues with other options than the run began with: %s", shown)
         return self._intact_checkpoint()
 
+    def check_teacher(self, fingerprint: str) -> None:
+        """Raise ``ValueError`` if the run that is resumed has learned from a teacher with another fingerprint.
+
+        :meth:`claim` would notice it too, but only once the new teacher has encoded all texts.
+        """
+        if not self._resumes:
+            return
+        taught = self.read_manifest().get("teacher") or {}
+        expected = taught.get("fingerprint", "")
+        if expected and not fingerprint.startswith(expected):
+            raise ValueError(
+                f"--resume must repeat the run that {self.path} holds: the teacher has other weights or files than "
+                f"{taught.get('model')} had when that run was started. Restore it, or start again with --overwrite."
+            )
+
     def begin(self, manifest: dict[str, Any]) -> None:
         """Write ``run.json``, once all that could be wrong has been looked at; an earlier run is removed before.
 

@@ -338,7 +338,12 @@ def load_teacher(options: TeacherOptions) -> Any:
 
 
 def teacher_vectors(
-    recipe: Any, teacher: Any, folder: str | Path | None, pairs: Any
+    recipe: Any,
+    teacher: Any,
+    folder: str | Path | None,
+    pairs: Any,
+    *,
+    check: Callable[[str], None] = lambda fingerprint: None,
 ) -> tuple[CachedVectors | None, dict[str, Any]]:
     """Encode the texts of ``pairs`` that a recipe's teacher reads; of several processes, the main one does.
 
@@ -347,6 +352,7 @@ def teacher_vectors(
         teacher: A loaded one, in place of the recipe's.
         folder: Folder of the cache; ``None``: one next to downloaded models.
         pairs: The training data.
+        check: Called with the teacher's fingerprint before it encodes; raises an error for another one than expected.
 
     Returns:
         The vectors, and under ``teacher`` a description of the model; ``None`` and nothing without a teacher.
@@ -363,6 +369,7 @@ def teacher_vectors(
         model = load_teacher(options) if teacher is None else teacher
         name = (options.model if teacher is None else name_of(teacher)) or ""
         described = {"model": name or "a loaded model", "fingerprint": model_fingerprint(model)}
+        check(described["fingerprint"])
         read(described["fingerprint"], lambda part: {OUTPUT: encode(model, part)})
         license = card_terms(name).get("license") if name else None
         return {**described, "license": license} if license else described

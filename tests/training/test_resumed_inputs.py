@@ -62,6 +62,22 @@ def test_other_weights_under_the_same_name_are_refused(
     assert all(torch.equal(kept[name], tensor) for name, tensor in load_file(out / "model.safetensors").items())
 
 
+def test_another_teacher_is_refused_before_it_encodes(start: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
+    """A run resumed with a changed teacher was refused, too, but after it had encoded all texts."""
+    teacher = Path(shutil.copytree(start, tmp_path / "teacher"))
+    cache = tmp_path / "cache"
+    more = ["--teacher", str(teacher), "--cache", str(cache)]
+    assert main(words(start, pairs, tmp_path / "run", *more, recipe="distill")) == 0
+    encoded = sorted(cache.iterdir())
+    assert encoded
+    change_weights(teacher)
+    capsys.readouterr()
+    assert main(words(start, pairs, tmp_path / "run", "--resume", *more, recipe="distill")) == 2
+    shown = capsys.readouterr().err
+    assert f"the teacher has other weights or files than {teacher} had when that run was started" in shown
+    assert sorted(cache.iterdir()) == encoded
+
+
 def test_a_given_model_is_told_by_its_weights(start: Path, tmp_path: Path) -> None:
     recipe = load_recipe("tr", tiny=True, overrides={"arguments.max_steps": 1})
     rows = Dataset.from_dict({"source": [row[0] for row in PAIRS], "target": [row[1] for row in PAIRS]})
