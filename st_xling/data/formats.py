@@ -258,6 +258,10 @@ def open_parquet(path: str | Path) -> Iterator[Any]:
 
     if not Path(path).is_file():
         raise FileNotFoundError(describe_missing(path))
+    if file_ending(path) != file_ending(unpacked_name(path)):
+        raise ParallelTextError(
+            f"{path}: expected a Parquet file, which is compressed within, got a packed one; unpack it"
+        )
     try:
         with pq.ParquetFile(path) as file:
             yield file

@@ -211,9 +211,14 @@ def warn_of_uncut(path: str | Path) -> None:
     """Warn if a file of mined pairs was mined without a threshold, or seems so; other files are not read.
 
     Args:
-        path: A file, or anything that is none.
+        path: A file, a folder of files, or anything that is none.
     """
     file = home_path(path)
+    if file.is_dir():
+        for child in sorted(file.iterdir()):
+            if child.is_file():
+                warn_of_uncut(child)
+        return
     if not file.is_file() or not _looks_scored(file):
         return
     try:

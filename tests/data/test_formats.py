@@ -665,3 +665,11 @@ def test_a_column_twice_in_parquet(tmp_path: Path) -> None:
     pq.write_table(table, tmp_path / "c.parquet")
     with pytest.raises(ParallelTextError, match="2 columns are called 'source'"):
         load_pairs(tmp_path / "c.parquet")
+
+
+def test_packed_parquet(tmp_path: Path) -> None:
+    """The error spoke of magic bytes and of a file that may be corrupted, and asked to write it again."""
+    pq.write_table(pa.table({"source": ["Es regnet."], "target": ["It rains."]}), tmp_path / "c.parquet")
+    (tmp_path / "c.parquet.gz").write_bytes(gzip.compress((tmp_path / "c.parquet").read_bytes()))
+    with pytest.raises(ParallelTextError, match="which is compressed within, got a packed one; unpack it"):
+        load_pairs(tmp_path / "c.parquet.gz")

@@ -212,6 +212,13 @@ def test_files_without_a_warning(
     assert caplog.text == ""
 
 
+def test_a_folder_of_mined_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    write(tmp_path / "a.tsv", [1.08, 1.05], threshold=1.02)
+    path = write(tmp_path / "b.tsv.gz", [1.08, 1.05], threshold="none")
+    warn_of_uncut(tmp_path)
+    assert [record.message.partition(" was ")[0] for record in caplog.records] == [str(path)]
+
+
 def test_margins_tell_where_a_cross_encoder_has_scored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     warn_of_uncut(write(tmp_path / "cut.tsv", [-3.0, 0.2, 5.0], [1.1, 1.05, 1.2]))
     assert caplog.text == ""
