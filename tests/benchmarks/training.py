@@ -1,36 +1,44 @@
-"""Training's speed in pairs a second, by sentence-transformers' trainer with ``MultipleNegativesRankingLoss``.
+"""Training's speed by sentence-transformers' trainer, and by an earlier commit of this project.
 
 On the same encoder, data, batch size and precision: multilingual-e5-small (``ST_XLING_E5``, or ``--model``), its
-vocabulary cut to the training text's, on real parallel text of four languages (``ST_XLING_DATA``), shuffled as each
-trainer does by default. A step is all of it, from loading to the optimizer.
+vocabulary cut to the training text's, or without either a smaller one of random weights; on real parallel text of four
+languages (``ST_XLING_DATA``), shuffled as each trainer does by default. A step is all of it, from loading to the
+optimizer.
+
+By sentence-transformers' trainer with ``MultipleNegativesRankingLoss``:
 
 - tr: our trainer with ``TranslationRankingLoss``; with ``--bf16`` both sides are;
 - dap: its two terms, also by the step of tr.
+
+By the trainer of ``--commit``, which is read from this repository; each in a process of its own, in turn:
+
+- earlier: a step of tr, on the same batches of mixed lengths. e02cee7c patched the encoder's forward pass, so that it
+  read rows of similar length together;
+- cache: a step of ``CachedLoss`` with ``--cache-batch`` rows, ``--tokens`` at a time, by the earlier one of 32 rows at
+  a time; and the difference of both losses.
 """
 
+import io
+import json
+import os
 import random
+import subprocess
+import sys
+import tarfile
 import tempfile
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from transformers import TrainerCallback
-
-from tests.benchmarks.measure import Ratio, Run, encoder_folder, main, parallel, quotients
+from tests.benchmarks.measure import Ratio, Run, Skipped, encoder_folder, log, main, parallel, quotients
+from tests.benchmarks.train_build import StepTimes
 
 LANGUAGES = ("de", "fr", "ru", "zh")
-
-
-class StepTimes(TrainerCallback):
-    """The clock at every step's end; the first step warms up."""
-
-    def __init__(self, clock: Any) -> None:
-        self.clock, self.ends = clock, list[float]()
-
-    def on_step_end(self, *_: Any, **__: Any) -> None:
-        self.ends.append(self.clock())
+CHECKOUT = Path(__file__).parents[2]
+ROWS = ("tr", "dap", "earlier", "cache")
 
 
 def parallel_text(run: Run, rows: int) -> Any:
@@ -53,6 +61,8 @@ def start(run: Run, folder: str | None, data: Any, layers: int | None) -> Any:
     texts = [text for side in ("source", "target") for text in data[side]]
     if run.quick:
         return tiny_encoder(texts, vocabulary=500, hidden_size=32, layers=2)
+    if folder is None and not os.environ.get("ST_XLING_E5"):
+        return tiny_encoder(texts, vocabulary=8000, hidden_size=384, heads=12, layers=layers or 4, max_length=128)
     from sentence_transformers import SentenceTransformer
 
     model: Any = SentenceTransformer(encoder_folder(folder), device="cpu")
@@ -91,33 +101,116 @@ def seconds_of_step(row: str, folder: Path, data: Any, steps: int, batch: int, b
     return (times.ends[-1] - times.ends[0]) / steps
 
 
+def extract(commit: str, folder: Path) -> None:
+    """Write the package of a commit to ``folder``."""
+    command = ["git", "-C", str(CHECKOUT), "archive", commit, "st_xling"]
+    archive = subprocess.run(command, capture_output=True)
+    if archive.returncode:
+        raise Skipped(
+            f"git has no commit {commit} here ({archive.stderr.decode().strip()}); fetch it, or name --commit"
+        )
+    with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
+        files.extractall(folder, filter="data")
+
+
+def train_build(build: Path, run: Run, *options: object) -> dict[str, Any]:
+    """Train with the package in ``build``, in a process of its own; see :mod:`tests.benchmarks.train_build`."""
+    script = Path(__file__).with_name("train_build.py")
+    command = [sys.executable, str(script), *map(str, options), f"--threads={run.threads}"]
+    if run.clock is time.process_time:
+        command.append("--processor-time")
+    # Modules next to the script have names of the package's.
+    environment = os.environ | {"PYTHONPATH": str(build), "PYTHONSAFEPATH": "1"}
+    ran = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
+    result: dict[str, Any] = json.loads(ran.stdout.splitlines()[-1])
+    assert Path(result["package"]) == build / "st_xling", result["package"]
+    seconds = ", ".join(f"{spent:.2f}" for spent in result["seconds"])
+    log(f"{build.name}: loss {result['loss']:.6f}, steps of {seconds} s")
+    return result
+
+
+def by_earlier_build(
+    run: Run, earlier: Path, encoder: Path, data: Path, *options: object, now: tuple[str, ...], before: tuple[str, ...]
+) -> tuple[list[float], list[float]]:
+    """Return how many times as fast a step is as of the earlier build in each round, and the relative difference of
+    both losses.
+
+    Args:
+        now: Further options of this build.
+        before: Of the earlier one.
+    """
+    faster: list[float] = []
+    differences: list[float] = []
+    for number in range(run.rounds):
+        calls = {"now": (CHECKOUT, now), "before": (earlier, before)}
+        results: dict[str, dict[str, Any]] = {}
+        for name in list(calls)[:: -1 if number % 2 else 1]:
+            build, more = calls[name]
+            results[name] = train_build(build, run, encoder, data, *options, *more)
+        faster += quotients(results["before"]["seconds"], results["now"]["seconds"])  # the same batches, step by step
+        differences.append(abs(results["now"]["loss"] / results["before"]["loss"] - 1))
+    return faster, differences
+
+
 def measure(
     run: Run,
     *,
     model: str | None = None,
-    rows: str = "tr; dap",
+    rows: str = "tr; dap; earlier; cache",
     steps: int = 20,
     batch: int = 32,
     layers: int | None = None,
     bf16: bool = False,
+    commit: str = "e02cee7c",
+    cache_batch: int = 1024,
+    cache_steps: int = 2,
+    tokens: int = 4096,
 ) -> Iterator[Ratio]:
     names = [row.strip() for row in rows.split(";")]
+    if unknown := set(names) - set(ROWS):
+        raise SystemExit(f"--rows knows {'; '.join(ROWS)}: got {', '.join(unknown)}")
     data = parallel_text(run, 40 if run.quick else 5000)
-    with tempfile.TemporaryDirectory() as place:
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         encoder = start(run, model, data, layers)
-        encoder.save_pretrained(place)
+        encoder.save_pretrained(str(folder / "encoder"))
         size = f"{encoder[0].auto_model.config.num_hidden_layers} layers, {len(encoder.tokenizer):,} tokens"
-        seconds: dict[str, list[float]] = {row: [] for row in ("ST", *names)}
-        for _ in range(run.rounds):
-            for row, spent in seconds.items():
-                spent.append(seconds_of_step(row, Path(place), data, steps, batch, bf16, run.clock))
+        del encoder
+        if {"tr", "dap"} & {*names}:
+            trained = [name for name in names if name in ("tr", "dap")]
+            yield from by_sentence_transformers(run, trained, folder / "encoder", data, steps, batch, bf16, size)
+        if {"earlier", "cache"} & {*names}:
+            extract(commit, folder / commit)
+            pairs = folder / "pairs.json"
+            pairs.write_text(json.dumps({side: data[side][:] for side in ("source", "target")}), encoding="utf-8")
+            compare = partial(by_earlier_build, run, folder / commit, folder / "encoder", pairs)
+        if "earlier" in names:
+            faster, _ = compare(f"--batch={batch}", f"--steps={steps}", now=(), before=())
+            yield Ratio("tr: speed by an earlier build", commit, faster, at_least=0.9, note=f"{size}, batch {batch}")
+        if "cache" in names:
+            sizes = (f"--batch={cache_batch}", f"--steps={cache_steps}")
+            now, before = (f"--mini-batch-num-tokens={tokens}",), ("--mini-batch-size=32",)
+            faster, differences = compare(*sizes, now=now, before=before)
+            note = f"{size}, batch {cache_batch}, {tokens} tokens by 32 rows at a time"
+            yield Ratio("cache: speed by an earlier build", commit, faster, at_least=1.5, note=note)
+            yield Ratio("cache: difference of losses", commit, differences, at_most=1e-5)
+
+
+def by_sentence_transformers(
+    run: Run, names: list[str], encoder: Path, data: Any, steps: int, batch: int, bf16: bool, size: str
+) -> Iterator[Ratio]:
+    """Yield the ratios by sentence-transformers' trainer."""
+    seconds: dict[str, list[float]] = {row: [] for row in ("ST", *names)}
+    for _ in range(run.rounds):
+        for row, spent in seconds.items():
+            spent.append(seconds_of_step(row, encoder, data, steps, batch, bf16, run.clock))
     for row in names:
         note = f"{batch / median(seconds[row]):.1f} pairs/s; {size}, batch {batch}, {'bf16' if bf16 else 'fp32'}"
         faster = quotients(seconds["ST"], seconds[row])
-        yield Ratio(f"{row}: speed", "ST", faster, at_least=(2 if bf16 else 1.3) if row == "tr" else None, note=note)
+        yield Ratio(f"{row}: speed", "ST", faster, at_least=(2 if bf16 else 2.5) if row == "tr" else None, note=note)
     if {"tr", "dap"} <= {*names}:
         yield Ratio("dap: time", "tr", quotients(seconds["dap"], seconds["tr"]), at_most=1.3)
 
 
 if __name__ == "__main__":
-    main(measure, rounds=2, quick={"steps": 2, "batch": 4})
+    main(measure, rounds=2, quick={"steps": 2, "batch": 4, "cache_batch": 16, "cache_steps": 1, "tokens": 64})
