@@ -16,6 +16,7 @@ _LEAST = {
     **dict.fromkeys(("warmup_steps", "weight_decay", "max_grad_norm", "eval_steps", "logging_steps", "seed"), 0),
     **dict.fromkeys(("early_stopping_patience", "mini_batch_size", "warm_up_heads", "language_alpha"), 0),
     **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps", "save_total_limit"), 1),
+    "mini_batch_num_tokens": 1,
     "max_steps": -1,
 }
 _ABOVE_ZERO = ("num_train_epochs", "learning_rate")
@@ -41,6 +42,13 @@ def check_numbers(values: Mapping[str, Any], where: str = "") -> None:
             raise ValueError(f"{where}seed must be at most {_MOST_SEED}: got {value}.")
         if name == "mini_batch_size" and value % 2 == 1:
             raise ValueError(f"{where}mini_batch_size must be even: got {value}.")
+    rows = values.get("mini_batch_size")
+    tokens = values.get("mini_batch_num_tokens")
+    if rows and tokens:
+        raise ValueError(
+            f"mini-batches have rows or tokens: got {where}mini_batch_size {rows} and {where}mini_batch_num_tokens "
+            f"{tokens}; drop one of them."
+        )
 
 
 EVALUATION_SHARE = 0.1
@@ -130,6 +138,7 @@ class EncoderArguments(SharedArguments):
             has, for a pretrained encoder whose checkpoint has no such head; 0: none, as the papers do.
         mini_batch_size: Rows encoded at a time (even): large batches in small memory, see
             :class:`~st_xling.losses.CachedLoss`; 0: all.
+        mini_batch_num_tokens: Tokens encoded at a time instead, padding included: faster on texts of mixed lengths.
         language_alpha: Balance languages by this exponent, see :func:`~st_xling.data.batches.language_shares`: 1 as the
             data is, 0 all alike; ``None``: as the data is.
         batches: ``"mixed"``, or ``"one_pair"``: each batch holds a single pair of languages.
@@ -141,6 +150,7 @@ class EncoderArguments(SharedArguments):
 
     warm_up_heads: int | None = None
     mini_batch_size: int = 0
+    mini_batch_num_tokens: int | None = None
     language_alpha: float | None = None
     batches: Literal["mixed", "one_pair"] = "mixed"
     keep_duplicates_apart: bool = True

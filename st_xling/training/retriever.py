@@ -37,7 +37,7 @@ from st_xling.training.trainer import CrossLingualTrainer
 
 RANKING, SEMANTIC, LANGUAGE = "in_batch_ranking", "semantic_contrastive", "language_contrastive"
 
-_NOT_OF_RETRIEVERS = ("lora", "mini_batch_size", "warm_up_heads", "save_vocabulary_head")
+_NOT_OF_RETRIEVERS = ("lora", "mini_batch_size", "mini_batch_num_tokens", "warm_up_heads", "save_vocabulary_head")
 """Training arguments of encoders alone."""
 
 Data = Mapping[str, Dataset]

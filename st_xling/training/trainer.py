@@ -731,7 +731,11 @@ class CrossLingualTrainer(GuardedTrainer, SentenceTransformerTrainer):
             if arguments.lora is not None or not masked_language_modeling_heads(loss):
                 raise ValueError("save_vocabulary_head takes the loss mlm or tlm, and no lora.")
             check_savable(backbone(model), masked_language_modeling_heads(loss)[0])
-        if arguments.mini_batch_size and not isinstance(loss, CachedLoss):
+        if isinstance(loss, CachedLoss):
+            return loss
+        if arguments.mini_batch_num_tokens:
+            return CachedLoss(loss, mini_batch_num_tokens=arguments.mini_batch_num_tokens)
+        if arguments.mini_batch_size:
             return CachedLoss(loss, mini_batch_size=arguments.mini_batch_size)
         return loss
 

@@ -144,7 +144,7 @@ RANGES: dict[str, tuple[float, ...]] = {
     **dict.fromkeys(("warmup_steps", "weight_decay", "language_alpha", "max_grad_norm"), (-0.1, math.nan)),
     **dict.fromkeys(("per_device_train_batch_size", "gradient_accumulation_steps"), (0,)),
     **dict.fromkeys(("eval_steps", "logging_steps", "seed", "early_stopping_patience", "warm_up_heads"), (-1,)),
-    **{"mini_batch_size": (-2, 3), "max_steps": (0, -2), "save_total_limit": (0,)},
+    **{"mini_batch_size": (-2, 3), "mini_batch_num_tokens": (0, -1), "max_steps": (0, -2), "save_total_limit": (0,)},
 }
 
 
@@ -155,3 +155,12 @@ def test_numbers_out_of_range_are_named(key: str, value: float) -> None:
         read({key: value})
     with pytest.raises(ValueError, match=f"^{key} .*got {value}"):  # in a script, too
         arguments(**{key: value})
+
+
+def test_mini_batches_have_rows_or_tokens() -> None:
+    both = {"mini_batch_size": 8, "mini_batch_num_tokens": 512}
+    with pytest.raises(ValueError, match="got arguments.mini_batch_size 8 and arguments.mini_batch_num_tokens 512"):
+        read(both)
+    with pytest.raises(ValueError, match="got mini_batch_size 8 and mini_batch_num_tokens 512; drop one"):
+        arguments(**both)
+    assert read({"mini_batch_num_tokens": 512}).recorded()["mini_batch_num_tokens"] == 512

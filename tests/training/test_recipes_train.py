@@ -15,6 +15,7 @@ ABLATION = {
     "amber: MLM+TLM": {"losses.word_alignment.weight": 0, "losses.translation_ranking.weight": 0},
     "amber: MLM+TLM+WA": {"losses.translation_ranking.weight": 0},
     "dap: cached": {"arguments.mini_batch_size": 16},
+    "dap: cached by tokens": {"arguments.mini_batch_num_tokens": 400},
 }
 RUNS = {**{name: {} for name in recipe_names()}, **ABLATION}
 WITHOUT_RETRIEVAL = {"amber: MLM", "amber: MLM+TLM", "amber: MLM+TLM+WA", "langcl"}

@@ -15,7 +15,7 @@ from torch import nn
 
 from st_xling.data.samplers import ShuffledBatchSampler
 from st_xling.losses import CachedLoss, RepresentationTranslationLoss, TranslationRankingLoss, WordAlignmentLoss, base
-from st_xling.training import CrossLingualTrainer
+from st_xling.training import CrossLingualTrainer, CrossLingualTrainingArguments
 from st_xling.training.trainer import CrossLingualDataCollator, load_loss_state, own_state, save_loss_state
 
 Make = Callable[..., Any]
@@ -256,3 +256,21 @@ def test_several_data_sets_are_shuffled_anew_each_epoch(make_model: Make, rows: 
     epochs = seen[:half], seen[half:]
     texts = [sorted(text for batch in epoch for text in batch) for epoch in epochs]
     assert texts[0] == texts[1] and sorted(epochs[0]) != sorted(epochs[1])
+
+
+@pytest.mark.parametrize("option", [{"mini_batch_size": 2}, {"mini_batch_num_tokens": 40}])
+def test_arguments_choose_the_mini_batches_of_the_cache(
+    option: dict[str, int], make_model: Make, rows: Dataset, tmp_path: Path
+) -> None:
+    values = []
+    for arguments in ({}, option):
+        made = CrossLingualTrainingArguments(str(tmp_path), max_steps=1, logging_steps=1, use_cpu=True, **arguments)
+        model = make_model()
+        run = CrossLingualTrainer(model=model, args=made, train_dataset=rows, loss=TranslationRankingLoss(model))
+        assert isinstance(run.loss, CachedLoss) == bool(arguments)
+        if arguments:
+            [(name, value)] = arguments.items()
+            assert getattr(run.loss, name) == value
+        run.train()
+        values.append(run.state.log_history[0]["loss"])
+    assert values[1] == pytest.approx(values[0], rel=1e-5)
